@@ -251,6 +251,33 @@ def test_open_sizes_are_asked_for_with_the_flags_to_pass(tmp_path: pathlib.Path)
     assert error.hint.startswith("pass --input_layer=image,scale --input_layer_shape=1,?,3:? with sizes")
 
 
+LENET = """
+    x = Placeholder(dtype=float)
+    keep = Placeholder(dtype=float)
+    hidden = MatMul(x, v, T=float)
+    v = Const(float[3, 4] [[1, 2, 3, 4], [1, 1, 1, 1], [1, 1, 1, 1]])
+    sizes = Const(int32 [1, 4])
+    drawn = RandomUniform(sizes, T=int32, dtype=float, seed=0, seed2=0)
+    sum = Add(drawn, keep, T=float)
+    mask = Floor(sum, T=float)
+    scaled = RealDiv(hidden, keep, T=float)
+    dropped = Mul(scaled, mask, T=float)
+    w = Const(float[4, 2] [[1, 2], [1, 1], [1, 1], [1, 1]])
+    y = MatMul(dropped, w, T=float)
+"""
+
+
+def test_sizes_that_weights_tell_are_proposed_and_shares_of_dropouts_fed(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """What is proposed runs as it stands, and needs no word on what training alone feeds."""
+    path = tmp_path / "lenet.pb"
+    save(parse(LENET), path)
+    hint = refused(str(path)).hint
+    assert hint.startswith("pass for example --input_layer=x --input_layer_shape=1,3")
+    proposed = hint.removeprefix("pass for example ").split()
+    assert call("benchmark_model", path, *proposed, "--num_runs=1", *TABLES_OFF) == 0
+    assert "Input layers: [x,keep]" in capsys.readouterr().out
+
+
 def test_targets_run_without_outputs_when_told_so(model: str) -> None:
     said = json.loads(
         run(model, "--target_layer=product", "--output_layer=", "--num_runs=1", "--json", "--engine=reference").output

@@ -36,6 +36,15 @@ def test_every_option_is_told_of(typed: str, command: click.Command) -> None:
     assert f"pocketgraph {typed}" in (command.help or "")
 
 
+@pytest.mark.parametrize(("typed", "command"), parts())
+def test_every_value_has_a_word_of_its_own(typed: str, command: click.Command) -> None:
+    """A file is FILE, a folder DIR, names NAMES; TEXT is what a person writes for others to read."""
+    context = click.Context(command)
+    shown = {one.name: one.make_metavar(context) for one in command.params if isinstance(one, click.Option)}
+    texts = {name for name, word in shown.items() if word == "TEXT"}
+    assert texts <= {"author", "description", "license_text", "model_version"}
+
+
 def test_spellings_that_are_the_same_are_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
     assert call("quantize", "--help") == 0
     told = capsys.readouterr().out

@@ -135,3 +135,14 @@ def test_mistakes_are_one_line(
     assert err.startswith("error: ")
     assert err.count("\n") == 1
     assert message in err
+
+
+def test_a_line_end_in_a_name_ends_no_line(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    mark = Image.Exif()
+    mark[0x0112] = 6
+    for name in ("a\nb.jpg", "c.jpg"):
+        Image.new("RGB", (8, 8)).save(folder / name, exif=mark if name == "c.jpg" else Image.Exif())
+    code, out, err = run(capsys, "--graph=graph.pb", "--labels=labels.txt", "a\nb.jpg", "c.jpg")
+    assert code == 0
+    assert "a\\nb.jpg:\n" in out
+    assert err.count("mark to be turned") == 1

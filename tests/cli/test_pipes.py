@@ -67,3 +67,26 @@ def test_an_error_calls_a_pipe_by_its_name() -> None:
     done = run("summarize", "-", fed=b"no model at all")
     assert done.returncode == 1
     assert done.stderr.startswith(b"error: standard input: ")
+
+
+@pytest.mark.parametrize(
+    ("typed", "begins"),
+    [
+        (("view", "-", "-o", "-"), b"<!doctype html>"),
+        (("graph_to_dot", "-", "-o", "/dev/stdout"), b"digraph"),
+        (("optimize_for_inference", "--input=-", "--output=-", "--input_names=x", "--output_names=y"), b"\n"),
+    ],
+)
+def test_pages_and_drawings_go_out(
+    typed: tuple[str, ...], begins: bytes, model: pathlib.Path, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run(*typed, fed=model.read_bytes())
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(begins)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.pb"]
+
+
+def test_a_second_model_comes_in(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    done = run("view", model, "--compare", "-", "-o", tmp_path / "x.html", fed=model.read_bytes())
+    assert done.returncode == 0, done.stderr

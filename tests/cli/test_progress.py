@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import io
+import sys
+
 import pytest
 
 from pocketgraph.cli.shared import progress
@@ -38,3 +41,34 @@ def test_a_pipe_gets_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
     assert [line.rpartition(", after")[0] for line in lines] == [
         "calibrating: 1 of 2, 36% of all", "judging: 2 of 2, 100% of all",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("columns", "shown"), [(40, False), (60, True), (100, True)])
+def test_a_bar_fits_its_terminal(columns: int, shown: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stage and the share whole, the time left where there is room."""
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setenv("TERM", "xterm")
+    with progress_bar(QUANTIZING) as tell:
+        tell("weights and tensors apart", 12, 16)
+    assert "weights and tensors apart, 12 of 16" in terminal.getvalue()
+    assert "…" not in terminal.getvalue()
+    assert ("left" in terminal.getvalue()) == shown
+
+
+def test_a_terminal_that_cannot_draw_gets_lines(monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "dumb")
+    monkeypatch.setattr(progress, "SECONDS_A_LINE", 0.0)
+    with progress_bar(("calibrating", "judging")) as tell:
+        tell("calibrating", 1, 2)
+    assert terminal.getvalue().startswith("calibrating: 1 of 2, 36% of all")
+
+
+class Terminal(io.StringIO):
+    """Standard error as a terminal has it."""
+
+    def isatty(self) -> bool:
+        return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from itertools import pairwise
+from itertools import combinations
 
 import pytest
 
@@ -17,6 +17,7 @@ from pocketgraph.pages.parts import (
     Row,
     Verdict,
     cards,
+    commands,
     curve,
     glossary,
     histogram,
@@ -84,9 +85,32 @@ def test_labels_of_a_curve_are_apart() -> None:
     points = [(f"layer{'x' * n}", 20.0 + n / 9, False) for n in range(12)]
     drawn = curve(points, 60.0, "dB", [0, 1, 2, 3, 4])
     svg = ElementTree.fromstring(drawn.removeprefix('<div class="wide">').removesuffix("</div>"))
-    lows = sorted(float(label.attrib["y"]) for label in svg.iter("text") if label.get("class") == "worst")
-    assert len(lows) == 5
-    assert all(b - a >= 12 for a, b in pairwise(lows))
+    boxes = []
+    for label in (label for label in svg.iter("text") if label.get("class") == "worst"):
+        x, width = float(label.attrib["x"]), 6 * len(label.text or "")
+        left = x if label.get("text-anchor") == "start" else x - width
+        boxes.append((left, left + width, float(label.attrib["y"])))
+    assert len(boxes) == 5
+    for (left, right, low), (other_left, other_right, other_low) in combinations(boxes, 2):
+        assert right < other_left or other_right < left or abs(low - other_low) >= 12
+
+
+def test_words_of_a_curve_can_be_read() -> None:
+    """Between 9 and 14 pixels, however narrow the page: it scrolls before they shrink."""
+    svg = ElementTree.fromstring(
+        curve([("a", 1.0, False)], 2.0, "dB").removeprefix('<div class="wide">').removesuffix("</div>")
+    )
+    wide = float(svg.attrib["viewBox"].split()[2])
+    most, least = (11 * float(size) / wide for size in re.findall(r"width:(\d+)px", svg.attrib["style"]))
+    assert 9 <= least <= most <= 14
+
+
+def test_what_is_typed_is_shown_as_such() -> None:
+    assert "<code>pocketgraph verify</code>" in Verdict("fair", "so", ["run `pocketgraph verify` too"]).html()
+    assert "<code>&lt;b&gt;</code>" in notes(["`<b>`"])
+    shown = commands(["pocketgraph view 'a b.pb' --measure"])
+    assert "<span>--measure</span>" in shown
+    assert "".join(ElementTree.fromstring(shown).itertext()) == "pocketgraph view 'a b.pb' --measure"
 
 
 def test_every_word_that_pages_use_is_explained() -> None:

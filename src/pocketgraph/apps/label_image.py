@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.datasets import file_lists
+from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option
@@ -170,6 +170,8 @@ def labelled(
         if not is_told and notify is not None and (warning := mismatch(labeler.labels, len(scores))):
             notify(warning)
         is_told = True
+        if name and notify is not None and image_loading.is_turned(name):
+            notify(f"{name} has a mark to be turned (EXIF); models see it as it is stored, as in TensorFlow")
         yield LabelledPicture(name, tuple(labeler.best(scores, top)))
 
 

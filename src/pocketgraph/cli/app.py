@@ -27,7 +27,7 @@ class AppCommand(click.Command):
 @click.command("app", cls=AppCommand)
 @click.argument("kind")
 @click.argument("model")
-@click.option("-o", "--output", "out", required=True, help="The folder to write.")
+@click.option("-o", "--output", "out", required=True, metavar="DIR", help="The folder to write.")
 @click.option("--name", help="What people call the app; default: after the folder.")
 @click.option("--package", help="Of Java and the stores, as in com.example.flowers.")
 @click.option("--engine", help="What the app runs the model with, where there are several.")

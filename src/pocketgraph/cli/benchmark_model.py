@@ -24,7 +24,13 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
 @click.command("benchmark_model")
 @click.argument("model", required=False)
 @click.option("--graph", default="", help="The model to time, any form that `pocketgraph.load` takes.")
-@click.option("--input_layer", "--input-layer", default="", help="Names to feed, by commas; default: the placeholders.")
+@click.option(
+    "--input_layer",
+    "--input-layer",
+    metavar="NAMES",
+    default="",
+    help="Names to feed, by commas; default: the placeholders.",
+)
 @click.option("--input_layer_shape", "--input-layer-shape", default="", help="Shapes: 1,224,224,3:1,20")
 @click.option("--input_layer_type", "--input-layer-type", default="", help="Element types: float,int32")
 @click.option("--input_layer_values", "--input-layer-values", default="", help="First values: 0.5,1:7 (rest zero).")
@@ -33,7 +39,7 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
     help="What to feed, in place of --input_layer: an array, picture, recording or text; several times if need be.",
 )  # fmt: skip
 @click.option("--preset", help="How a picture is scaled; `label_image --preset=list` shows them.")
-@click.option("--output_layer", "--output-layer", help="Names to fetch; default: the likely outputs.")
+@click.option("--output_layer", "--output-layer", metavar="NAMES", help="Names to fetch; default: the likely outputs.")
 @click.option("--target_layer", "--target-layer", default="", help="Nodes to run without fetching them.")
 @click.option(
     "--max_num_runs", "--max-num-runs", default=1000, show_default=True, help="Most runs a phase; 0: no limit."

@@ -29,7 +29,7 @@ def command() -> None:
 @command.command("check")
 @click.argument("photos")
 @click.option("--model", help="A classifier of pictures, of whatever: finds wrong labels and more duplicates.")
-@click.option("--output", "-o", help="A page with the photos, .html, or a report, .json.")
+@click.option("--output", "-o", metavar="FILE.html|.json", help="A page with the photos, .html, or a report, .json.")
 @click.option("--decisions", help="Write what is proposed for each photo there, as JSON lines to look through.")
 @click.option("--against", help="A folder of photos as the phone takes them: how far are they from these?")
 @click.option(
@@ -96,7 +96,7 @@ def check(
 @command.command("apply")
 @click.argument("decisions")
 @click.argument("photos")
-@click.option("--output", "-o", required=True, help="The new folder.")
+@click.option("--output", "-o", required=True, metavar="DIR", help="The new folder.")
 def apply(decisions: str, photos: str, output: str) -> None:
     """Copy PHOTOS into a new folder as DECISIONS (of check, looked through) say: keep, drop or relabel.
 
@@ -182,7 +182,12 @@ def label(
 @command.command("export")
 @click.argument("labels")
 @click.argument("photos")
-@click.option("--output", "-o", help="A new folder with one folder a class; a table, .csv; boxes as COCO, .json.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="DIR|FILE",
+    help="A new folder with one folder a class; a table, .csv; boxes as COCO, .json.",
+)
 def export(labels: str, photos: str, output: str | None) -> None:
     """Make a folder, a table or COCO's boxes of LABELS (of label), and say how far raters agree.
 

@@ -65,7 +65,7 @@ def _target_options() -> list[click.Parameter]:
 
 @click.command("export", cls=ExportCommand)
 @click.argument("model")
-@click.option("-o", "--output", "out", required=True, help="The file or folder to write.")
+@click.option("-o", "--output", "out", required=True, metavar="FILE|DIR", help="The file or folder to write.")
 @click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")
 @click.option(
     "--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs to check and calibrate with."

@@ -10,7 +10,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say
 from pocketgraph.cli.shared.options import flag_bool, signature_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
 
 if TYPE_CHECKING:
@@ -87,7 +87,7 @@ def command(
         results.append({"image": found.picture, "predictions": [vars(p) for p in found.predictions]})
         if not as_json:
             if len(paths) > 1:
-                echo(("\n" if len(results) > 1 else "") + f"{found.picture}:")
+                echo(("\n" if len(results) > 1 else "") + f"{one_line(found.picture)}:")
             for prediction in found.predictions:
                 echo(line(prediction, style))
     if as_json:

@@ -26,10 +26,18 @@ MOST_TOLD = 100
 @click.option("--app", "kind", type=click.Choice(KINDS), help="What the model is for; default: as its outputs tell.")
 @click.option("--labels", help="A file with one label a line, of classes, words or styles.")
 @click.option(
-    "--input", "source", help="Camera number, folder, picture, video, .wav, or - ; default: the page's camera."
+    "--input",
+    "source",
+    metavar="NUMBER|FILE|DIR",
+    help="Camera number, folder, picture, video, .wav, or - ; default: the page's camera.",
 )
 @click.option("--camera", type=int, help="The same as --input with a camera's number.")
-@click.option("--output", "-o", help="Write x.png, a folder of pictures, x.gif, x.jsonl or -; there is no page then.")
+@click.option(
+    "--output",
+    "-o",
+    metavar="FILE|DIR",
+    help="Write x.png, a folder of pictures, x.gif, x.jsonl or -; there is no page then.",
+)
 @click.option("--save", default="", help="A folder that the page may save pictures in, by label: training data.")
 @server_options
 @picture_model_options

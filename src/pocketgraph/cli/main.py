@@ -13,6 +13,7 @@ import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
 from pocketgraph.cli.shared.keys import opens_sealed_models
+from pocketgraph.cli.shared.metavars import names_value
 from pocketgraph.cli.shared.options import told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
@@ -134,6 +135,7 @@ class Commands(click.Group):
             for parameter in part.params:
                 if isinstance(parameter, click.Option):
                     told_by_distinct_names(parameter)
+                    names_value(parameter)
             through_pipes(part)
         return command
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import UsageError
 
 
@@ -63,8 +63,8 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
         return
     for entry in entries:
         voted = entry["votes"][:1]
-        echo(entry["name"] + (f": {voted[0]['label']} ({100 * voted[0]['share']:.0f} %)" if voted else ""))
+        echo(one_line(entry["name"]) + (f": {voted[0]['label']} ({100 * voted[0]['share']:.0f} %)" if voted else ""))
         for other in entry["nearest"]:
-            echo(f"  {other['cosine']:.4f}  {other['name']}")
+            echo(f"  {other['cosine']:.4f}  {one_line(other['name'])}")
     if judged:
         echo(f"{right} of {len(judged)} labels right ({100 * right / len(judged):.1f} %)")

@@ -9,7 +9,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
 from pocketgraph.cli.shared.options import flag_bool, names, signature_option
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -98,6 +98,7 @@ def command(
     from pocketgraph.cluster import connected
     from pocketgraph.quantization import quantize
 
+    is_left = out in CALLED and not report_path  # it goes with the file that stands for the pipe
     report_path = report_path or f"{os.path.splitext(out)[0]}.report.html"
     _check_places(model, out, report_path)
     how["keep"], how["without"] = names(how["keep"]), names(how["without"])
@@ -112,7 +113,7 @@ def command(
         made.save(out, report=report_path)
         for line in summary(made):
             echo(line)
-        echo(f"written: {out}, {report_path}")
+        echo(f"written: {out}" if is_left else f"written: {out}, {report_path}")
 
 
 def _check_places(model: str, out: str, report_path: str) -> None:

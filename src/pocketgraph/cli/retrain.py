@@ -11,11 +11,12 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
-from pocketgraph.cli.shared.output import echo
+from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import PocketgraphError, UsageError
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
+NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
 """Likewise, but for --train_layers, which is trained by gradient descent."""
 
@@ -157,8 +158,9 @@ def command(
         told = (how_many_training_steps, *(given[name] for name in TUNING))
         chosen = {name: value for name, value in zip(("steps", "rate", "batch"), told, strict=True) if value}
         tuning = Tuning(train_layers, **chosen)
-    labels_file = output_labels or os.path.join(os.path.dirname(output_graph), "labels.txt")
-    page = report or f"{os.path.splitext(output_graph)[0]}.html"
+    beside = "retrained_graph.pb" if output_graph in CALLED else output_graph  # a pipe has no folder
+    labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
+    page = report or f"{os.path.splitext(beside)[0]}.html"
     if not page.endswith(".html"):
         raise UsageError(f"a report is an .html page, not '{page}'", where="--report")
     for place in (output_graph, labels_file, page):
@@ -186,8 +188,8 @@ def command(
             **how,
         )
     save(made.graph, output_graph)
-    commands = next_commands(made, output_graph, labels_file, image_dir)
-    html = as_html(made, os.path.basename(output_graph), os.path.getsize(output_graph), commands)
+    commands = next_commands(made, beside, labels_file, image_dir)
+    html = as_html(made, os.path.basename(beside), os.path.getsize(output_graph), commands)
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
     write_atomically(labels_file, "".join(f"{label}\n" for label in made.labels).encode())
     if summaries_dir:
@@ -220,7 +222,8 @@ def command(
     if made.wants_more_photos:
         echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
     if made.left_out:
-        echo(f"{len(made.left_out)} files did not open and were left out")
+        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
+        echo(f"{len(made.left_out)} files did not open and were left out: {some}")
     echo(f"{output_graph}, {labels_file}, {page}; next:")
     for command_line in commands:
         echo(f"  {command_line}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -116,8 +117,8 @@ def as_dict(report: Report, a: str, b: str) -> dict[str, Any]:
     }
 
 
-MOST_WIDTH = 10_000
-"""Columns in which every table has its numbers beside each other."""
+NARROWEST = 8  # columns of an output's name, which is folded
+BETWEEN = 3  # columns of blanks beside each column of a table
 
 
 def finite(number: float) -> float | None:
@@ -142,7 +143,8 @@ def show(report: Report, a: str, b: str) -> None:
     rows = [row(difference, report.is_eight_bit) for difference in report.outputs]
     for cells in rows:
         table.add_row(*cells)
-    if console.measure(table, options=console.options.update(max_width=MOST_WIDTH)).minimum <= console.width:
+    is_apart = any(difference.problem for difference in report.outputs)
+    if not is_apart and _needed([("", "output", *titles), *rows]) <= console.width:
         console.print(table)
     else:  # a narrow terminal would cut numbers off
         for verdict, output, *numbers in rows:
@@ -163,6 +165,15 @@ def show(report: Report, a: str, b: str) -> None:
         )
     else:
         console.print(f"[green]equal[/green] {text}", soft_wrap=True)
+
+
+def _needed(lines: Sequence[Sequence[str]]) -> int:
+    """Columns that a table takes with no number cut off."""
+    from rich.cells import cell_len
+    from rich.text import Text
+
+    widths = [max(cell_len(Text.from_markup(cell).plain) for cell in column) for column in zip(*lines, strict=True)]
+    return sum(widths) - widths[1] + NARROWEST + BETWEEN * len(widths)
 
 
 def row(d: Difference, is_eight_bit: bool) -> list[str]:

@@ -154,6 +154,14 @@ class Dataset:
                 f"resampled to {self.rate:,}; {option('sample_rate')} tells another rate of the model"
             )
 
+        pictures = [path for path in self.files if not file_lists.is_recording(path)]
+        turned = sum(map(image_loading.is_turned, pictures))
+        if turned:
+            yield (
+                f"{self.place}: {turned} of {len(pictures)} pictures have a mark to be turned (EXIF); models see them "
+                "as they are stored, as in TensorFlow"
+            )
+
     def take(self, count: int) -> Dataset:
         """At most the first ``count`` of the samples."""
         return self if len(self) <= count else self._chosen(np.arange(count))

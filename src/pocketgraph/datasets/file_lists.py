@@ -9,11 +9,28 @@ from pocketgraph.errors import FormatError, UsageError
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
 TEXTS = (".txt",)
+UNREAD = (".heic", ".heif", ".avif", ".tif", ".tiff", ".jp2", ".jxl", ".dng")
+HIDDEN = (".", "__MACOSX")
+"""How files and folders begin that a system put beside those of the user."""
 
 
 def is_recording(path: str) -> bool:
     """Whether a file's name is that of a recording."""
     return path.lower().endswith(RECORDINGS)
+
+
+def files_in(folder: str) -> list[str]:
+    """The files of a folder and of those inside, in order; links are followed, what systems hide is left out."""
+    found: list[str] = []
+    seen: set[str] = set()
+    for place, inner, names in os.walk(folder, followlinks=True):
+        if os.path.realpath(place) in seen:  # a link that leads back
+            inner.clear()
+            continue
+        seen.add(os.path.realpath(place))
+        inner[:] = sorted(name for name in inner if not name.startswith(HIDDEN))
+        found += [os.path.join(place, name) for name in sorted(names) if not name.startswith(HIDDEN)]
+    return found
 
 
 def of_folder(name: str) -> tuple[list[str], list[str]]:
@@ -22,10 +39,14 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     Raises:
         UsageError: there are neither.
     """
-    found_here = _files(name)
+    found_here = files_in(name)
     files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
     if not files:
+        others = [path for path in found_here if path.lower().endswith(UNREAD)]
         hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
+        if others:
+            named = os.path.basename(others[0])
+            hint = f"files such as {named} are of kinds that are not read; make JPEG files of them"
         raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
     return _with_classes(name, files)
 
@@ -36,18 +57,10 @@ def texts_of_folder(name: str) -> tuple[list[str], list[str]]:
     Raises:
         UsageError: there are none.
     """
-    files = [path for path in _files(name) if path.lower().endswith(TEXTS)]
+    files = [path for path in files_in(name) if path.lower().endswith(TEXTS)]
     if not files:
         raise UsageError("there are no texts in this folder", where=name, hint="it may hold .txt files, a text each")
     return _with_classes(name, files)
-
-
-def _files(name: str) -> list[str]:
-    found_here: list[str] = []
-    for folder, inner, found in os.walk(name):
-        inner.sort()
-        found_here += [os.path.join(folder, file) for file in sorted(found)]
-    return found_here
 
 
 def _with_classes(name: str, files: list[str]) -> tuple[list[str], list[str]]:

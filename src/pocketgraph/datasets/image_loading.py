@@ -27,6 +27,7 @@ Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
 ENDS = {"JPEG": b"\xff\xd9", "PNG": b"IEND\xaeB`\x82"}
 """How whole files end."""
+ORIENTATION = 0x0112  # the mark's number in EXIF; 1 is upright
 MAX_PIXELS = 1 << 26  # 67 million, 200 MB as RGB; a file can claim more in its first 30 bytes
 PNG_GRAY = (9797, 19235, 3736)  # weights of red, green and blue in 1/32768 that TensorFlow has libpng use
 
@@ -58,24 +59,34 @@ def problem(path: str) -> str:
     Raises:
         FormatError: the file is missing or cannot be read, which is no matter of one picture.
     """
-    from PIL import Image
-
     try:
         with open(path, "rb") as file:
             try:
-                end = ENDS.get(Image.open(file, formats=FORMATS).format or "")
+                end = ENDS.get(_opened(file, path).format or "")
             except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
                 end = None
             file.seek(max(os.path.getsize(path) - 12, 0))
             if end is not None and file.read().endswith(end):
                 return ""
     except OSError as error:
+        if isinstance(error, PermissionError) or os.path.islink(path):
+            return f"it cannot be read: {error.strerror}"
         raise FormatError(f"the picture cannot be read: {error.strerror or error}", where=path) from error
     try:
         read(path)
     except FormatError as error:
         return error.what
     return ""
+
+
+def is_turned(path: str) -> bool:
+    """Whether a photo says by its EXIF mark that it is to be turned before it is looked at; ``read`` does not."""
+
+    try:
+        with open(path, "rb") as file:
+            return _opened(file, path).getexif().get(ORIENTATION, 1) not in (0, 1)
+    except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
+        return False
 
 
 def resize_bilinear(image: np.ndarray[Any, Any], height: int, width: int, *, align_corners: bool = False) -> Floats:
@@ -127,25 +138,36 @@ def _neighbours(
     return first, np.minimum(first + 1, size - 1), source - floor
 
 
-def _decode(file: IO[bytes], place: str, channels: int) -> Pixels:
+def _opened(file: IO[bytes], place: str) -> Image.Image:
+    """A picture whose pixels are not decoded yet, and are not too many."""
     import warnings
 
+    from PIL import Image
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit here is lower
+        picture = Image.open(file, formats=FORMATS)
+    if picture.width * picture.height > MAX_PIXELS:
+        raise FormatError(
+            f"the picture has {picture.width} x {picture.height} pixels, of which at most {MAX_PIXELS:,} are read; "
+            "make it smaller",
+            where=place,
+        )
+    return picture
+
+
+def _decode(file: IO[bytes], place: str, channels: int) -> Pixels:
     from PIL import Image, UnidentifiedImageError
 
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", Image.DecompressionBombWarning)  # the limit below is lower
-            picture = Image.open(file, formats=FORMATS)
-        if picture.width * picture.height > MAX_PIXELS:
-            raise FormatError(
-                f"the picture claims {picture.width} x {picture.height} pixels, more than {MAX_PIXELS}", where=place
-            )
-        return _pixels(picture, channels)
+        return _pixels(_opened(file, place), channels)
     except FormatError:
         raise
-    except Image.DecompressionBombError as error:
-        raise FormatError(f"the picture is too large ({error})", where=place) from None
+    except Image.DecompressionBombError:
+        raise FormatError(f"the picture claims more than {MAX_PIXELS:,} pixels", where=place) from None
     except UnidentifiedImageError:
+        if not os.path.getsize(place):
+            raise FormatError("the file is empty", where=place) from None
         raise FormatError("this is not a JPEG, PNG, BMP, GIF or WebP picture", where=place) from None
     except Exception as error:  # decoders answer a damaged file with whatever exception it happens to lead to
         raise FormatError(f"the picture is damaged or cut short ({error})", where=place) from error

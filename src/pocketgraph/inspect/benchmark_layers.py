@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
+from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
@@ -77,11 +79,15 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
     }
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
-        known = ":".join(_sizes(shape.dims) for shape in shapes.values())
-        flags = f"{option('input_layer')}={','.join(names)} {option('input_layer_shape')}={known}"
+        named = [name for name in names if specs[name].endpoint.node not in switches]
+        found = _fitting(graph)
+        known = ":".join(_sizes(shapes[name].dims, found.get(name)) for name in named)
+        flags = f"{option('input_layer')}={','.join(named)} {option('input_layer_shape')}={known}"
         raise UsageError(
             f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
-            hint=f"pass {flags} with sizes in place of the question marks",
+            hint=f"pass {flags} with sizes in place of the question marks"
+            if "?" in known
+            else f"pass for example {flags}",
         )
     return [
         BenchmarkLayer(
@@ -104,8 +110,18 @@ def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
     return b"" if parser is None else record_sample(graph, parser, rng)
 
 
-def _sizes(dims: tuple[int | None, ...] | None) -> str:
-    """A shape as the flag has it: 1 for an open first size, question marks for others."""
+def _fitting(graph: Graph) -> dict[str, tuple[int, ...]]:
+    """Shapes of inputs with which the likely outputs can be computed; none where the weights do not tell."""
+    try:
+        return sample_shapes(graph, [name for name, _ in likely_outputs(graph)])
+    except PocketgraphError:
+        return {}
+
+
+def _sizes(dims: tuple[int | None, ...] | None, fitting: tuple[int, ...] | None) -> str:
+    """A shape as the flag has it: one that fits the weights; else 1 for an open first size, and question marks."""
+    if fitting is not None:
+        return ",".join(map(str, fitting))
     if dims is None:
         return "?"
     return ",".join(str(size) if size is not None else "?" if axis else "1" for axis, size in enumerate(dims))

@@ -24,6 +24,7 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
+from pocketgraph.pages.quantities import bytes_text
 
 POINTS = 400  # runs in the plot, evenly chosen
 PEERS = (
@@ -74,9 +75,7 @@ def as_html(
         if reasons
         else "",
         section("Other programs on this model", _peers(peers)) if peers else "",
-        section("Measured on", notes(f"{key.replace('_', ' ')}: {_plain(value)}" for key, value in machine.items()))
-        if machine
-        else "",
+        section("Measured on", notes(_fact(key, value) for key, value in machine.items())) if machine else "",
         glossary(("ms", "median", "percentile", "node", "LiteRT", "reference engine")),
     )
 
@@ -104,6 +103,12 @@ def _peers(peers: Sequence[PeerResult]) -> str:
         times = [number(us / 1000, ",.3f") for us in (peer.median_us, peer.first_us, peer.load_us)]
         rows.append(Row([words(peer.name), *times, memory, apart, words(peer.version)]))
     return table(PEERS, rows)
+
+
+def _fact(key: str, value: Any) -> str:
+    if key.endswith("_bytes") and isinstance(value, int):
+        return f"{key.removesuffix('_bytes').replace('_', ' ')}: {bytes_text(value)}"
+    return f"{key.replace('_', ' ')}: {_plain(value)}"
 
 
 def _plain(value: Any) -> str:

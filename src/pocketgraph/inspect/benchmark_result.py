@@ -77,7 +77,7 @@ class Benchmark:
         if not self.latencies:
             return Verdict("", "Nothing was measured")
         median, late = self.percentile(50), self.percentile(95)
-        speed = f"A run takes {median / 1000:,.3g} ms: {_rate(1e6 / max(median, 1))} a second, one after the other"
+        speed = f"A run takes {duration(median / 1e6)}: {_rate(1e6 / max(median, 1))} a second, one after the other"
         total = sum(record.time.total for record in self.nodes.records.values())
         heavy = sorted(self.nodes.records.values(), key=lambda record: -record.time.total)[:NAMED]
         reasons = []
@@ -114,10 +114,10 @@ def _rate(runs: float) -> str:
 def figures_of(result: Benchmark) -> str:
     """The figures of the whole."""
     figures = [
-        (f"{result.percentile(50) / 1000:,.3g} ms", "median of a run"),
-        (f"{result.percentile(95) / 1000:,.3g} ms", "p95: 95 of 100 stay below"),
-        (f"{result.warmup.first / 1000:,.3g} ms", "first run, which compiles") if result.warmup.count else None,
-        (f"{result.load_seconds * 1000:,.3g} ms", "to load it"),
+        (duration(result.percentile(50) / 1e6), "median of a run"),
+        (duration(result.percentile(95) / 1e6), "p95: 95 of 100 stay below"),
+        (duration(result.warmup.first / 1e6), "first run, which compiles") if result.warmup.count else None,
+        (duration(result.load_seconds), "to load it"),
         (f"{result.plain.count:,}", "runs"),
     ]
     memory = sum(int(record.memory.newest) for record in result.nodes.records.values())

@@ -125,10 +125,10 @@ def called(rule: str, arguments: Mapping[str, Any]) -> str:
 
 
 def _row(i: int, entry: RuleEntry, depth: int) -> Row:
-    indent = "&emsp;" * depth
-    link = f'{indent}<a href="#rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></a>'
+    link = f'<a href="#rule{i}"><code>{text(called(entry.rule, entry.arguments))}</code></a>'
+    indented = f'<div style="padding-left:{depth}em">{link}</div>' if depth else link
     return Row([
-        Cell("", i, more=link),
+        Cell("", i, more=indented),
         Cell(f"{entry.nodes[0]:,} → {entry.nodes[1]:,}", entry.nodes[1]),
         *(number(count, ",d") for count in _counts(entry)),
         Cell(f"{entry.bytes[0]:,} → {entry.bytes[1]:,}", entry.bytes[1]),

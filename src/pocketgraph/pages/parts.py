@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from pocketgraph.pages.repeats import alike
 
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
+TYPED = re.compile(r"`([^`]+)`")
+LETTER = 6.5  # units of a drawing that a letter of a label is wide
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,7 @@ class Verdict:
 
     def html(self) -> str:
         """The box at the head of a page."""
-        items = "".join(f"<li>{text(reason)}</li>" for reason in self.reasons)
+        items = "".join(f"<li>{prose(reason)}</li>" for reason in self.reasons)
         return f'<div class="verdict {self.kind}"><b>{text(self.words)}</b>{f"<ul>{items}</ul>" if items else ""}</div>'
 
 
@@ -80,6 +83,11 @@ def words(shown: str, more: str = "") -> Cell:
     return Cell(shown, shown, more=more)
 
 
+def prose(said: str) -> str:
+    """A sentence of plain text; what stands between backticks is typed."""
+    return TYPED.sub(r"<code>\1</code>", text(said))
+
+
 def cards(figures: Iterable[tuple[str, str]]) -> str:
     """Figures with what they are, beside each other."""
     made = "".join(
@@ -90,8 +98,14 @@ def cards(figures: Iterable[tuple[str, str]]) -> str:
 
 def notes(said: Iterable[str]) -> str:
     """A list of sentences; those that begin with ``warning:`` stand out."""
-    items = "".join(f"<li{' class=warning' if s.startswith('warning:') else ''}>{text(s)}</li>" for s in said)
+    items = "".join(f"<li{' class=warning' if s.startswith('warning:') else ''}>{prose(s)}</li>" for s in said)
     return f'<ul class="notes">{items}</ul>' if items else ""
+
+
+def commands(typed: Iterable[str]) -> str:
+    """What to type, a command a line, which is broken between words."""
+    lines = (" ".join(f"<span>{text(word)}</span>" for word in command.split(" ")) for command in typed)
+    return "".join(f'<pre class="command"><code>{line}</code></pre>' for line in lines)
 
 
 def section(title: str, *parts: str) -> str:
@@ -101,8 +115,8 @@ def section(title: str, *parts: str) -> str:
 
 
 def paragraph(said: str) -> str:
-    """A paragraph of plain text."""
-    return f"<p>{text(said)}</p>"
+    """A paragraph of plain text, as ``prose`` has it."""
+    return f"<p>{prose(said)}</p>"
 
 
 def folded(title: str, inside: str) -> str:
@@ -182,7 +196,7 @@ def curve(points: Sequence[tuple[str, float, bool]], most: float, unit: str, wor
         unit: of the numbers.
         worst: which points to name.
     """
-    wide, tall, left = 1100, 260, 48
+    wide, tall, left = 800, 260, 48
     step = (wide - left - 20) / max(len(points) - 1, 1)
 
     def height(value: float) -> float:
@@ -204,27 +218,41 @@ def curve(points: Sequence[tuple[str, float, bool]], most: float, unit: str, wor
         for at, ((x, y), (name, value, is_quiet)) in enumerate(zip(places, points, strict=True))
     )
     labels = "".join(
-        f'<text class="worst" x="{x:.1f}" y="{low:.1f}" text-anchor="{"start" if x < wide / 2 else "end"}">'
+        f'<text class="worst" x="{x:.1f}" y="{low:.1f}" text-anchor="{"start" if at_start else "end"}">'
         f"{text(_short(points[at][0]))}</text>"
-        for at, x, low in _spread([(at, *places[at]) for at in list(named)[:LABELLED]], tall)
+        for at, x, low, at_start in _spread(
+            [(at, *places[at], len(_short(points[at][0]))) for at in list(named)[:LABELLED]], wide, tall
+        )
     )
+    sizes = f"max-width:{wide * 6 // 5}px;min-width:{wide * 9 // 10}px"  # so that words stay between 10 and 13 px
     return (
-        f'<div class="wide"><svg viewBox="0 0 {wide} {tall}" width="100%" style="max-width:{wide}px;min-width:560px" '
+        f'<div class="wide"><svg viewBox="0 0 {wide} {tall}" width="100%" style="{sizes}" '
         f'role="img"><text x="4" y="12">{text(unit)}</text>{grid}<polyline class="line" points="{line}"/>{dots}{labels}'
         "</svg></div>"
     )
 
 
-def _spread(places: Sequence[tuple[int, float, float]], tall: int) -> list[tuple[int, float, float]]:
-    """Labels above their points, moved so that no two of one half stand on each other."""
-    found: list[tuple[int, float, float]] = []
-    for at, x, y in sorted(places, key=lambda place: place[2]):
-        low = max(y - 8, 24.0)
-        taken = sorted(other for _, other_x, other in found if abs(other_x - x) < 560)
-        for other in taken:
-            if abs(other - low) < 13:
+def _spread(
+    places: Sequence[tuple[int, float, float, int]], wide: int, tall: int
+) -> list[tuple[int, float, float, bool]]:
+    """Labels above their points, moved down so that no two stand on each other; those at the right end at theirs.
+
+    Args:
+        places: which point, where it is, and how many letters its label has.
+        wide, tall: of the drawing.
+    """
+    found: list[tuple[int, float, float, bool]] = []
+    taken: list[tuple[float, float, float]] = []
+    for at, x, y, count in sorted(places, key=lambda place: place[2]):
+        at_start, low = x < wide / 2, max(y - 8, 24.0)
+        left = x if at_start else x - count * LETTER
+        right = left + count * LETTER
+        for begin, end, other in sorted(taken, key=lambda label: label[2]):
+            if begin < right and left < end and abs(other - low) < 13:
                 low = other + 13
-        found.append((at, x, min(low, tall - 4)))
+        low = min(low, tall - 4)
+        taken.append((left, right, low))
+        found.append((at, x, low, at_start))
     return found
 
 

@@ -1,5 +1,18 @@
 "use strict";
-// Tables that sort by a click on a title, groups of rows that open, and light or dark.
+// Tables that sort by a click on a title, groups of rows that open, names that break where one reads them, and light or dark.
+for (const cell of document.querySelectorAll(".wide td:first-child, .wide td.words")) {
+  for (const node of [...cell.childNodes, ...cell.querySelectorAll("code")]) {
+    const parts = node.textContent.split(/(?<=[/_,(=:-])(?=[^/_,(=:-])/);
+    if (node.childElementCount || parts.length < 2 || (node.nodeType !== Node.TEXT_NODE && node.nodeName !== "CODE")) continue;
+    const broken = parts.flatMap((part, at) => (at ? [document.createElement("wbr"), part] : [part]));
+    if (node.nodeType === Node.TEXT_NODE) node.replaceWith(...broken); else node.replaceChildren(...broken);
+  }
+}
+for (const wide of document.querySelectorAll(".wide")) {   // what runs on beyond the edge fades out there
+  const tell = () => wide.classList.toggle("more", wide.scrollLeft + wide.clientWidth < wide.scrollWidth - 2);
+  wide.addEventListener("scroll", tell, { passive: true });
+  new ResizeObserver(tell).observe(wide);
+}
 for (const table of document.querySelectorAll(".wide table")) {
   const titles = [...table.querySelectorAll("thead th")];
   titles.forEach((title, column) => title.querySelector("button").addEventListener("click", () => {

@@ -42,6 +42,19 @@ def test_a_folder_by_name(tmp_path: pathlib.Path) -> None:
     assert found[1].pixels[0, 0].tolist() == [0, 0, 255]
 
 
+def test_a_folder_of_folders(tmp_path: pathlib.Path) -> None:
+    """Also behind a link, once; not what a system hid among the photos."""
+    for place in ("b/2.png", "a/1.png", "a/._1.png", "__MACOSX/a/1.png", ".cache/1.png"):
+        (tmp_path / "photos" / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "photos" / place).write_bytes(picture((0, 0, 255)))
+    (tmp_path / "photos" / "a" / "back").symlink_to(tmp_path / "photos", target_is_directory=True)
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "3.png").write_bytes(picture((0, 0, 255)))
+    (tmp_path / "photos" / "c").symlink_to(tmp_path / "more", target_is_directory=True)
+    named = [str(pathlib.Path(entry.name).relative_to(tmp_path / "photos")) for entry in frames(tmp_path / "photos")]
+    assert named == ["a/1.png", "b/2.png", "c/3.png"]
+
+
 def test_a_broken_picture_is_named_and_left_out(tmp_path: pathlib.Path) -> None:
     (tmp_path / "a.png").write_bytes(picture((0, 0, 255))[:40])
     (tmp_path / "b.png").write_bytes(picture((0, 0, 255)))

@@ -55,6 +55,25 @@ def test_a_share_that_is_divided_by_is_one_number_and_keeps_all() -> None:
     assert feeds["keep"].shape == ()
 
 
+def test_a_share_that_is_known_leaves_the_other_shapes_to_be_found() -> None:
+    model = graph(
+        """
+        x = Placeholder(dtype=float)
+        keep = Placeholder(dtype=float)
+        sizes = Const(int32 [1, 7])
+        drawn = RandomUniform(sizes, T=int32, dtype=float, seed=0, seed2=0)
+        sum = Add(drawn, keep, T=float)
+        mask = Floor(sum, T=float)
+        hidden = MatMul(x, v, T=float)
+        scaled = RealDiv(hidden, keep, T=float)
+        dropped = Mul(scaled, mask, T=float)
+        y = MatMul(dropped, w, T=float)
+        """,
+        v=(5, 7), w=(7, 2),
+    )  # fmt: skip
+    assert sample_shapes(model, ["y"], ["keep"]) == {"x": (1, 5)}
+
+
 def test_sizes_that_fit_stay_what_they_were() -> None:
     text = 'x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Conv2D(x, w, strides=[1,1,1,1], padding="SAME", T=float)'
     assert sample_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import sys
+from collections import Counter
 from itertools import pairwise
 from typing import Any, Protocol
 
@@ -92,12 +93,15 @@ class Folder:
         except OSError as error:
             raise UsageError(f"the folder '{output}' cannot be made: {error.strerror}") from None
         self._output, self._count = output, 0
+        self._stems: Counter[str] = Counter()
 
     def __call__(self, given: Frame | Sound, answer: Answer) -> None:
-        """Writes a picture; a sound has none."""
+        """Writes a picture; a sound has none. Photos of one name, from several folders, are counted in it."""
         frame = _frame(given)
         stem = re.sub(r"[^\w.#-]+", "_", os.path.splitext(os.path.basename(frame.name))[0]) or "frame"
-        name = f"{self._count:06d}-{stem}.png" if not frame.alone else f"{stem}.png"
+        self._stems[stem] += 1
+        again = f"-{self._stems[stem]}" if self._stems[stem] > 1 else ""
+        name = f"{self._count:06d}-{stem}.png" if not frame.alone else f"{stem}{again}.png"
         write_atomically(os.path.join(self._output, name), _png(annotated(frame.pixels, answer)))
         self._count += 1
 

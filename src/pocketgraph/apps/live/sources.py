@@ -15,7 +15,6 @@ from pocketgraph.apps.live.answers import Array, Frame, Sound
 from pocketgraph.apps.live.geometry import from_yuv
 from pocketgraph.errors import FormatError, UsageError, option
 
-PICTURES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 VIDEO_RATE = 25.0
 """Frames a second of a video that does not tell."""
 MOST_FRAME_BYTES = 1 << 26
@@ -135,14 +134,13 @@ def _peek(file: BinaryIO | IO[bytes], size: int) -> bytes:
 
 
 def _folder(path: str, broken: Callable[[FormatError], None] | None) -> Iterator[Frame]:
-    """Each picture of a folder, by name."""
-    from pocketgraph.datasets import image_loading
+    """Each picture of a folder and of those inside, by name."""
+    from pocketgraph.datasets import file_lists, image_loading
 
-    names = sorted(name for name in os.listdir(path) if name.lower().endswith(PICTURES))
-    if not names:
+    places = [place for place in file_lists.files_in(path) if file_lists.is_picture(place)]
+    if not places:
         raise FormatError("there is no picture in this folder", where=path)
-    for number, name in enumerate(names):
-        place = os.path.join(path, name)
+    for number, place in enumerate(places):
         try:
             pixels = image_loading.read(place)
         except FormatError as error:

@@ -8,12 +8,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from pocketgraph.datasets.file_lists import HIDDEN, SUFFIXES
 from pocketgraph.errors import FormatError, UsageError, option
 
 MOST_OF_A_CLASS = (1 << 27) - 1
 """What the hash of a name is reduced to; retrain.py's MAX_NUM_IMAGES_PER_CLASS."""
 FEW = 20
-SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 CATEGORIES = ("training", "testing", "validation")
 
 
@@ -89,9 +89,10 @@ def examples_of(
     found: dict[str, list[Example]] = {}
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
-        if not os.path.isdir(inner) or name.startswith("."):
+        if not os.path.isdir(inner) or name.startswith(HIDDEN):
             continue
-        files = sorted(file for file in os.listdir(inner) if file.lower().endswith(tuple(suffixes)))
+        names = (file for file in os.listdir(inner) if not file.startswith(HIDDEN))
+        files = sorted(file for file in names if file.lower().endswith(tuple(suffixes)))
         if not files:
             warn(f"'{name}' has no examples and is left out")
             continue

@@ -28,6 +28,8 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
+from pocketgraph.pages.parts import commands as command_lines
+from pocketgraph.pages.quantities import duration
 from pocketgraph.runtime.comparison.answer_metrics import interval
 
 GOOD, FAIR = 0.9, 0.7
@@ -60,10 +62,10 @@ def as_html(made: Retrained, title: str, size: int, commands: Sequence[str]) -> 
                 (f"{len(made.labels):,}", "classes"),
                 (f"{sum(made.counts.values()):,}", "examples"),
                 (f"{size / 1e6:.2f} MB", "graph"),
-                (f"{made.milliseconds:.3g} ms", "an example, here"),
+                (duration(made.milliseconds / 1e3), "an example, here"),
             ]
         ),
-        section("What to type next", "".join(f"<p><code>{text(command)}</code></p>" for command in commands)),
+        section("What to type next", command_lines(commands)),
         section("What it takes for what: the test set", _matrix(made.labels, made.confusion)),
         section(
             "What it takes for what: cross-validated",

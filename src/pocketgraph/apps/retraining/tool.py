@@ -16,7 +16,7 @@ from pocketgraph.apps.live.speech import hears
 from pocketgraph.apps.retraining.base_model import Cut, cut_model, found_cut, output_of
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.distortions import Distortions
-from pocketgraph.apps.retraining.example_lists import CATEGORIES, SUFFIXES, by_category, check_counts, examples_of
+from pocketgraph.apps.retraining.example_lists import CATEGORIES, by_category, check_counts, examples_of
 from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
 from pocketgraph.apps.retraining.judgement import (
     STILL_RISING,
@@ -42,6 +42,7 @@ from pocketgraph.apps.retraining.table_features import (
     taken_by,
 )
 from pocketgraph.apps.retraining.trained_tail import tail_of
+from pocketgraph.datasets import file_lists
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 
@@ -189,7 +190,7 @@ def retrain(
     elif graph is None:
         raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
     else:
-        kind = RECORDINGS if hears(graph) else SUFFIXES
+        kind = RECORDINGS if hears(graph) else file_lists.SUFFIXES
         labels, examples = examples_of(place, testing=testing, validation=validation, suffixes=kind, warn=notify)
         if hears(graph):
             distortions = replace(distortions, flip=False)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
 from pocketgraph.pages.document import report
-from pocketgraph.pages.parts import Column, Row, Verdict, notes, section, table, words
+from pocketgraph.pages.parts import Cell, Column, Row, Verdict, commands, notes, section, table, words
 from pocketgraph.pages.quantities import bytes_text, duration
 
-COLUMNS = tuple(Column(title, is_words=True) for title in ("form", "bytes", "", "what it gives"))
+COLUMNS = tuple(Column(title, is_words=title != "bytes") for title in ("form", "bytes", "verdict", "what it gives"))
 
 
 def as_html(shipment: Shipment) -> str:
@@ -15,7 +15,7 @@ def as_html(shipment: Shipment) -> str:
     title = f"{shipment.model}: {_state(shipment)}"
     rows = [
         Row([
-            words(FORMS[each.form]), words(bytes_text(each.bytes) if each.bytes else ""),
+            words(FORMS[each.form]), Cell(bytes_text(each.bytes), each.bytes) if each.bytes else Cell(""),
             words("ships" if each.is_kept else "left"), words(each.words),
         ], is_quiet=not each.is_kept)
         for each in shipment.tried
@@ -30,7 +30,7 @@ def as_html(shipment: Shipment) -> str:
         section("Where it runs, estimated", notes(shipment.devices)),
         section("What the app does with a text", notes(shipment.app)),
         section("What was done", notes(shipment.steps)),
-        section("What to do next", notes(shipment.commands)),
+        section("What to do next", commands(shipment.commands)),
     )
 
 

@@ -49,7 +49,11 @@ def _section(report: DatasetReport, kind: str) -> str:
     found = report.of_kind(kind)
     shown = "".join(_figure(report.folder, one) for one in found[:MOST])
     rest = paragraph(f"and {len(found) - MOST:,} more") if len(found) > MOST else ""
-    return section(f"{kind.capitalize()}: {KINDS[kind]}", f'<div class="figures">{shown}</div>', rest)
+    return section(_title(kind), f'<div class="figures">{shown}</div>', rest)
+
+
+def _title(kind: str) -> str:
+    return f"{kind}: {KINDS[kind]}".capitalize() if KINDS[kind] != kind else kind.capitalize()
 
 
 def _figure(folder: str, one: Finding) -> str:

@@ -46,11 +46,16 @@ def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, An
 
 
 def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list[Any]:
-    """The feeds that the flags describe, or the placeholders that the outputs need."""
+    """The feeds that the flags describe, or the placeholders that the outputs need.
+
+    Placeholders that tell training from use, and are not among the flags, get their value in use.
+    """
     from pocketgraph.apps.model_timing import layers_of
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
+    from pocketgraph.graph import node_name
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
+    from pocketgraph.passes.training_switches import training_switches
     from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 
     layer_names = names(flags["input_layer"])
@@ -80,10 +85,14 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     if len(values) > len(layer_names):
         raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
     values += [""] * (len(layer_names) - len(values))
-    return [
+    told = [
         BenchmarkLayer(name, named_type(kind), sizes(shape), first_values(some))
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
+    given = {node_name(name) for name in layer_names}
+    needed = [name for name in sample_inputs(graph, outputs) if name not in given]
+    switches = [name for name in needed if name in training_switches(graph)] if needed else []
+    return told + layers_from_graph(graph, switches)
 
 
 def named_type(name: str) -> Any:

@@ -20,6 +20,11 @@ def echo(message: object = "", *, err: bool = False, nl: bool = True) -> None:
     click.echo(_called(str(message)), err=err, nl=nl)
 
 
+def one_line(name: str) -> str:
+    """A file's name as part of a line: an end of line in it is shown, and does not end the line."""
+    return name.replace("\n", "\\n")
+
+
 def wide_console() -> Any:
     """Where tables are printed: as wide as the terminal, or as COLUMNS says; else wide enough for most names."""
     from rich.console import Console

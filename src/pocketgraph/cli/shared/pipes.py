@@ -17,11 +17,14 @@ from pocketgraph.errors import UsageError
 
 READ = frozenset({
     "model", "a", "b", "source", "graph", "in_graph", "input_graph", "input", "path", "paths", "models", "graphs",
-    "model_dir",
+    "model_dir", "base", "compare",
 })  # fmt: skip
 """Parameters that name a model to read, or several."""
-WRITTEN = {"out_graph": ".pb", "output_graph": ".pb", "target": ".pb", "out": ".tflite"}
-"""Parameters that name the file to write, and the ending that says its form where none is given."""
+WRITTEN = {
+    "out_graph": ".pb", "output_graph": ".pb", "target": ".pb", "out": ".tflite", "dot_output": ".dot",
+    "view output": ".html", "optimize_for_inference output": ".pb",
+}  # fmt: skip
+"""Parameters that name the file to write, some of one command, and the ending that says its form."""
 STDIN, STDOUT = ("-", "/dev/stdin"), ("-", "/dev/stdout")
 KEPT = "pocketgraph.stdin"
 
@@ -36,8 +39,10 @@ def through_pipes(command: click.Command) -> None:
         name = parameter.name or ""
         if name in READ and not parameter.callback:
             parameter.callback = _reading
-        elif parameter.nargs == 1 and name in WRITTEN and not parameter.callback:
-            parameter.callback = _writing(WRITTEN[name])
+        elif parameter.nargs == 1 and not parameter.callback:
+            ending = WRITTEN.get(name) or WRITTEN.get(f"{command.name} {name}")
+            if ending:
+                parameter.callback = _writing(ending)
 
 
 def is_piped() -> bool:

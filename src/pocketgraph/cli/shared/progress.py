@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -11,6 +12,9 @@ from typing import Any
 from pocketgraph.cli.shared.output import echo
 
 SECONDS_A_LINE = 5.0
+UNABLE = ("dumb", "unknown")  # terminals that cannot move back to write a bar again
+WIDE, NARROW = 76, 56
+"""Columns of a terminal from which on all is shown beside the stage, and the time left; else the share alone."""
 SHARES = {
     "calibrating": 25, "weighing each tensor": 15, "fitting weights": 35, "keeping the budget": 10, "judging": 10,
     "comparing layers": 10, "weights and tensors apart": 15, "checking": 5,
@@ -54,7 +58,7 @@ def progress_bar(stages: Sequence[str] = (), first: float = 1.0) -> Iterator[Cal
         stages, first: as for Total; without stages the bar is of the one stage that is told.
     """
     total = Total(stages, first) if stages else None
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM", "") in UNABLE:
         yield _lines(total)
         return
     from rich.console import Console
@@ -67,12 +71,15 @@ def progress_bar(stages: Sequence[str] = (), first: float = 1.0) -> Iterator[Cal
         TimeRemainingColumn,
     )
 
-    columns = (
-        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-        TextColumn("left, since"), TimeElapsedColumn(),
+    console = Console(stderr=True)
+    left = (TimeRemainingColumn(), TextColumn("left"))
+    whole = (
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), *left, TextColumn("since"),
+        TimeElapsedColumn(),
     )  # fmt: skip
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task: Any = bar.add_task("", total=None if total is None else 1.0)
+    columns = whole if console.width >= WIDE else (whole[0], whole[2], *(left if console.width >= NARROW else ()))
+    with Progress(*columns, console=console, transient=True) as bar:
+        task: Any = bar.add_task("beginning", total=None if total is None else 1.0)
 
         def tell(stage: str, done: int, of: int) -> None:
             if total is None:

@@ -87,7 +87,8 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
-        UsageError: a placeholder does not declare how many dimensions it has, and shapes of others are ``known``.
+        UsageError: a placeholder does not declare how many dimensions it has, and shapes of others are ``known`` that
+            do more than tell training from use.
     """
     shapes: dict[str, tuple[int, ...]] = {}
     is_open: dict[str, tuple[Sequence[int | None] | None, DType]] = {}
@@ -108,8 +109,11 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
             dims = (SIDE, SIDE, dims[2])
         if dims is not None:
             shapes[spec.label] = sizes_made_up(dims, spec.dtype)
-    if is_open and not fed:
-        shapes = fitting_shapes(graph, is_open, shapes, fetches, {spec.label: spec.dtype or FLOAT for spec in specs})
+    if is_open and (not fed or fed <= training_switches(graph).keys()):
+        types = {spec.label: spec.dtype or FLOAT for spec in specs}
+        types |= {name: graph[name].dtype("dtype") for name in fed}
+        found = fitting_shapes(graph, is_open, {**shapes, **dict.fromkeys(fed, ())}, fetches, types)
+        shapes = {name: shape for name, shape in found.items() if name not in fed}
     for label in is_open.keys() - shapes.keys():
         raise UsageError(
             f"the graph does not say how many dimensions the input '{label}' has",
