@@ -26,7 +26,17 @@ def serve(once: Callable[[], object]) -> None:
 
 
 PATIENCE = 60.0
-"""Seconds that a chosen engine may take to be opened."""
+"""Seconds that a chosen engine may take to be opened, and a part to be compiled anew."""
+
+
+def let_compile(session: Any, once: Callable[[], object]) -> None:
+    """Runs until every part that was compiled quickly for its first runs has been compiled anew."""
+    ends = time.perf_counter() + PATIENCE
+    while time.perf_counter() < ends:
+        once()
+        parts = [part for plan in session._calls.plans.values() for part in plan.executables]
+        if all(getattr(part, "next_tier", None) is None for part in parts):
+            return
 
 
 def let_choose(session: Any, fetches: list[str], feeds: Any) -> None:

@@ -27,7 +27,15 @@ def pocketgraph_runner(model: str, threads: int, size: str, engine: str | None =
         from serving import let_choose
 
         let_choose(session, ["Identity:0"], feeds)
-    return lambda: session.run(["Identity:0"], feeds)
+
+    def once() -> object:
+        return session.run(["Identity:0"], feeds)
+
+    if len(sys.argv) <= 5:
+        from serving import let_compile
+
+        let_compile(session, once)
+    return once
 
 
 def litert_runner(model: str, threads: int, size: str) -> Callable[[], object]:

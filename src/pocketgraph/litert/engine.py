@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import timed
@@ -43,11 +43,16 @@ MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a 
 WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
 
 
-def get_ready(size: int) -> None:
-    """Imports what compiling takes, and starts LiteRT as it will run so many bytes of weights."""
+def get_ready(size: int, ops: Iterable[str]) -> None:
+    """Imports what compiling nodes of these ops takes, and starts LiteRT as it will run so many bytes of weights."""
+    from pocketgraph.kernels.shapes import rules
     from pocketgraph.litert import trial, writer  # noqa: F401
+    from pocketgraph.litert.lowering import LOWERINGS
     from pocketgraph.litert.rewriting import optimize  # noqa: F401
 
+    for op in ops:
+        rules.find(op)
+        LOWERINGS.find(op)
     if size >= PACKED_FROM:
         prepare()
     else:

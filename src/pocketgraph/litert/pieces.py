@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from pocketgraph.litert.code_version import short_digest
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.program import Program, Value
 
 T = TypeVar("T")
@@ -113,6 +112,16 @@ def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
     return mine, found[0]
 
 
+class Piece(Protocol):
+    """What runs a piece: an executable."""
+
+    def computed(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs, one new array each."""
+
+    def close(self) -> None:
+        """Gives the memory back."""
+
+
 class PiecesRunner:
     """Runs one piece after the other.
 
@@ -124,8 +133,8 @@ class PiecesRunner:
 
     def __init__(
         self,
-        first: Executable,
-        second: Executable,
+        first: Piece,
+        second: Piece,
         taken: Sequence[tuple[str, int]],
         shapes: Sequence[Sequence[int]],
     ) -> None:

@@ -222,10 +222,11 @@ class Request(NamedTuple):
             executable: the part.
             graph: gives the whole graph.
         """
-        if executable.next_tier is not None:
+        if executable.next_tier is not None and self.planner is not None:
             from pocketgraph.runtime.planning.tiered_compilation import prepare
 
-            prepare(executable, self, graph)
+            wanted, planner = self._replace(without=self.without | {TIERS}), self.planner
+            prepare(executable, lambda: planner(wanted, graph).executables, self.checked)
 
     def _nodes_of(self, executable: Executable, graph: Callable[[], Graph]) -> PartReference:
         """What computes a part's nodes on the reference engine, where an earlier process compiled it: all is planned

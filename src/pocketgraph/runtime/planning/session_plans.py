@@ -374,10 +374,11 @@ class SessionPlans:
         with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
             if self.graph and self.engine != "reference":
                 from pocketgraph.litert import engine
-                from pocketgraph.runtime.planning import compiling, planner  # noqa: F401
+                from pocketgraph.runtime.certificates import part_check, part_reference  # noqa: F401
+                from pocketgraph.runtime.planning import compiling, planner, session_variables  # noqa: F401
 
                 if self._path is not None and self.engine in (None, "auto", "litert"):
-                    engine.get_ready(os.path.getsize(self._path))
+                    engine.get_ready(os.path.getsize(self._path), {node.op for node in self.graph})
 
     def _has_ops(self, ops: frozenset[str]) -> bool:
         """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
