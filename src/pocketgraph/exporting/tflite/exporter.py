@@ -14,7 +14,6 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, W
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
-from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.exporting.tflite.zipped import archive
@@ -23,6 +22,7 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
+from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed
 from pocketgraph.quantization.weight_only import with_quantized_weights

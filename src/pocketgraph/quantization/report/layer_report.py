@@ -107,7 +107,7 @@ class QuantizationReport:
     steps: Mapping[str, str] = field(default_factory=dict)
 
     def ranked(self) -> list[LayerReport]:
-        """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
+        """The layers by measured sensitivity, the most sensitive first; those that stay in float last.
 
         Where no tensor has codes, what the weights do to each layer's results is the measure.
         """
