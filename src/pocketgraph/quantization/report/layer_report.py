@@ -250,6 +250,8 @@ def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
     if layer.in_float:
         if operation in outcome.weights:
             return f"weights in {outcome.weights[operation].bits} bits"
+        if operation in outcome.halves:
+            return "weights in float16: codes would hurt here"
         return "float: no eight-bit form, or it would lose for nothing"
     seen = outcome.seen[operation.outputs[0]]
     words = []
