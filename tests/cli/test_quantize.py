@@ -49,7 +49,7 @@ def test_a_model_is_quantized_reported_on_and_judged(small: pathlib.Path, capsys
     report = json.loads((small / "net.report.json").read_text("utf-8"))
     assert [layer["operator"] for layer in report["layers"]][:1] == ["FULLY_CONNECTED"]
     assert report["snr_db"] > 25
-    assert set(report["by_harm"]) <= {layer["name"] for layer in report["layers"]}
+    assert set(report["by_sensitivity"]) <= {layer["name"] for layer in report["layers"]}
     page = (small / "net.report.html").read_text("utf-8")
     assert page.count("<svg") > 2
     assert "://" not in page
@@ -413,7 +413,7 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
     ("text", "hint"),
     [
         ("x = Placeholder(dtype=string, shape=[1])\n"
-         "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "texts have no codes"),
+         "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "give the numbers behind the texts"),
         ("x = Placeholder(dtype=float, shape=[1, 4])\nupside = Placeholder(dtype=bool, shape=[])\n"
          "s = Switch(x, upside, T=float)\ny = Relu(s, T=float)", "--feed=upside=false"),
     ],

@@ -16,7 +16,7 @@ from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.inspect.model_explorer import graph_collection, harm_of_report, write_model_explorer
+from pocketgraph.inspect.model_explorer import graph_collection, sensitivity_of_report, write_model_explorer
 from pocketgraph.inspect.output_shapes import SHAPES
 
 NETWORK = """
@@ -106,7 +106,7 @@ def test_bad_calls(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert call("model_explorer", tmp_path / "none.pb") == 1
     (tmp_path / "r.json").write_text('{"layers": 3}')
     with pytest.raises(FormatError, match="no report of quantize"):
-        harm_of_report(tmp_path / "r.json")
+        sensitivity_of_report(tmp_path / "r.json")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model.pb", "r.json"]
 
 

@@ -37,12 +37,12 @@ def test_a_report_of_quantize_is_shown_at_its_nodes(tmp_path: pathlib.Path) -> N
     path = tmp_path / "r.json"
     path.write_text(json.dumps({"layers": layers}))
     found = read_layers(str(path))
-    assert (found["r"].harm, found["y"].harm) == (21.5, None)
+    assert (found["r"].sensitivity, found["y"].sensitivity) == (21.5, None)
     assert ("values seen", "-1 … 2") in found["r"].figures
     assert ("cut off", "2.00% of the values") in found["r"].figures
     data = page_data(GRAPH, "m", Overlay(layers=found))
     (node,) = [node for node in data["graphs"][0]["nodes"] if node[0] == "r"]
-    assert node[-1]["harm"] == 21.5
+    assert node[-1]["sensitivity"] == 21.5
     assert ["scale", "0.01"] in node[-1]["bits"]
     other = page_data(GRAPH, "m", Overlay(layers={"elsewhere": found["r"]}))
     assert any("another model" in note for note in other["notes"])

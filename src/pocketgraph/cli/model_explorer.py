@@ -27,14 +27,14 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
       model-explorer frozen.json        # pip install ai-edge-model-explorer; then load frozen.time.json as node data
     """
     from pocketgraph.formats import load
-    from pocketgraph.inspect.model_explorer import harm_of_report, write_model_explorer
+    from pocketgraph.inspect.model_explorer import sensitivity_of_report, write_model_explorer
     from pocketgraph.inspect.node_times import measured
 
     name = os.path.basename(os.path.normpath(model))
     output = output or f"{os.path.splitext(name)[0] or name}.json"
     if not output.endswith(".json"):
         raise UsageError(f"Model Explorer reads .json, not '{output}'", hint="-o graph.json")
-    harm = harm_of_report(quantization) if quantization is not None else {}
+    sensitivity = sensitivity_of_report(quantization) if quantization is not None else {}
     graph, trace = measured(model)[:2] if measure else (load(model), None)
-    for file in write_model_explorer(graph, output, name, trace, harm):
+    for file in write_model_explorer(graph, output, name, trace, sensitivity):
         echo(f"{file}: {os.path.getsize(file):,} bytes")

@@ -9,29 +9,22 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
-from pocketgraph.graph import Graph, Node, node_name
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
-from pocketgraph.passes.dropout_removal import is_noise_of_dropout
-from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
+from pocketgraph.runtime.unsupported_help import help_with
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
 MOST_OPS = 4
 """Ops that a message names; beyond, one node of each."""
-
-
-ROUND = "/round_"
-"""What the name of a loop's node is followed by where the loop is unrolled."""
-MOST_HEADS = 16  # that a hint names
 
 
 class LackingError(UsageError):
@@ -63,63 +56,6 @@ class LackingError(UsageError):
 def _names(nodes: list[str], most: int) -> str:
     more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
     return ", ".join(f"'{name}'" for name in nodes[:most]) + more
-
-
-def last_layers(graph: Graph, node: Node) -> list[str]:
-    """The results of the last layers in front of a node, a detector's heads."""
-    found: dict[str, None] = {}
-    waiting, seen = list(node.data_inputs), {node.name}
-    while waiting:
-        before = graph.nodes.get(node_name(waiting.pop(0)))
-        if before is None or before.name in seen:
-            continue
-        seen.add(before.name)
-        if before.op in ops_with("bias", "layer"):
-            found[before.name] = None
-        else:
-            waiting += before.data_inputs
-    return sorted(found)[:MOST_HEADS]
-
-
-def help_with(graph: Graph, name: str) -> str:
-    """What would help with a node that a target has nothing for; "" where nothing is known."""
-    node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
-    if node is None:
-        return ""
-    if node.op in ops_with("box_selection"):
-        heads = last_layers(graph, node)
-        if heads:
-            given = f"{option('outputs')}={','.join(heads)}"
-            return f"cut in front of the selection of boxes, which is then the app's: {given}"
-    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
-    if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        given = " ".join(f"{option('feed', 'values')}={switch}=false" for switch in switches)
-        return f"set what it depends on for good: {given}"
-    if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
-        return (
-            "a loop whose length depends on the input cannot be written out: cut before or "
-            f"after it with {option('outputs')}"
-        )
-    if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
-        if not is_noise_of_dropout(graph, name):
-            return f"feed the numbers: {option('inputs')} names all tensors to feed"
-        shares = [other.name for other in graph if dropout_share(graph, other.name) == 1]
-        given = " ".join(f"{option('feed', 'values')}={share}=1" for share in shares)
-        return f"set dropout's share for good: {given}" if shares else without_dropout_help()
-    if node.op.startswith("Placeholder"):
-        return f"set it for good, as in {option('feed', 'values')}={name}=1, or name all {option('inputs')}"
-    if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
-        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
-    if node.op in ("Assert", "CheckNumerics", "Print"):
-        return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
-    if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
-        return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
-    return ""
-
-
-def without_dropout_help() -> str:
-    """What takes dropout out that training left on."""
-    return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
 
 
 def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:

@@ -12,7 +12,6 @@ from typing import Any
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Port, Written
-from pocketgraph.exporting.programs import without_dropout_help
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -20,6 +19,7 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.session import Session
+from pocketgraph.runtime.unsupported_help import without_dropout_help
 
 
 def check_with_draws_fed(

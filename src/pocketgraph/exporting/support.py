@@ -14,7 +14,7 @@ from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, 
 from pocketgraph.exporting import tfmobile
 from pocketgraph.exporting.model import Source
 from pocketgraph.exporting.opening import Sizes, opened
-from pocketgraph.exporting.programs import LackingError, help_with
+from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS, target_of
@@ -23,6 +23,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.unsupported_help import help_with
 
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
 """Names that stand for targets: those whose files the devices take."""

@@ -13,9 +13,9 @@ from fnmatch import translate
 from functools import cache
 
 from pocketgraph.errors import option
-from pocketgraph.exporting.programs import help_with
 from pocketgraph.exporting.required_ops import kernel_class
 from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.runtime.unsupported_help import help_with
 
 NAME = "tfmobile"
 

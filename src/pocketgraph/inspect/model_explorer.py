@@ -26,7 +26,7 @@ MAIN = "main"
 CONTROL = "control"
 HOT, COLD = "#f28b82", "#e8f0fe"
 """Colours of the most and the least."""
-HARM = ("activation_noise", "from_weights", "weight_noise")
+MEASURES = ("activation_noise", "from_weights", "weight_noise")
 """The figures of a layer in the report of ``quantize`` by which it is judged, the best one first; decibels."""
 RISING, FALLING = ((0, COLD), (1, HOT)), ((0, HOT), (1, COLD))
 OVERLAYS = {
@@ -44,7 +44,7 @@ def write_model_explorer(
     path: str,
     title: str,
     trace: StepTrace | None = None,
-    harm: Mapping[str, float] | None = None,
+    sensitivity: Mapping[str, float] | None = None,
 ) -> list[str]:
     """Writes the graph, and beside it a file for each overlay that there is something to say in.
 
@@ -53,7 +53,7 @@ def write_model_explorer(
         path: the graph's file, ``NAME.json``; the overlays are ``NAME.time.json`` and so on.
         title: of the graph.
         trace: a run of it, for times.
-        harm: decibels that eight bits leave, by node.
+        sensitivity: decibels that eight bits leave, by node.
 
     Returns:
         The files, the graph's first.
@@ -64,7 +64,7 @@ def write_model_explorer(
     check_place(path)
     written = [path]
     stem = path.removesuffix(".json")
-    figures = overlays(graph, trace, harm or {})
+    figures = overlays(graph, trace, sensitivity or {})
     for name, values in figures.items():
         place = f"{stem}.{name}.json"
         write_atomically(place, _json(node_data(name, values)))
@@ -85,7 +85,7 @@ def graph_collection(graph: Graph, title: str) -> dict[str, Any]:
     return {"label": printable(title), "graphs": graphs}
 
 
-def overlays(graph: Graph, trace: StepTrace | None, harm: Mapping[str, float]) -> dict[str, dict[str, float]]:
+def overlays(graph: Graph, trace: StepTrace | None, sensitivity: Mapping[str, float]) -> dict[str, dict[str, float]]:
     """The figures of nodes by name of the overlay; without those that say nothing."""
     found: dict[str, dict[str, float]] = {name: {} for name in OVERLAYS}
     for timing in trace.nodes if trace is not None else ():
@@ -100,7 +100,7 @@ def overlays(graph: Graph, trace: StepTrace | None, harm: Mapping[str, float]) -
             found["weights"][node.name] = 0 if held.dtype.base.name == "string" else held.nbytes
         elif sizes := [size for _, _, size in shapes.get(node.name, ()) if size is not None]:
             found["bytes"][node.name] = sum(sizes)
-    found["eight_bits"] = {name: value for name, value in harm.items() if name in graph}
+    found["eight_bits"] = {name: value for name, value in sensitivity.items() if name in graph}
     return {name: values for name, values in found.items() if values}
 
 
@@ -117,7 +117,7 @@ def node_data(name: str, values: Mapping[str, float]) -> dict[str, Any]:
     }
 
 
-def harm_of_report(path: str | os.PathLike[str]) -> dict[str, float]:
+def sensitivity_of_report(path: str | os.PathLike[str]) -> dict[str, float]:
     """Decibels that eight bits leave, by node, of the report that ``quantize`` writes as JSON.
 
     Raises:
@@ -125,7 +125,10 @@ def harm_of_report(path: str | os.PathLike[str]) -> dict[str, float]:
     """
     try:
         layers = json.loads(bytes(mapped(path)))["layers"]
-        measure = next((key for key in HARM if any(layer.get(key) is not None for layer in layers)), HARM[0])
+        measure = next(
+            (key for key in MEASURES if any(layer.get(key) is not None for layer in layers)),
+            MEASURES[0],
+        )
         return {
             plain_name(str(layer["name"])): float(layer[measure]) for layer in layers if layer.get(measure) is not None
         }

@@ -9,18 +9,18 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
-from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
+from pocketgraph.runtime.unsupported_help import help_with
 
 Shapes = Mapping[str, tuple[int, ...]]
 ASSERTIONS = frozenset(("Assert", "PrintV2"))
@@ -140,35 +140,10 @@ def _changes_something(node: Node) -> bool:
 
 def _hint(graph: Graph, name: str) -> str:
     """What to do about a node that stands in the way."""
-    node = graph.nodes.get(name)
-    op = "" if node is None else node.op
-    if op.startswith("Placeholder"):
-        return (
-            f"set it for good, as in {option('feed', 'feeds')}={name}=1, or give samples of it "
-            f"as well ({option('inputs')}, and an array each)"
-        )
-    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
-    if op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        given = " ".join(f"{option('feed', 'feeds')}={switch}=false" for switch in switches)
-        return f"set what it depends on for good: {given}"
-    if op in ops_with("random"):
-        shares = {other.name: dropout_share(graph, other.name) for other in graph}
-        given = " ".join(
-            f"{option('feed', 'feeds')}={at}={share:g}" for at, share in shares.items() if share is not None
-        )
-        if given:
-            return f"set dropout's share for good: {given}"
-        return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
-    if op.startswith("String") or (node is not None and STRING in node.attrs.values()):
-        return (
-            f"texts have no codes: name tensors of numbers behind them with {option('inputs')}, "
-            "and give samples of those"
-        )
-    if op.startswith("Var") or op in ("ReadVariableOp", "RestoreV2"):
-        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    op = graph[name].op if name in graph else ""
     if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
         return "the graph is in eight bits already; give the float one that it was made from"
-    return (
+    return help_with(graph, name, "feeds") or (
         f"name the part with {option('inputs')} and {option('outputs')}; `pocketgraph plan MODEL` shows what runs where"
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
@@ -27,6 +27,7 @@ class Outcome:
         exact: the float program that it was made from, with its channels as the steps have left them.
         converted: the eight-bit program.
         seen, ranges, sensitivity, kept, hybrid, weights, notes: see QuantizationState.
+        halves: the layers that have float16 weights instead of codes.
         rounding: how the weights' codes were chosen; see QuantizationOptions.
         steps: what became of each step, by its name.
         judged: the first outputs beside those of the float program, on all samples that it was judged on.
@@ -41,6 +42,7 @@ class Outcome:
     kept: list[Operation] = field(default_factory=list)
     hybrid: list[Operation] = field(default_factory=list)
     weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
+    halves: Sequence[Operation] = ()
     notes: list[str] = field(default_factory=list)
     rounding: str = "nearest"
     steps: Mapping[str, str] = field(default_factory=dict)
@@ -103,5 +105,5 @@ def finish(analyzed: QuantizationState, options: QuantizationOptions) -> Outcome
     assert state.converted is not None
     return Outcome(
         state.program, state.converted, state.seen, state.ranges, state.sensitivity, state.kept, state.hybrid,
-        state.weights, state.notes, state.options.rounding, state.done,
+        state.weights, notes=state.notes, rounding=state.options.rounding, steps=state.done,
     )  # fmt: skip

@@ -84,20 +84,22 @@ def quantize_weights(
     values = {value: value for value in program.inputs}
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
-    notes = _notes(weights, codes, tables, dynamic=dynamic, has_samples=count > 0)
-    return Outcome(program, ConvertedProgram(light, values, []), seen, weights=weights, notes=notes, rounding=rounding)
+    notes = _notes(weights, codes, tables, len(halves), dynamic=dynamic, has_samples=count > 0)
+    converted = ConvertedProgram(light, values, [])
+    return Outcome(program, converted, seen, weights=weights, halves=halves, notes=notes, rounding=rounding)
 
 
 def _notes(
     weights: Mapping[Operation, QuantizedWeights],
     codes: WeightOnlyCodes,
     tables: int,
+    halves: int,
     *,
     dynamic: bool,
     has_samples: bool,
 ) -> list[str]:
     """What was done, a sentence each."""
-    if not weights and not tables:
+    if not weights and not tables and not halves:
         return [
             f"no layer has {cost_model.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
@@ -106,6 +108,8 @@ def _notes(
     if codes.fitted:
         source = "the samples" if has_samples else "what the batch norms tell of the training data"
         notes.append(f"codes and biases of {len(set(codes.fitted) & set(weights))} layers are fitted to {source}")
+    if halves:
+        notes.append(f"{halves} small layers, which codes would hurt most, have float16 weights")
     if tables:
         notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
     return notes

@@ -10,9 +10,11 @@ import pytest
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph.dtype import HALF
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
+from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import lowered_graph
@@ -70,6 +72,21 @@ def test_weights_alone_are_expanded_by_the_graph_itself() -> None:
     for sample in rows(5, 1):
         wanted = running(sample)[0]
         assert np.abs(session.run(["y"], {"x": sample[0]})[0] - wanted).max() < 1e-4 * np.abs(wanted).max()
+
+
+def test_float16_weights_are_cast_by_the_graph_itself() -> None:
+    program, graph = lowered_graph(net(), ["y"])
+    layers = [operation for operation in program.operations if is_layer(operation)]
+    light = with_quantized_weights(program, dynamic=False, weights={}, halves=layers)
+    written = from_bytes(to_bytes(to_graphdef(light, graph, ["y"])))
+    stored = [node for node in written if node.op == "Const" and node.attrs["dtype"] is HALF]
+    assert len(stored) == len(layers)
+    assert {node.op for name in stored for node in written.consumers[name.name]} == {"Cast"}
+    session, running, exact = Session(written), ProgramRunner(light), ProgramRunner(program)
+    for sample in samples(5, seed=3):
+        wanted, result = running(sample)[0], session.run(["y"], {"x": sample[0]})[0]
+        assert np.abs(result - wanted).max() < 1e-5
+        assert 0 < np.abs(result - exact(sample)[0]).max() < 0.01
 
 
 def test_what_a_node_is_made_of_stays_in_float_and_prescribed_codes_may_be_shared() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from functools import cache
 from typing import Any
 
@@ -11,11 +12,14 @@ import pytest
 import pocketgraph
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, HALF
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import weights
+from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
+from pocketgraph.quantization.fitting.weight_only_fitting import least_noise
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.observing.made_up_inputs import made_up_inputs
 from pocketgraph.quantization.weight_only import quantize_weights
@@ -91,6 +95,61 @@ def test_the_float_program_stays_as_it_is_and_the_file_hardly_grows() -> None:
     quantize_weights(exact, lambda: iter(()), 0, dynamic=True, graphs=(trained(), graph))
     assert [weights(o).constant for o in exact.operations if o.code == "CONV_2D"] == before
     assert sizes[1] < 1.01 * sizes[0]
+
+
+def test_small_layers_that_codes_would_hurt_have_float16_weights() -> None:
+    exact, graph = program()
+    made = quantize_weights(exact, lambda: iter(()), 0, dynamic=False, graphs=(trained(), graph))
+    stored = [o.inputs[0] for o in made.converted.program.operations if o.code == "DEQUANTIZE"]
+    halves = [value for value in stored if value is not None and value.dtype is HALF]
+    assert len(halves) == len(made.halves) > 0
+    assert not set(made.halves) & set(made.weights)
+    assert any("float16" in note for note in made.notes)
+    for value, layer in zip(halves, made.halves, strict=True):
+        assert value.constant is not None
+        kept = weights(layer).constant
+        assert kept is not None
+        assert np.allclose(value.constant.numpy().astype(np.float32), kept.numpy(), rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_small_layers_share_their_bytes_so_that_noise_is_least(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    forms = []
+    for _ in range(6):
+        codes = int(rng.integers(20, 90))
+        forms.append(
+            {
+                0: (codes, float(rng.exponential())),
+                16: (2 * codes - int(rng.integers(0, 60)), 1e-3),
+                32: (4 * codes, 0.0),
+            }
+        )
+    least = sum(min(stored for stored, _ in layer.values()) for layer in forms)
+    for room in (least - 10, least, least + 35, least + 200, least + 900):
+        chosen = least_noise(forms, room)
+        taken = sum(layer[bits][0] for layer, bits in zip(forms, chosen, strict=True))
+        noise = sum(layer[bits][1] for layer, bits in zip(forms, chosen, strict=True))
+        assert taken <= max(room, least)
+        every = [
+            sum(layer[bits][1] for layer, bits in zip(forms, each, strict=True))
+            for each in itertools.product((0, 16, 32), repeat=len(forms))
+            if sum(layer[bits][0] for layer, bits in zip(forms, each, strict=True)) <= max(room, least)
+        ]
+        assert noise == pytest.approx(min(every))
+
+
+def test_weights_that_float16_does_not_reach_stay_out_of_it() -> None:
+    """A channel scaled down by its batch norm has weights beyond 65504 before that."""
+    exact, graph = program()
+    layer = next(o for o in exact.operations if o.code == "CONV_2D" and weights(o).size == 1536)
+    values, bias = float_weights(layer)
+    values[0] *= 1e7
+    replace_weights(layer, values, bias)
+    made = quantize_weights(exact, lambda: iter(()), 0, dynamic=False, graphs=(trained(), graph))
+    assert layer not in made.halves
+    sample = data(1, 4)[0]
+    assert np.isfinite(ProgramRunner(made.converted.program)(sample)[0]).all()
 
 
 def test_without_batch_norms_or_pictures_codes_are_the_nearest() -> None:

@@ -46,7 +46,7 @@ def test_page_and_json_hold_the_kinds_of_error(outcome: Outcome) -> None:
     tally = content["errors_by_kind"]["weights"]
     assert tally["from_db"] == list(LEVELS)
     assert sum(tally["layers"]) == sum(layer["from_weights"] is not None for layer in content["layers"])
-    assert list(content["by_harm"]) == [layer.name for layer in found.ranked()]
+    assert list(content["by_sensitivity"]) == [layer.name for layer in found.ranked()]
 
 
 def test_values_that_are_cut_off_are_told_from_wide_steps() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.exporting.programs import last_layers
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.unsupported_help import last_layers
 
 
 def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:

@@ -39,7 +39,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
+from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, ClassAccuracy
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
 
@@ -297,7 +297,7 @@ class _Work:
             least = min(found, default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
             is_safe = least >= SAFE_DECIBELS and not any(output.problem for output in report.outputs)
-            exact = "the same results" if math.isinf(least) else f"signal to noise {least:.1f} dB"
+            exact = "the same results" if least > EXACT_DECIBELS else f"signal to noise {least:.1f} dB"
             return is_safe, f"{exact} on made-up inputs"
         found_all = evaluate(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
@@ -337,7 +337,7 @@ class _Work:
             words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        exact = "the same results" if math.isinf(beside.snr) else f"signal to noise {beside.snr:.1f} dB"
+        exact = "the same results" if beside.snr > EXACT_DECIBELS else f"signal to noise {beside.snr:.1f} dB"
         return beside.snr >= LEAST_DECIBELS, f"{exact} on {count} samples"
 
     def devices(self) -> list[str]:

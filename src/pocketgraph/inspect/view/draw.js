@@ -21,7 +21,7 @@ function colorsOf(box) {
     return count ? filled(CHANGE_COLORS.changed, 0.1 + 0.25 * Math.min(1, count / graph.scopes[box.number].nodes)) : [base, edge];
   }
   const metric = METRICS[look.color][1], value = node ? node[metric] : graph.scopes[box.number].sums[metric];
-  const share = Math.min(1, (value / graph.most[metric]) ** (metric === "harm" ? 2 : 0.5));
+  const share = Math.min(1, (value / graph.most[metric]) ** (metric === "sensitivity" ? 2 : 0.5));
   return value ? [mixed(HEAT, base, 0.08 + 0.72 * share), HEAT] : [base, edge];
 }
 const colorings = () => [["family", "op family"], ...(data.steps.length ? [["change", "what changed"]] : []),

@@ -16,7 +16,7 @@ from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.description import Description
 
-HARM = ("activation_noise", "from_weights", "weight_noise")
+MEASURES = ("activation_noise", "from_weights", "weight_noise")
 """The figures by which layers are ranked, the best one first; decibels."""
 FIGURES = (
     ("activation_noise", "left at the scores", " dB"), ("snr", "left here", " dB"),
@@ -32,12 +32,12 @@ class OverlayFigures:
     """What eight bits did to a tensor.
 
     Attributes:
-        harm: decibels that are left of the model's results, or of the layer's, where those were not measured; None for
-            a layer that was not measured.
+        sensitivity: decibels that are left of the model's results, or of the layer's, where those were not measured;
+            None for a layer that was not measured.
         figures: names and values, in words.
     """
 
-    harm: float | None
+    sensitivity: float | None
     figures: tuple[tuple[str, str], ...]
 
 
@@ -66,7 +66,10 @@ def read_layers(path: str) -> dict[str, OverlayFigures]:
     try:
         content = json.loads(bytes(mapped(path)))
         layers = content["layers"]
-        measure = next((key for key in HARM if any(layer.get(key) is not None for layer in layers)), HARM[0])
+        measure = next(
+            (key for key in MEASURES if any(layer.get(key) is not None for layer in layers)),
+            MEASURES[0],
+        )
         return {node_name(str(layer["name"])): _layer(layer, measure) for layer in layers}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError("this is no report of quantize", where=path, hint=hint) from error
@@ -87,7 +90,7 @@ def layer_in_file(node: Node) -> OverlayFigures | None:
 
 
 def _layer(layer: Mapping[str, Any], measure: str) -> OverlayFigures:
-    harm = layer.get(measure)
+    sensitivity = layer.get(measure)
     said = []
     for low, high, what in (("low", "high", "values seen"), ("chosen_low", "chosen_high", "values with codes")):
         if layer.get(low) is not None and layer.get(high) is not None:
@@ -99,4 +102,4 @@ def _layer(layer: Mapping[str, Any], measure: str) -> OverlayFigures:
         said.append(("what was done", str(layer["action"])))
     in_float = bool(layer.get("in_float"))
     said.insert(0, ("computed in", "float" if in_float else "codes"))
-    return OverlayFigures(None if harm is None or in_float else float(harm), tuple(said))
+    return OverlayFigures(None if sensitivity is None or in_float else float(sensitivity), tuple(said))

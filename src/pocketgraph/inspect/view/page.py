@@ -207,7 +207,7 @@ def _more(one: Shown) -> dict[str, Any]:
         found["reason"] = _cut(one.reason)
     if one.layer is not None:
         found["bits"] = [[key, _cut(value)] for key, value in one.layer.figures]
-        found["harm"] = one.layer.harm
+        found["sensitivity"] = one.layer.sensitivity
     if one.histogram is not None:
         bars, *spread = one.histogram
         found["bars"] = [bars, *(float(f"{value:.4g}") for value in spread)]

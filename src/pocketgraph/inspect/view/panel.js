@@ -267,9 +267,9 @@ function panel() {
   if (metric) {
     const total = graph.nodes.reduce((sum, node) => sum + node[metric], 0);
     const worst = [...graph.nodes].sort((a, b) => b[metric] - a[metric]).filter((node) => node[metric] > 0).slice(0, 10);
-    make("h2", metric === "harm" ? "What eight bits hurt most" : `${shownAs[metric](total)} in all`, side);
-    if (metric === "harm") make("p", "Decibels left of the model's results when only this tensor is in eight bits: the fewer, the worse.", side).className = "dim";
-    list(`Most ${title}`, worst.map((node) => [node.name, metric === "harm" ? shownAs.harm(node.harm) : `${shownAs[metric](node[metric])}, ${(100 * node[metric] / total).toFixed(1)} %`,
+    make("h2", metric === "sensitivity" ? "What eight bits hurt most" : `${shownAs[metric](total)} in all`, side);
+    if (metric === "sensitivity") make("p", "Decibels left of the model's results when only this tensor is in eight bits: the fewer, the worse.", side).className = "dim";
+    list(`Most ${title}`, worst.map((node) => [node.name, metric === "sensitivity" ? shownAs.sensitivity(node.sensitivity) : `${shownAs[metric](node[metric])}, ${(100 * node[metric] / total).toFixed(1)} %`,
       () => reveal(node.number), node[metric] / worst[0][metric]]), side);
   }
   const uncounted = graph.nodes.filter((node) => !node.isCounted).length;

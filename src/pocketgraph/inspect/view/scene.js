@@ -9,13 +9,13 @@ const KINDS = ["vanished", "came", "changed", "rewired"];
 const data = JSON.parse(document.getElementById("data").textContent);
 const element = (id) => document.getElementById(id);
 const METRICS = { time: ["time", "microseconds"], FLOPs: ["FLOPs", "flops"], weights: ["bytes of weights", "weights"],
-  memory: ["bytes of outputs", "memory"], harm: ["harm by eight bits", "harm"] };
+  memory: ["bytes of outputs", "memory"], sensitivity: ["sensitivity to eight bits", "sensitivity"] };
 
 for (const graph of data.graphs) {
   graph.nodes = graph.nodes.map(([name, op, family, device, inputs, outputs, attributes, weights, memory, flops,
     microseconds, calls, engine, more], number) => ({ number, name, op, family, device, inputs, outputs, attributes, weights,
     memory, flops: flops ?? 0, microseconds, calls, engine, isCounted: flops !== null, readers: [], role: more.role ?? 0, reason: more.reason, bits: more.bits,
-    bars: more.bars, decibels: more.harm, harm: more.harm == null ? 0 : Math.max(0.01, 60 - more.harm), text: [name, op, ...outputs].join("\n").toLowerCase() }));
+    bars: more.bars, decibels: more.sensitivity, sensitivity: more.sensitivity == null ? 0 : Math.max(0.01, 60 - more.sensitivity), text: [name, op, ...outputs].join("\n").toLowerCase() }));
   graph.scopes = graph.scopes.map(([path, label, parent, nodes, isOpen, items, links, width, height, copies], number) =>
     ({ number, path, label, parent, nodes, canOpen: isOpen, items, links, width, height, copies, sums: {}, hasLoop: false }));
   graph.nodes.forEach((node) => node.inputs.forEach(([, source]) => { if (source >= 0) graph.nodes[source].readers.push(node.number); }));
@@ -24,7 +24,7 @@ for (const graph of data.graphs) {
   for (const metric of Object.values(METRICS).map((pair) => pair[1])) {
     graph.scopes.forEach((scope) => { scope.sums[metric] = 0; });
     graph.nodes.forEach((node) => scopesAround(graph, node.number, (scope) => {
-      scope.sums[metric] = metric === "harm" ? Math.max(scope.sums.harm, node.harm) : scope.sums[metric] + node[metric];
+      scope.sums[metric] = metric === "sensitivity" ? Math.max(scope.sums.sensitivity, node.sensitivity) : scope.sums[metric] + node[metric];
     }));
   }
   graph.nodes.filter((node) => node.role === BACK).forEach((node) => scopesAround(graph, node.number, (scope) => { if (scope.number) scope.hasLoop = true; }));
@@ -51,7 +51,7 @@ const scaled = (value, units, base) => {
 };
 const shownAs = { flops: (v) => scaled(v, ["", "k", "M", "G", "T"], 1000) + "FLOPs",
   weights: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000), memory: (v) => scaled(v, ["B", "kB", "MB", "GB"], 1000),
-  microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`), harm: (v) => `${(60 - v).toFixed(1)} dB left` };
+  microseconds: (v) => (v < 1000 ? `${v.toFixed(1)} µs` : `${(v / 1000).toFixed(2)} ms`), sensitivity: (v) => `${(60 - v).toFixed(1)} dB left` };
 const letters = (text) => [...text];   // an emoji or a rare letter is not cut in two
 const short = (text, most = 26) => { if (text.length <= most) return text; const all = letters(text); return all.length <= most ? text : `${all.slice(0, most >> 1).join("")}…${all.slice(1 - (most >> 1)).join("")}`; };
 const tail = (name) => (name.length <= 36 ? name : `…${letters(name).slice(-35).join("")}`);

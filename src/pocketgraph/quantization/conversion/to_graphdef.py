@@ -17,7 +17,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
-from pocketgraph.graph.dtype import FLOAT, INT8, INT32
+from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
@@ -192,8 +192,8 @@ class _GraphWriter:
         """The weights in TensorFlow's order, as codes with their scales where they have such."""
         producer = next((o for o in self.program.operations if kernel in o.outputs), None)
         coded = kernel if producer is None else producer.inputs[0]
-        if coded is None or coded.constant is None or coded.dtype not in (FLOAT, INT8):
-            raise UsageError(f"the weights of '{name}' are no int8 codes", hint="write a .tflite file")
+        if coded is None or coded.constant is None or coded.dtype not in (FLOAT, HALF, INT8):
+            raise UsageError(f"the weights of '{name}' are neither floats nor int8 codes", hint="write a .tflite file")
         key = (coded, operation.code)
         if key not in self.held:
             self.held[key] = self.written_weights(name, operation, kernel, coded)
@@ -202,6 +202,9 @@ class _GraphWriter:
     def written_weights(self, name: str, operation: Operation, kernel: Value, coded: Value) -> str:
         assert coded.constant is not None
         values = _in_order(operation, coded.constant.numpy())
+        if coded.dtype is HALF:
+            stored = self.constant(f"{name}/weights", values)
+            return self.add(f"{name}/weights/float", "Cast", [stored], {"SrcT": HALF, "DstT": FLOAT})
         if coded.quantization is None:
             return self.constant(f"{name}/weights", values)
         scales = np.array(coded.quantization.scales, np.float32)

@@ -63,7 +63,7 @@ MADE_UP_WORK = 1_500_000_000  # multiplications of all made-up inputs together, 
 FEWEST_MADE_UP, MOST_MADE_UP = 8, 64  # made-up inputs
 FEWEST_CODED_ELEMENTS = 256  # weights of a layer; fewer are never worth codes
 MOST_SPARED_ELEMENTS = 16384  # weights of a layer; more never stay in float for their noise
-MOST_SPARED_BYTES_SHARE = 0.005  # of all weights' bytes; what layers that stay in float for their noise may add
+MOST_SPARED_BYTES_SHARE = 0.01  # of all weights' bytes; what floats of layers that codes would hurt may add
 
 # Time
 CONVERSION_NS = (60.0, 0.05)

@@ -45,6 +45,7 @@ DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
 ACTIVATION_OPS = ("Relu", "Relu6")
 """Not a trait: the nodes that become the activation of a layer, and so may stand behind its batch norm."""
 BYTES_OF_EXPANSION = 190  # in the file, of the operation that makes floats of codes, and of its tensor
+BYTES_OF_SCALES = 230  # in the file, of what says how codes are meant, beside the scales themselves
 CELLS = 1024  # that the bytes to share among small layers are counted in
 STRONGEST = 20.0  # factor of a channel: made-up inputs that hardly reach one say nothing of it
 
@@ -293,4 +294,4 @@ def _stored_bytes(codes: WeightOnlyCodes, operation: Operation, bits: int) -> fl
     weights = codes.weights[operation]
     if bits:
         return weights.codes.size * bits / 8 + (BYTES_OF_EXPANSION if bits == 16 else 0)
-    return weights.codes.size * weights.bits / 8 + 4 * len(weights.scales) + BYTES_OF_EXPANSION
+    return weights.codes.size * weights.bits / 8 + 4 * len(weights.scales) + BYTES_OF_SCALES + BYTES_OF_EXPANSION

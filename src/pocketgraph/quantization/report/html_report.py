@@ -79,7 +79,7 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
             title: {"from_db": list(LEVELS), "layers": _tally(report, attribute)} for attribute, title in KINDS
         },
         "layers": [asdict(layer) for layer in report.layers],
-        "by_harm": [layer.name for layer in report.ranked()],
+        "by_sensitivity": [layer.name for layer in report.ranked()],
     }
     return json.dumps(_finite(content), indent=1) + "\n"
 
@@ -124,7 +124,7 @@ def to_html(report: QuantizationReport, title: str, speed: SizeAndLatency | None
             ),
         ),
         section(
-            "Layers by harm",
+            "Layers by sensitivity",
             paragraph(
                 "Decibels: the higher, the less is lost. Titles of columns say what they mean when the pointer rests "
                 "on them, and sort when they are clicked. Layers whose names differ in numbers only share a row that "

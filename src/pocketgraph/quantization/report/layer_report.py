@@ -107,7 +107,7 @@ class QuantizationReport:
     steps: Mapping[str, str] = field(default_factory=dict)
 
     def ranked(self) -> list[LayerReport]:
-        """The layers with measured harm, the most harmful first; those that stay in float, and so do none, last.
+        """The layers by measured sensitivity, the most sensitive first; those that stay in float last.
 
         Where no tensor has codes, what the weights do to each layer's results is the measure.
         """
@@ -250,6 +250,8 @@ def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
     if layer.in_float:
         if operation in outcome.weights:
             return f"weights in {outcome.weights[operation].bits} bits"
+        if operation in outcome.halves:
+            return "weights in float16: codes would hurt here"
         return "float: no eight-bit form, or it would lose for nothing"
     seen = outcome.seen[operation.outputs[0]]
     words = []

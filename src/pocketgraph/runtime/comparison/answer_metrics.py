@@ -14,6 +14,7 @@ from pocketgraph.runtime.profiling.statistic import Statistic
 Array = np.ndarray[Any, Any]
 SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
+EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same
 SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
 
 
@@ -205,7 +206,7 @@ class Comparison(Likeness):
 
     def words(self) -> str:
         """The figures in words."""
-        noise = f"signal to noise {self.snr:.1f} dB" if math.isfinite(self.snr) else "signal to noise exact"
+        noise = "signal to noise exact" if self.snr > EXACT_DECIBELS else f"signal to noise {self.snr:.1f} dB"
         if self.width < 2:
             return f"{noise}, mean error {self.mean_error:.3g}"
         return f"same best class {self.agreement:.2%}, KL {self.kl:.4g}, {noise}"

@@ -9,12 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE, Comparison
+from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE, Comparison, Likeness
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
 
 Array = np.ndarray[Any, Any]
 Pairs = Sequence[tuple[Array, Array]]
 """The answers of the model that is right, and of the one that is judged, a pair a set of feeds."""
+SATURATED = 0.9  # the least of the largest probabilities, from which a softmax says little of its logits
+LEAST_OF_LOGITS = 6.0  # decibels; fewer are another model's, though what underflows is not seen, which may cost 9
+COARSE = 1e-4  # the smallest probability but 0, above which logits cannot be told from probabilities
+SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
 
 
@@ -31,6 +36,10 @@ def judged(
 
     On made-up feeds, of which few models are sure, a class counts as the same when ``a`` itself tells both apart by
     less than the noise that passes.
+
+    A softmax makes much of a small difference between two classes, and hides how far logits are off where it is
+    saturated. So on made-up feeds probabilities pass that are made from logits with little enough noise, and saturated
+    ones only if that noise, which is then what is given as such, is not another model's.
     """
     found = compared(name, pairs, tolerance, top1)
     if found.problem or any(a.dtype.kind not in "fiuV" for a, _ in pairs):
@@ -46,7 +55,10 @@ def judged(
     if not measured.count:
         return found
     has_classes = measured.width > 1
-    found = replace(found, snr=measured.snr, kl=measured.kl if has_classes else None)
+    before_softmax, is_certain = logits_of_probabilities(pairs) if has_classes else (None, False)
+    by_logits = math.nan if before_softmax is None else _likeness(before_softmax).snr
+    snr = by_logits if is_certain else measured.snr
+    found = replace(found, snr=snr, kl=measured.kl if has_classes else None)
     if not is_eight_bit:
         return found
     if pairs[0][0].dtype.kind in "iu":
@@ -56,9 +68,42 @@ def judged(
         standard = ACCEPTABLE
         if is_made_up and has_classes and _agreement_but_for_ties(pairs) >= ACCEPTABLE.agreement:
             standard = replace(ACCEPTABLE, agreement=0.0)
-        passed = measured.meets(standard) and math.isfinite(found.largest)
+        passed = measured.meets(standard)
+        if is_made_up and before_softmax is not None:
+            is_same = _agreement_but_for_ties(before_softmax) >= ACCEPTABLE.agreement
+            least = LEAST_OF_LOGITS if is_certain else -math.inf
+            passed = (is_same and by_logits >= ACCEPTABLE.snr) or (passed and by_logits >= least)
+        passed = passed and math.isfinite(found.largest)
     passed = passed and (top1 is None or found.top1 is None or found.top1 >= top1)
     return replace(found, top1=measured.agreement if has_classes else found.top1, passed=passed)
+
+
+def logits_of_probabilities(pairs: Pairs) -> tuple[list[tuple[Array, Array]] | None, bool]:
+    """The logits that probabilities of both models are made from, but for what is the same in all classes.
+
+    Returns:
+        The logits, and whether the first model is all but certain of each answer. No logits where answers are no
+        probabilities, and where those of a model are too coarse to tell logits: as codes, or because all but one are 0.
+    """
+    wanted, given = (
+        np.concatenate([np.reshape(pair[side], (-1, pair[side].shape[-1])).astype(np.float64) for pair in pairs])
+        for side in (0, 1)
+    )
+    if not all(np.isfinite(rows).all() and are_probabilities(rows) for rows in (wanted, given)):
+        return None, False
+    least = max(float(rows[rows > 0].min()) for rows in (wanted, given))
+    if least > COARSE:
+        return None, False
+    logits = [np.log(np.maximum(rows, max(least, SMALLEST_NORMAL))) for rows in (wanted, given)]
+    first, second = (rows - rows.mean(axis=1, keepdims=True) for rows in logits)
+    return [(first, second)], bool(wanted.max(axis=1).min() >= SATURATED)
+
+
+def _likeness(pairs: Pairs) -> Likeness:
+    found = Likeness()
+    for a, b in pairs:
+        found.add(a, b)
+    return found
 
 
 def _agreement_but_for_ties(pairs: Pairs) -> float:

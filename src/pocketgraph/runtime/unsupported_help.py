@@ -1,0 +1,78 @@
+"""What would help with a node that a form of the model, such as a .tflite file, has nothing for."""
+
+from __future__ import annotations
+
+from pocketgraph.errors import option
+from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.passes.dropout_removal import is_noise_of_dropout
+from pocketgraph.passes.training_switches import dropout_share
+
+ROUND = "/round_"
+"""What the name of a loop's node is followed by where the loop is unrolled."""
+MOST_HEADS = 16  # that a hint names
+
+
+def help_with(graph: Graph, name: str, argument: str = "values") -> str:
+    """What would help with a node that a target has nothing for; "" where nothing is known.
+
+    Args:
+        graph: the graph.
+        name: the node, perhaps one of an unrolled loop.
+        argument: of the Python function at hand, with which placeholders are set for good.
+    """
+    feed = option("feed", argument)
+    node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
+    if node is None:
+        return ""
+    if node.op in ops_with("box_selection"):
+        heads = last_layers(graph, node)
+        if heads:
+            given = f"{option('outputs')}={','.join(heads)}"
+            return f"cut in front of the selection of boxes, which is then the app's: {given}"
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
+        given = " ".join(f"{feed}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
+    if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
+        return (
+            "a loop whose length depends on the input cannot be written out: cut before or "
+            f"after it with {option('outputs')}"
+        )
+    if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
+        if not is_noise_of_dropout(graph, name):
+            return f"feed the numbers: {option('inputs')} names all tensors to feed"
+        shares = {other.name: dropout_share(graph, other.name) for other in graph}
+        given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
+        return f"set dropout's share for good: {given}" if given else without_dropout_help()
+    if node.op.startswith("Placeholder"):
+        return f"set it for good, as in {feed}={name}=1, or name all {option('inputs')}"
+    if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
+        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+    if node.op in ("Assert", "CheckNumerics", "Print"):
+        return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+    if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
+        return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
+    return ""
+
+
+def without_dropout_help() -> str:
+    """What takes dropout out that training left on."""
+    return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
+
+
+def last_layers(graph: Graph, node: Node) -> list[str]:
+    """The results of the last layers in front of a node, a detector's heads."""
+    found: dict[str, None] = {}
+    waiting, seen = list(node.data_inputs), {node.name}
+    while waiting:
+        before = graph.nodes.get(node_name(waiting.pop(0)))
+        if before is None or before.name in seen:
+            continue
+        seen.add(before.name)
+        if before.op in ops_with("bias", "layer"):
+            found[before.name] = None
+        else:
+            waiting += before.data_inputs
+    return sorted(found)[:MOST_HEADS]
