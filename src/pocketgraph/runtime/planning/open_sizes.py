@@ -10,6 +10,7 @@ much as a plan of its own gets that (the rule for renting or buying: at most twi
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -29,9 +30,7 @@ LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but 
 LEAST_PRICE = 0.05  # seconds: what one plan has to take for sizes to be left open from the second shape on
 LATER_SHARE = 0.5  # of the first plan's time, which imports what planning takes, that the second one would take
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
-MOST_SLOW = (
-    2  # runs with open sizes that take longer than a plan: the first one imports kernels, and compiles loop bodies
-)
+TRIES = 2  # runs with open sizes by which these are judged: the first one imports kernels, and compiles loop bodies
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
 
 
@@ -47,7 +46,8 @@ class SizedCalls:
         spent: how long each shape has run with open sizes, in seconds of the processor; and what these were opened in,
             where it was for this shape.
         refused: running with open sizes takes longer than planning.
-        slow: how many such runs did.
+        tried: how many runs with open sizes this was judged by so far.
+        quickest: how long the quickest of these took, in seconds of the processor.
         compiled: the last plans that are one executable each.
         resizable: the programs that serve several sizes.
     """
@@ -57,7 +57,7 @@ class SizedCalls:
         self.changing: set[tuple[int, int]] = set()
         self.plans, self.seconds, self.first_seconds = 0, 0.0, 0.0
         self.spent: dict[CallKey, float] = {}
-        self.refused, self.slow = False, 0
+        self.refused, self.tried, self.quickest = False, 0, math.inf
         self.compiled: deque[Compiled] = deque(maxlen=MOST_COMPILED)
         self.resizable: ResizableCalls | None = None
 
@@ -113,8 +113,10 @@ class OpenSizes:
     def note_run(self, key: CallKey, seconds: float) -> bool:
         """Notes a run with open sizes; says whether the next one is to be planned for."""
         known = self.of(key)
-        known.slow += seconds > known.price
-        known.refused |= known.slow >= MOST_SLOW
+        if known.tried < TRIES:
+            known.tried += 1
+            known.quickest = min(known.quickest, seconds)
+            known.refused |= known.tried == TRIES and known.quickest > known.price
         known.note(key, seconds)
         return not known.is_due(key)
 
