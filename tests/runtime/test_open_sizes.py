@@ -65,13 +65,17 @@ def asked(session: Session, values: Array) -> Array:
     return np.asarray(found)
 
 
-def test_after_some_lengths_one_plan_serves_all_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("least_price", "planned"), [(0.0, 1), (np.inf, open_sizes.LEAST_PLANS)])
+def test_after_some_lengths_one_plan_serves_all_others(
+    least_price: float, planned: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
+    monkeypatch.setattr(open_sizes, "LEAST_PRICE", least_price)
     with Session(TEXT) as session, Session(TEXT, engine="reference") as reference:
         for length in (*range(2, 40), *range(2, 40)):
             np.testing.assert_allclose(asked(session, text(length)), asked(reference, text(length)), atol=1e-5)
         assert opened(session) == [(1, None, 4)]
-        assert len(session._calls.plans) == open_sizes.LEAST_PLANS + 1
+        assert len(session._calls.plans) == planned + 1
         assert not opened(reference)
 
 
@@ -94,7 +98,7 @@ def test_what_takes_longer_than_planning_is_not_done_again(monkeypatch: pytest.M
     with Session(TEXT) as session:
         for length in range(2, 12):
             asked(session, text(length))
-        assert len(session._calls.plans) == 9 + 1  # one length ran so, and was not planned for
+        assert len(session._calls.plans) == 8 + 1  # two lengths ran so, and were not planned for
         assert len(opened(session)) == 1
 
 

@@ -35,15 +35,20 @@ class ResolvedCall(NamedTuple):
 
 
 def resolve_call(
-    graph: Graph, fetches: Sequence[str], feeds: Mapping[Any, Any], targets: Sequence[str]
+    graph: Graph,
+    fetches: Sequence[str],
+    feeds: Mapping[Any, Any],
+    targets: Sequence[str],
+    outputs: tuple[Endpoint, ...] | None = None,
 ) -> ResolvedCall:
-    """A call with values.
+    """A call with values; ``outputs`` are the fetches' tensors, where they were looked up before.
 
     Raises:
         RunError: unknown or doubled names, values of the wrong type or shape.
     """
     endpoints = feed_endpoints(graph, feeds)
-    outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
+    if outputs is None:
+        outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
     nodes = target_names(graph, targets)
     specs = [FeedSpec.of(graph, endpoint, label) for endpoint, label in endpoints.items()]
     values = [spec.array(value) for spec, value in zip(specs, feeds.values(), strict=True)]

@@ -1,14 +1,16 @@
 """Calls whose sizes change from run to run: a plan for each size, or one for all.
 
 A plan for fixed shapes is the quickest to run, and takes as long to make as tens or hundreds of runs. Texts and
-recordings come in any length. Where LiteRT takes all of a model, the program for one length serves others if it holds
-for all (resizable_calls.py). Else after a few lengths a plan is made in which the changing sizes are open: loops stay
-loops, whose bodies are compiled, and what depends on the length runs in NumPy. A length that comes so often that its
-runs have cost as much as a plan of its own gets that (the rule for renting or buying: at most twice the best).
+recordings come in any length. Where LiteRT takes all layers of a model, the program for one length serves others if it
+holds for all (resizable_calls.py). Else a plan is made in which the changing sizes are open: loops stay loops, whose
+bodies are compiled, and what depends on the length runs in NumPy. This is done for the second length where a plan takes
+long, and else after some. A length that comes so often that its runs, and what it took to open the plan, have cost as
+much as a plan of its own gets that (the rule for renting or buying: at most twice the best).
 """
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -23,9 +25,12 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.planning.execution_plan import Compiled
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
-LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open
-LEAST_SPENT = 0.1  # seconds: what planning has to have taken for all but the first
+LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open, where a plan takes little time
+LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but the first
+LEAST_PRICE = 0.05  # seconds: what one plan has to take for sizes to be left open from the second shape on
+LATER_SHARE = 0.5  # of the first plan's time, which imports what planning takes, that the second one would take
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
+TRIES = 2  # runs with open sizes by which these are judged: the first one imports kernels, and compiles loop bodies
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
 
 
@@ -37,8 +42,12 @@ class SizedCalls:
         changing: which sizes change: (feed, axis).
         plans: how many plans for single shapes were made.
         seconds: what these took, but for the first, of the processor.
-        spent: how long each shape has run with open sizes, in seconds of the processor.
+        first_seconds: what the first took.
+        spent: how long each shape has run with open sizes, in seconds of the processor; and what these were opened in,
+            where it was for this shape.
         refused: running with open sizes takes longer than planning.
+        tried: how many runs with open sizes this was judged by so far.
+        quickest: how long the quickest of these took, in seconds of the processor.
         compiled: the last plans that are one executable each.
         resizable: the programs that serve several sizes.
     """
@@ -46,28 +55,28 @@ class SizedCalls:
     def __init__(self, first: CallKey) -> None:
         self.first = first
         self.changing: set[tuple[int, int]] = set()
-        self.plans, self.seconds = 0, 0.0
+        self.plans, self.seconds, self.first_seconds = 0, 0.0, 0.0
         self.spent: dict[CallKey, float] = {}
-        self.refused = False
+        self.refused, self.tried, self.quickest = False, 0, math.inf
         self.compiled: deque[Compiled] = deque(maxlen=MOST_COMPILED)
         self.resizable: ResizableCalls | None = None
 
     @property
     def price(self) -> float:
         """Seconds: what a plan for one more shape takes."""
-        return self.seconds / max(self.plans - 1, 1)
+        return self.seconds / (self.plans - 1) if self.plans > 1 else LATER_SHARE * self.first_seconds
 
     def is_due(self, key: CallKey) -> bool:
         """Whether a call is better run with open sizes than planned for."""
-        if self.refused or self.plans < LEAST_PLANS or self.seconds < LEAST_SPENT:
+        is_dear = self.plans > 0 and self.price >= LEAST_PRICE
+        if self.refused or not (is_dear or (self.plans >= LEAST_PLANS and self.seconds >= LEAST_SPENT)):
             return False
         return self.spent.get(key, 0.0) < self.price
 
     def pays(self, key: CallKey, seconds: float) -> bool:
         """Notes a run of a program that serves several sizes; says whether these have run as long as a plan takes."""
         self.note(key, seconds)
-        price = self.price or max((plan.seconds for plan in self.compiled), default=0.0)
-        return self.spent[key] >= price
+        return self.spent[key] >= self.price
 
     def note(self, key: CallKey, seconds: float) -> None:
         """Notes how long these shapes have run."""
@@ -95,13 +104,19 @@ class OpenSizes:
     def note_planned(self, key: CallKey, seconds: float) -> None:
         """Notes what a plan for these shapes took, be it to make or to read."""
         known = self.of(key)
-        known.seconds += seconds if known.plans else 0.0
+        if known.plans:
+            known.seconds += seconds
+        else:
+            known.first_seconds = seconds
         known.plans += 1
 
     def note_run(self, key: CallKey, seconds: float) -> bool:
         """Notes a run with open sizes; says whether the next one is to be planned for."""
         known = self.of(key)
-        known.refused |= not known.spent and seconds > known.price
+        if known.tried < TRIES:
+            known.tried += 1
+            known.quickest = min(known.quickest, seconds)
+            known.refused |= known.tried == TRIES and known.quickest > known.price
         known.note(key, seconds)
         return not known.is_due(key)
 

@@ -173,7 +173,9 @@ class SessionPlans:
             opened = self._sizes.of(key).opened(key)
             plan = self.calls.plans.get(opened)
             if plan is None and may_be_open(self.graph, self._needed(call)):
+                began = time.thread_time()
                 plan = self._made(call, opened)
+                self._sizes.of(key).note(key, time.thread_time() - began)
             if plan is not None:
                 return plan.timed(partial(self._ran_open, key))
             self._sizes.of(key).refused = True
