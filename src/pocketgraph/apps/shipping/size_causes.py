@@ -28,6 +28,6 @@ def size_cause(model: str) -> str:
     if operations < MANY_OPERATIONS or rest < LARGE_SHARE * os.path.getsize(model):
         return ""
     return (
-        f"{bytes_text(rest)} of it describe its {operations} operations, as loops are written out step by step; weights "
-        f"are in it once, {bytes_text(weights)}. Fewer steps make it smaller"
+        f"{bytes_text(rest)} of it describe its {operations} operations, as loops are written out step by step; "
+        f"weights are in it once, {bytes_text(weights)}. Fewer steps make it smaller"
     )
