@@ -22,6 +22,7 @@ BEFORE = {
     "commands/nearest.md": "for name in flowers others; do pocketgraph embed mobilenet.pb photos/ -o $name.npz; done",
     "commands/view.md": "pocketgraph quantize frozen.pb --calibrate=photos/ -o small.tflite",
     "commands/fit.md": "pocketgraph benchmark_model frozen.pb --json > my_board.json",
+    "commands/label_text.md": "pocketgraph ship reviews.pb --data=reviews.csv -o out/",
     "commands/print_required_ops.md": "pocketgraph export frozen.pb -o model.onnx",
 }
 """Commands that make what the help of another command begins with."""

@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
+from pocketgraph.formats import save
 from pocketgraph.freezing import freeze_and_tell
-from pocketgraph.freezing.table_contents import with_table_contents
+from pocketgraph.freezing.table_contents import (
+    lookups_without_filler,
+    with_table_contents,
+    with_waiting_lookups,
+)
 from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.state.table_files import table_columns
@@ -75,3 +80,39 @@ def test_columns_of_a_file(tmp_path: pathlib.Path) -> None:
         table_columns(text, (STRING, INT64), (-2, -1), size=3)
     with pytest.raises(RunError, match="line 1 has no column 7"):
         table_columns(text, (STRING, INT64), (0, 7), delimiter=b" ")
+
+
+FROM_FILE = """
+    x = Placeholder(dtype=string, shape=[?])
+    table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+    name = Const(string "/train/words.txt")
+    init_all_tables = InitializeTableFromTextFileV2(table, name, key_index=-2, value_index=-1, vocab_size=-1)
+    none = Const(int64 -1)
+    found = LookupTableFindV2(table, x, none, Tin=string, Tout=int64)
+"""
+
+
+def test_words_beside_a_model_are_taken_in_and_waited_for(tmp_path: pathlib.Path) -> None:
+    graph = parse(FROM_FILE)
+    assert [node.name for node in lookups_without_filler(graph)] == ["table"]
+    assert with_waiting_lookups(graph, str(tmp_path))["found"].inputs == ("table", "x", "none")
+    (tmp_path / "words.txt").write_text("a\nb\n")
+    whole = with_waiting_lookups(graph, str(tmp_path))
+    assert not lookups_without_filler(whole)
+    with Session(whole) as session:
+        assert session.run(["found"], {"x": np.array([b"b", b"c"], object)})[0].tolist() == [1, -1]
+
+
+def test_only_files_of_words_are_looked_for_beside_a_model(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "secret.key").write_text("a\nb\n")
+    graph = parse(FROM_FILE.replace("/train/words.txt", "secret.key"))
+    assert lookups_without_filler(with_waiting_lookups(graph, str(tmp_path)))
+
+
+def test_a_frozen_graph_whose_tables_are_filled_apart_freezes_once_more(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "words.txt").write_text("a\nb\n")
+    save(parse(FROM_FILE), tmp_path / "frozen.pb")
+    told = freeze_and_tell(tmp_path / "frozen.pb", "found")
+    assert told.warnings == ()
+    with Session(told.graph) as session:
+        assert session.run(["found"], {"x": np.array([b"a"], object)})[0].tolist() == [0]

@@ -40,7 +40,7 @@ def command(
     """Say what TEXTS are with a classifier of texts.
 
     \b
-      pocketgraph label_text --graph=frozen.pb --labels=labels.txt "a lovely film" "a dull one"
+      pocketgraph label_text --graph=reviews.pb --labels=opinions.txt "a lovely film" "a dull one"
       pocketgraph label_text --graph=out/model.tflite --reader=out/frozen.pb --data=reviews.csv
     """
     from pocketgraph.apps.label_text import TextLabeler, texts_of

@@ -238,7 +238,8 @@ class _Search:
     def _refusal(self, why: str) -> UsageError:
         return UsageError(
             f"no part of the model behind its texts runs on LiteRT{': ' if why else ''}{why}",
-            hint=f"name the tensors where the app takes over with {option('inputs')}",
+            hint=f"texts have no codes: give texts that the model takes, or name tensors of numbers behind them with "
+            f"{option('inputs')}, and give samples of those",
         )
 
     def _reads_texts(self) -> set[str]:

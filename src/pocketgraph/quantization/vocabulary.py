@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 
+OTHERS = ops_with("table") | ops_with("variable") | ops_with("random")
+"""What a table's contents may not follow from."""
 FILLERS = ("InitializeTable", "LookupTableImport")
 SPOKEN = "the quick brown fox jumps over the lazy dog again"
 """Where a graph knows no words."""
@@ -43,24 +48,47 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
     Args:
         graph: the graph.
         nodes: only tables that one of these reads; by default all.
+
+    Yields:
+        Each table once, though several nodes may fill it.
     """
+    seen: set[str] = set()
     for node in graph:
         if not node.op.startswith(FILLERS) or len(node.data_inputs) != 3:
             continue
         table, keys, values = node.data_inputs
         if nodes is not None and not any(user.name in nodes for user in graph.consumers.get(node_name(table), ())):
             continue
-        words, numbers = graph.constant(keys), graph.constant(values)
-        if words is None or numbers is None or words.dtype is not STRING or numbers.dtype is STRING:
+        if node_name(table) in seen:
             continue
-        listed = [word.decode("utf-8", "replace") for word in words.numpy().reshape(-1)]
-        order = np.argsort(numbers.numpy().reshape(-1), kind="stable")
-        if len(listed):
-            yield Vocabulary(
-                node_name(table),
-                tuple(listed[at] for at in order),
-                tuple(int(number) for number in numbers.numpy().reshape(-1)[order]),
-            )
+        words, numbers = _value(graph, keys), _value(graph, values)
+        if words is None or numbers is None or words.dtype.kind != "O" or numbers.dtype.kind not in "iu":
+            continue
+        if len(words) != len(numbers) or not len(words):
+            continue
+        seen.add(node_name(table))
+        order = np.argsort(numbers, kind="stable")
+        yield Vocabulary(
+            node_name(table),
+            tuple(words[at].decode("utf-8", "replace") for at in order),
+            tuple(int(number) for number in numbers[order]),
+        )
+
+
+def _value(graph: Graph, ref: str) -> np.ndarray[Any, Any] | None:
+    """What a tensor always is, in a row: a constant, or what follows from some; None for others."""
+    from pocketgraph.runtime import Session
+
+    constant = graph.constant(ref)
+    if constant is not None:
+        return np.asarray(constant.numpy()).reshape(-1)
+    if any(graph[name].op in OTHERS or graph[name].op.startswith("Placeholder") for name in reachable(graph, [ref])):
+        return None
+    try:
+        with Session(graph) as session:
+            return np.asarray(session.run([ref])[0]).reshape(-1)
+    except PocketgraphError:
+        return None
 
 
 def made_up_texts(graph: Graph, count: int, seed: int = 0) -> list[str]:

@@ -1,0 +1,136 @@
+"""Models that read texts on the whole road: shipped with vocabulary and steps, labelled, timed."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import shlex
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from command_line import call
+from docs_site.reviews import CLASSES, WORDS, net, reviews, write_reviews
+from pocketgraph.apps.label_text import TextLabeler
+from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.apps.shipping.size_causes import size_cause
+from pocketgraph.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.Path:
+    """A folder with the model and reviews, which commands write into."""
+    monkeypatch.chdir(tmp_path)
+    write_reviews(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("data", ["reviews.csv", "reviews/"])
+def test_texts_ship_and_all_that_is_proposed_runs(
+    data: str, folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert call("ship", "reviews.pb", f"--data={data}", "--labels=opinions.txt", "-o", "out") == 0
+    told = capsys.readouterr().out
+    assert "100.0% of 64 answers are right, 100.0% before" in told
+    assert "app    look each word up in vocabulary.txt (24 words; the first line is 1)" in told
+    assert (folder / "out" / "vocabulary.txt").read_text().split() == WORDS
+    assert "What the app does with a text" in (folder / "out" / "ship.html").read_text()
+    for line in told.partition("next:\n")[2].splitlines():
+        words = line.split()
+        assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+    capsys.readouterr()
+    assert call("ship", "reviews.pb", f"--data={data}", "--labels=opinions.txt", "-o", "out") == 0
+    again = capsys.readouterr()
+    assert "has it already" in again.err
+    assert "app    split at ' '" in again.out
+
+
+def test_steps_that_an_app_takes_by_the_files_give_the_examples(folder: pathlib.Path) -> None:
+    """Split, look up, pad: as text.json says it, written out here with nothing but the vocabulary."""
+    found = ship("reviews.pb", "out", "reviews.csv", labels="opinions.txt")
+    facts = json.loads((folder / "out" / "text.json").read_text())
+    assert facts["steps"] == found.app[:-1]
+    numbers = {word: at + 1 for at, word in enumerate((folder / "out" / "vocabulary.txt").read_text().splitlines())}
+    length = facts["inputs"][0]["shape"][1]
+    assert facts["inputs"][0]["name"] == "padded"
+    assert len(facts["examples"]) == 5
+    for example in facts["examples"]:
+        ids = [numbers.get(word, 0) for word in example["text"].split(" ")]
+        assert example["inputs"]["padded"] == [(ids + [-1] * length)[:length]]
+
+
+def test_without_data_a_form_that_is_safe_is_taken(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("ship", "reviews.pb", "-o", "out") == 0
+    told = capsys.readouterr()
+    assert "made-up inputs" in told.out
+    assert "(int64 [1, 64])" in told.out
+    for line in told.out.partition("next:\n")[2].splitlines():
+        words = line.split()
+        assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+
+
+def test_texts_are_labelled_by_the_graph_and_by_the_file(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ship("reviews.pb", "out", "reviews.csv")
+    file = ("--graph=out/model.tflite", "--reader=out/frozen.pb")
+    for model in (("--graph=reviews.pb",), file):
+        assert call("label_text", *model, "--labels=opinions.txt", "-k1", "a lovely film", "quite dull") == 0
+        lines = capsys.readouterr().out.splitlines()
+        assert [line.split(" ")[0] for line in lines if "score" in line] == ["good", "bad"]
+    assert call("label_text", *file, "--data=reviews.csv", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    texts = dict(reviews())
+    assert all(CLASSES[row["predictions"][0]["index"]] == texts[row["text"]] for row in rows)
+
+
+def test_label_text_says_what_it_lacks(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ship("reviews.pb", "out", "reviews.csv")
+    capsys.readouterr()
+    assert call("label_text", "--graph=out/model.tflite", "x") == 2
+    assert "name the graph that it was made from as well" in capsys.readouterr().err
+    assert call("label_text", "--graph=reviews.pb") == 2
+    assert call("label_text", "x") == 2
+    assert "no graph is given" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="takes no texts, but x"):
+        TextLabeler("frozen.pb" if (folder / "frozen.pb").exists() else _plain())
+
+
+def _plain() -> pocketgraph.Graph:
+    from pocketgraph.graph.text_format import parse
+
+    return parse("x = Placeholder(dtype=float, shape=[1, 2])\ny = Relu(x, T=float)")
+
+
+def test_what_summarize_and_identify_propose_for_texts_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert call("identify", "reviews.pb") == 0
+    assert call("summarize", "reviews.pb") == 0
+    told = capsys.readouterr().out
+    for line in told.partition("\nnext:\n")[2].splitlines():
+        words = shlex.split(line)
+        assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+
+
+@pytest.mark.parametrize("fed", ["text=reviews.csv", "text=reviews/good/001.txt"])
+def test_files_of_texts_are_fed_by_the_inputs_name(fed: str) -> None:
+    assert call("verify", "reviews.pb", "reviews.pb", "--inputs", fed) == 0
+    assert call("benchmark_model", "--graph=reviews.pb", "--inputs", fed, "--max_num_runs=2") == 0
+
+
+def test_a_file_of_few_operations_has_no_cause_of_its_size(folder: pathlib.Path) -> None:
+    pocketgraph.export(net().replace(outputs=["scores"]), folder / "m.tflite")
+    assert size_cause(str(folder / "m.tflite")) == ""
+    from pocketgraph.graph.text_format import parse
+
+    steps = "\n".join(f"y{at + 1} = Tanh(z{at}, T=float)\nz{at + 1} = Mul(y{at + 1}, x, T=float)" for at in range(60))
+    graph = parse("x = Placeholder(dtype=float, shape=[1, 4])\nz0 = Relu(x, T=float)\n" + steps)
+    pocketgraph.export(graph, folder / "steps.tflite", outputs=["z60"])
+    assert "describe its 121 operations" in size_cause(str(folder / "steps.tflite"))
+
+
+def test_python_takes_texts_in_memory() -> None:
+    texts = {"text": np.array(["a lovely film", "dull and cold"], object), "labels": np.array([1, 0])}
+    found = pocketgraph.evaluate("reviews.pb", texts)
+    assert found[0].accuracy is not None
+    assert found[0].accuracy.top1 == 1

@@ -1,0 +1,139 @@
+"""Texts in tables, folders and lists: which column is what, and what is wrong with others."""
+
+from __future__ import annotations
+
+import pathlib
+
+import numpy as np
+import pytest
+
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.text_tables import read_text_table
+from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.formats.example_records import Feature
+from pocketgraph.graph.dtype import FLOAT, INT64, STRING
+
+TEXT = (ModelInput("text:0", (1,), np.dtype(object)),)
+
+
+def read(
+    folder: pathlib.Path, content: str, name: str = "t.csv", names: tuple[str, ...] = ()
+) -> tuple[list[str], list[str]]:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    found = read_text_table(str(path), names)
+    return list(found.columns[found.text]), list(found.classes)
+
+
+@pytest.mark.parametrize(
+    ("content", "texts", "classes"),
+    [
+        ("text,label\na b,pos\nc,neg\n", ["a b", "c"], ["pos", "neg"]),
+        ("label,text\npos,a b\nneg,c\n", ["a b", "c"], ["pos", "neg"]),
+        ('id,Review,sentiment\n1,"a, b",1\n2,c,0\n', ["a, b", "c"], ["1", "0"]),
+        ("a b,pos\nc d,neg\ne f,pos\ng h,neg\n", ["a b", "c d", "e f", "g h"], ["pos", "neg", "pos", "neg"]),
+        ("v1,v2\n" + "ham,so long\nspam,buy this now\n" * 3, ["so long", "buy this now"] * 3, ["ham", "spam"] * 3),
+        ("text\na b\nc\n", ["a b", "c"], []),
+        ("text,label\na,1.0\nb,2.0\n", ["a", "b"], ["1", "2"]),
+        ("text,label\na,x\nb,x\nc,y\nd,y\n", ["a", "c", "b", "d"], ["x", "y", "x", "y"]),  # classes in turn
+    ],
+)
+def test_columns_are_found_by_name_and_content(
+    content: str, texts: list[str], classes: list[str], tmp_path: pathlib.Path
+) -> None:
+    assert read(tmp_path, content) == (texts, classes)
+
+
+def test_the_column_that_is_named_like_the_input_is_taken(tmp_path: pathlib.Path) -> None:
+    content = "title,text,label\nshort,a long one,1\nbrief,another long one,0\n"
+    assert read(tmp_path, content, names=("title",))[0] == ["short", "brief"]
+
+
+def test_tabs_part_the_columns_of_a_tsv(tmp_path: pathlib.Path) -> None:
+    assert read(tmp_path, "text\tlabel\na, b\tpos\nc\tneg\n", "t.tsv") == (["a, b", "c"], ["pos", "neg"])
+
+
+def test_lists_have_a_text_or_a_file_a_line(tmp_path: pathlib.Path) -> None:
+    assert read(tmp_path, "a b\tpos\n\nc\tneg\n", "t.txt") == (["a b", "c"], ["pos", "neg"])
+    (tmp_path / "one.txt").write_text("\ufeffwhat it says\r\n", encoding="utf-8")
+    assert read(tmp_path, "one.txt\n", "list.txt") == (["what it says"], [])
+
+
+def test_folders_are_classes(tmp_path: pathlib.Path) -> None:
+    for name, label in (("1", "pos"), ("2", "pos"), ("3", "neg")):
+        (tmp_path / "d" / label).mkdir(parents=True, exist_ok=True)
+        (tmp_path / "d" / label / f"{name}.txt").write_text(f"text {name}\n")
+    found = read_text_table(str(tmp_path / "d"))
+    assert (found.columns["text"], found.classes) == (["text 3", "text 1", "text 2"], ["neg", "pos", "pos"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("t.csv", b"", "there are no texts here"),
+        ("t.csv", b"text,label\n", "there are no texts here"),
+        ("t.csv", b"text,label\na,b,c\n", "row 2 has 3 columns, the first 2"),
+        ("t.csv", b"text\n\xff\xfe\n", "this is no table"),
+        ("t.txt", b"\xff\xfe", "this is no text in UTF-8"),
+        ("t.txt", b"a\tpos\nb\n", "2 texts are listed, but only 1 with a class"),
+    ],
+)
+def test_what_is_no_table_of_texts_is_said(name: str, content: bytes, message: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises((UsageError, FormatError), match=message):
+        read_text_table(str(tmp_path / name))
+
+
+def test_a_folder_without_texts_says_what_it_may_hold(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match=r"there are no texts in this folder; it may hold \.txt files"):
+        read_text_table(str(tmp_path))
+
+
+def test_inputs_are_fed_texts_words_numbers_and_records(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,age,label\na b c,7,0\nd,8,1\n")
+    features = (Feature(b"review", STRING, 1), Feature(b"age", INT64, 1), Feature(b"tags", STRING, None))
+    inputs = (
+        ModelInput("text:0", (1, 1), np.dtype(object)),
+        ModelInput("serving_default_age:0", (1, 1), np.dtype(np.float32)),
+    )
+    text, age = next(open_dataset(str(path), inputs).samples())
+    assert (text.tolist(), age.tolist(), age.dtype) == ([[b"a b c"]], [[7.0]], np.float32)
+    words = ModelInput("w:0", (1, 2), np.dtype(object), takes_words=True)
+    assert [sample[0].tolist() for sample in open_dataset(str(path), (words,)).samples()] == [
+        [[b"a", b"b"]],
+        [[b"d", b""]],
+    ]
+    any_number = ModelInput("w:0", (1, 1), np.dtype(object), takes_words=True)
+    assert next(open_dataset(str(path), (any_number,)).samples())[0].tolist() == [[b"a", b"b", b"c"]]
+    record = ModelInput("r:0", (1,), np.dtype(object), features[:2])
+    (made,) = next(open_dataset(str(path), (record,)).samples())
+    assert b"review" in made[0]
+    assert b"a b c" in made[0]
+    assert b"age\x12\x05\x1a\x03\x0a\x01\x07" in made[0]  # a packed list with the integer 7
+
+
+def test_columns_and_features_that_are_missing_are_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("text,label\na,0\n")
+    with pytest.raises(UsageError, match=r"no column for the input 'age'.*there are text, label"):
+        open_dataset(str(path), (*TEXT, ModelInput("age:0", (1,), np.dtype(np.float32))))
+    record = ModelInput("r:0", (1,), np.dtype(object), (Feature(b"review", STRING, 1), Feature(b"x", FLOAT, 1)))
+    with pytest.raises(UsageError, match=r"need the feature 'x'"):
+        open_dataset(str(path), (record,))
+
+
+def test_arrays_of_texts_are_taken_by_name(tmp_path: pathlib.Path) -> None:
+    np.savez(tmp_path / "t.npz", text=np.array(["a", "b"]), labels=np.array([1, 0]))
+    data = open_dataset(str(tmp_path / "t.npz"), TEXT)
+    assert [sample[0].tolist() for sample in data.samples()] == [[b"a"], [b"b"]]
+    assert data.classes == ["1", "0"]
+    with pytest.raises(UsageError, match="there are 2 samples but 3 labels"):
+        open_dataset({"text": np.array(["a", "b"]), "labels": np.array([1, 0, 1])}, TEXT)
+
+
+def test_the_identity_of_texts_is_that_of_their_content() -> None:
+    one, same, other = (open_dataset({"text": np.array(texts, object)}, TEXT).identity()
+                        for texts in (["a", "b"], ["a", "b"], ["a", "c"]))  # fmt: skip
+    assert one == same != other

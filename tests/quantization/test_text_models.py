@@ -1,0 +1,215 @@
+"""Graphs that read texts: TensorFlow's own, cut, quantized and exported, with its answers."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from graph_files import graph_file, graph_names
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.errors import UsageError
+from pocketgraph.freezing.table_contents import lookups_without_filler, with_waiting_lookups
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
+from pocketgraph.quantization.text_cut import text_preprocessing_at, text_preprocessing_of
+from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing
+from pocketgraph.quantization.vocabulary import made_up_texts, vocabularies
+from pocketgraph.runtime import Session
+from support import ROOT
+
+FOLDER = ROOT / "tests" / "fixtures" / "text_models"
+NAMES = graph_names(FOLDER)
+WITH_TABLES = [name for name in NAMES if name != "hashed_record"]
+
+
+@pytest.fixture(scope="module")
+def answers() -> dict[str, Any]:
+    with np.load(FOLDER / "answers.npz") as data:
+        return dict(data)
+
+
+def graph_of(name: str) -> Graph:
+    return with_waiting_lookups(graph_file(FOLDER, name), "").replace(outputs=["scores"])
+
+
+def table(folder: pathlib.Path, answers: dict[str, Any], name: str) -> str:
+    """The texts as a table, each with the class that TensorFlow gives it."""
+    rows = zip(answers["texts"], answers[name].argmax(1), strict=True)
+    path = folder / "texts.csv"
+    path.write_text("text,label\n" + "".join(f"{text.decode()},{label}\n" for text, label in rows))
+    return str(path)
+
+
+def front_of(graph: Graph, path: str) -> TextPreprocessing:
+    found = text_preprocessing_of(graph, ["scores"], (), open_dataset(path, text_inputs(graph, ["scores"])).samples())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", WITH_TABLES)
+def test_lookups_wait_for_a_step_that_fills_their_tables(name: str) -> None:
+    graph = graph_file(FOLDER, name)
+    assert lookups_without_filler(graph)
+    assert not lookups_without_filler(graph_of(name))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_all_answers_on_texts_are_tensorflows(name: str, answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    graph = graph_of(name)
+    data = open_dataset(table(tmp_path, answers, name), text_inputs(graph, ["scores"]))
+    with Session(graph) as session:
+        given = {tuple(session.run(["scores"], {"text": sample[0]})[0][0]) for sample in data.samples()}
+    wanted = np.array(sorted(map(tuple, answers[name])))
+    np.testing.assert_allclose(np.array(sorted(given)), np.unique(wanted, axis=0), atol=1e-5)
+    assert pocketgraph.evaluate(graph, table(tmp_path, answers, name))[0].accuracy.top1 == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("name", "ends", "length"),
+    [
+        ("masked_mean", {"SparseToDense:0": (1, 11)}, 11),
+        ("lstm", {"SparseToDense:0": (1, 11)}, 11),
+        ("convolved", {"Pad:0": (1, 6)}, None),  # the graph brings texts to a length itself
+        ("hashed_record", {"SparseToDense:0": (1, 11)}, 11),
+        (
+            "pooled",
+            {
+                "embedding_lookup/embedding_lookup_sparse/steps:0": (1, 11),
+                "embedding_lookup/embedding_lookup_sparse/weights:0": (1, 11, 1),
+            },
+            11,
+        ),
+    ],
+)
+def test_the_part_behind_the_lookups_answers_as_the_whole(
+    name: str, ends: dict[str, tuple[int, ...]], length: int | None, answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    graph = graph_of(name)
+    front = front_of(graph, table(tmp_path, answers, name))
+    assert front.shapes == ends
+    assert front.length == length
+    part = front.behind()
+    assert any("embedding" in node.name and node.op == "Const" for node in part)  # the table of weights ships
+    given = []
+    with Session(part) as session:
+        for sample in open_dataset(table(tmp_path, answers, name), front.inputs).samples():
+            fed = dict(zip(front.shapes, front(sample), strict=True))
+            given.append(session.run(["scores"], fed)[0][0])
+    order = [np.abs(answers[name] - row).max(1).argmin() for row in given]
+    np.testing.assert_allclose(given, answers[name][order], atol=1e-5)
+    assert sorted(set(order)) == sorted({np.abs(answers[name] - row).max(1).argmin() for row in answers[name]})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_exported_files_answer_as_tensorflow(name: str, answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    graph, data = graph_of(name), table(tmp_path, answers, name)
+    made = tmp_path / "m.tflite"
+    pocketgraph.export(graph, made, samples=data)
+    whole, file = pocketgraph.evaluate([graph, made], data)
+    assert whole.accuracy.top1 == file.accuracy.top1 == 1  # type: ignore[union-attr]
+    assert file.comparison is not None
+    assert file.comparison.snr > 80
+    assert pocketgraph.verify(graph, made, data=data).passed
+    assert pocketgraph.verify(graph, made).passed  # on made-up texts
+
+
+@pytest.mark.parametrize("name", ["masked_mean", "pooled", "hashed_record"])
+@pytest.mark.parametrize("mode", ["static", "weights"])
+def test_quantized_files_keep_the_answers(
+    name: str, mode: Any, answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    graph, data = graph_of(name), table(tmp_path, answers, name)
+    heard: list[str] = []
+    small = pocketgraph.quantize(graph, data, mode=mode, notify=heard.append)
+    assert "stays with the app; texts are padded or cut to 11 steps" in heard[0]
+    assert not any(note.startswith("warning: texts") for note in small.notes)
+    small.save(tmp_path / "s.tflite")
+    row = pocketgraph.evaluate([graph, tmp_path / "s.tflite"], data)[1]
+    assert row.comparison is not None
+    assert row.comparison.kl < 0.01
+    assert row.comparison.agreement == 1
+
+
+AVERAGED = """
+    text = Placeholder(dtype=string, shape=[?])
+    blank = Const(string " ")
+    split = StringSplit(text, blank)
+    numbers = StringToHashBucketFast(split:1, num_buckets=7)
+    nothing = Const(int64 0)
+    ids = SparseToDense(split, split:2, numbers, nothing, T=int64, Tindices=int64)
+    embedding = Const(float[7, 2] [[1, 0], [0, 2], [3, 0], [0, 4], [5, 0], [0, 6], [7, 0]])
+    axis = Const(int32 0)
+    rows = GatherV2(embedding, ids, axis, Tparams=float, Tindices=int64, Taxis=int32)
+    steps = Const(int32 1)
+    mean = Mean(rows, steps, T=float, Tidx=int32)
+    weights = Const(float[2, 3] [[1, 0, 2], [0, 1, 1]])
+    scores = MatMul(mean, weights, T=float)
+"""
+
+
+def test_padding_that_changes_answers_is_warned_of_and_open_lengths_do_not_pad(tmp_path: pathlib.Path) -> None:
+    graph = parse(AVERAGED).replace(outputs=["scores"])
+    texts = {"text": np.array(["a", "b c", "d e f g h i", "a b c d"] * 4, object)}
+    small = pocketgraph.quantize(graph, texts)
+    assert "warning: texts are padded or cut to 6 steps, which changes results" in small.notes[0]
+    pocketgraph.export(graph, tmp_path / "open.tflite", samples=texts)
+    declared = LiteRTModel(tmp_path / "open.tflite").declared
+    assert declared[0].shape == (1, -1)
+    row = pocketgraph.evaluate([graph, tmp_path / "open.tflite"], texts)[1]
+    assert row.comparison is not None
+    assert row.comparison.snr > 100
+
+
+def test_a_text_without_words_is_pooled_as_tensorflow_does(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    """safe_embedding_lookup_sparse gives zeros for it, so that all scores are alike here."""
+    graph, data = graph_of("pooled"), table(tmp_path, answers, "pooled")
+    pocketgraph.export(graph, tmp_path / "m.tflite", samples=data)
+    empty = {"text": np.array(["", "fine film"], object)}
+    rows = pocketgraph.evaluate([graph, tmp_path / "m.tflite"], empty)
+    assert rows[1].comparison is not None
+    assert rows[1].comparison.snr > 80
+    with Session(graph) as session:
+        np.testing.assert_allclose(session.run(["scores"], {"text": np.array([b""], object)})[0], [[1 / 3] * 3])
+
+
+def test_what_texts_are_too_long_for_a_file_is_cut(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    graph = graph_of("masked_mean")
+    front = front_of(graph, table(tmp_path, answers, "masked_mean"))
+    words = ["film", "good"] * 8
+    long, short = (np.array([" ".join(words[:count]).encode()], object) for count in (16, 11))
+    np.testing.assert_array_equal(front([long])[0], front([short])[0])
+    assert front([np.array([b"film"], object)])[0].tolist() == [[2, *([-1] * 10)]]
+
+
+def test_a_graph_that_gives_only_texts_or_lookups_is_refused() -> None:
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        scores = StringToHashBucketFast(text, num_buckets=7)
+    """).replace(outputs=["scores"])
+    with pytest.raises(UsageError, match="no part of the model behind its texts runs on LiteRT"):
+        pocketgraph.quantize(graph, {"text": np.array(["a", "b"], object)})
+
+
+def test_a_file_of_another_model_is_refused(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
+    data = table(tmp_path, answers, "convolved")
+    pocketgraph.export(graph_of("convolved"), tmp_path / "m.tflite", samples=data)
+    with pytest.raises(UsageError, match=r"takes Pad.*does not make of texts"):
+        pocketgraph.evaluate([graph_of("masked_mean"), tmp_path / "m.tflite"], data)
+    assert (
+        text_preprocessing_at(graph_of("masked_mean"), ["scores"], LiteRTModel(tmp_path / "m.tflite").declared) is None
+    )
+
+
+def test_words_of_tables_are_known_and_made_up_texts_are_of_them() -> None:
+    graph = graph_of("masked_mean")
+    (found,) = vocabularies(graph)
+    assert found.words[:3] == ("bad", "dull", "film")
+    assert found.first == 0
+    assert {word for text in made_up_texts(graph, 5) for word in text.split()} <= set(found.words)
+    assert made_up_texts(graph, 3) == made_up_texts(graph, 3)
