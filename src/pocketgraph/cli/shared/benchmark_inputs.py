@@ -47,11 +47,10 @@ def banner(path: str, layers: list[Any], outputs: list[str], flags: dict[str, An
 
 def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list[Any]:
     """The feeds that the flags describe, or the placeholders that the outputs need."""
-    from pocketgraph.apps.model_timing import layers_of
+    from pocketgraph.apps.model_timing import layers_of, needed_inputs
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
-    from pocketgraph.runtime.made_up_feeds import sample_inputs
 
     layer_names = names(flags["input_layer"])
     if flags["inputs"]:
@@ -61,7 +60,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
             graph, named_files(flags["inputs"]), outputs, SampleReading(preset=flags["preset"], notify=say)
         )
     if not layer_names and not flags["input_layer_shape"]:
-        return list(layers_from_graph(graph, sample_inputs(graph, outputs)))
+        return list(layers_from_graph(graph, needed_inputs(graph, outputs)))
     shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
     if not shapes:
         return list(layers_from_graph(graph, layer_names))
