@@ -40,7 +40,7 @@ from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.made_up_feeds import sample_fetches
+from pocketgraph.runtime.made_up_feeds import made_up_lengths, sample_fetches
 from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
@@ -235,6 +235,11 @@ class _Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None:
             shapes = reading.sized(graph, shapes, samples)
+            if samples is None and (lengths := made_up_lengths(graph, shapes)):
+                sizes = list(shapes[lengths[0]])
+                reading.notify(
+                    f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them"
+                )
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
         self.graphs = (graph, self.graph)
         if form == "tflite":

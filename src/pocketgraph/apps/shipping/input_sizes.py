@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.made_up_feeds import sample_inputs, sample_shapes
+from pocketgraph.runtime.made_up_feeds import made_up_lengths, sample_inputs, sample_shapes
 
 Sizes = Mapping[str, Sequence[int]]
 
@@ -37,8 +37,8 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes) -> Graph:
             )
             if not fits:
                 raise UsageError(
-                    f"{option('input_shape', 'shapes')}: '{node}' is {declared}, not {list(sizes)}",
-                    hint="give its sizes",
+                    f"{option('input_shape', 'shapes')}: '{node}' is {declared}, not {Shape(sizes)}",
+                    hint="give a number for each question mark",
                 )
         given[node] = tuple(sizes)
 
@@ -55,16 +55,14 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
 
     That is where an axis that the model leaves open, such as the length of a series, is made 1.
     """
-    inferred = infer(graph)
-    for name, made in sample_shapes(graph, list(outputs)).items():
-        declared = inferred.shape(canonical(name)).dims
-        if declared is None or len(declared) != len(made):
-            continue
-        if any(size is None and chosen == 1 for size, chosen in zip(declared[1:], made[1:], strict=True)):
-            shape = ",".join(map(str, made))
-            return (
-                f"the model leaves sizes of '{node_name(name)}' open, {Shape(declared)}, and the file has "
-                f"{Shape(made)}; give {option('data')}, or {option('input_shape', 'shapes')}={node_name(name)}:{shape} "
-                "with the sizes that the app feeds"
-            )
-    return ""
+    made = sample_shapes(graph, list(outputs))
+    names = made_up_lengths(graph, made)
+    if not names:
+        return ""
+    name, sizes = node_name(names[0]), Shape(made[names[0]])
+    said = f"{name}:{','.join(map(str, made[names[0]]))}"
+    declared = infer(graph).shape(canonical(name))
+    return (
+        f"the model leaves sizes of '{name}' open, {declared}, and the file has {sizes}; give {option('data')}, or "
+        f"{option('input_shape', 'shapes')}={said} with the sizes that the app feeds"
+    )
