@@ -192,3 +192,34 @@ def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.P
         wanted = whole.run(["box_head", "score_head"], {"x": x})
         for one, other in zip(cut.run(["box_head", "score_head"], {"x": x}), wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
+
+
+SERIES = """
+    series = Placeholder(dtype=float, shape=[?,?,4])
+    axis = Const(int32 [1])
+    mean = Mean(series, axis, T=float, Tidx=int32)
+    y = MatMul(mean, w, T=float)
+"""
+
+
+def test_a_file_with_a_made_up_length_is_not_called_ready(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse(SERIES)])
+    save(graph, tmp_path / "model.pb")
+    open_one = ship(tmp_path / "model.pb", tmp_path / "out")
+    assert "Do not ship" in open_one.verdict
+    assert "--input_shape=series:1,1,4" in open_one.verdict.replace("shapes", "--input_shape")
+    told = ship(tmp_path / "model.pb", tmp_path / "told", shapes={"": (1, 20, 4)})
+    assert "Do not ship" not in told.verdict
+    with pytest.raises(UsageError, match="not \\[1,20,5\\]"):
+        ship(tmp_path / "model.pb", tmp_path / "other", shapes={"series": (1, 20, 5)})
+    with pytest.raises(UsageError, match="no input 'serie'"):
+        ship(tmp_path / "model.pb", tmp_path / "other", shapes={"serie": (1, 20, 4)})
+
+
+def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse(SERIES)])
+    save(graph, tmp_path / "model.pb")
+    made = ship(tmp_path / "model.pb", tmp_path / "out", inputs=["mean"])
+    assert "Do not ship" not in made.verdict
+    with Session(str(tmp_path / "out" / "frozen.pb")) as session:
+        assert list(session.inputs) == ["mean"]

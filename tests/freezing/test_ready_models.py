@@ -17,6 +17,7 @@ from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import for_session, read_model, ready
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.identify import freeze_command
 from support import ROOT
 
 DIGITS = ROOT / "examples" / "digits"
@@ -50,7 +51,7 @@ def test_a_training_directory_is_a_model(
 
 def test_what_is_frozen_in_memory_is_what_the_command_makes(tmp_path: pathlib.Path) -> None:
     found = ready(DIGITS / "training")
-    words = found.command.format(out=tmp_path / "frozen.pb").split()
+    words = freeze_command(str(DIGITS / "training"), found, str(tmp_path / "frozen.pb")).split()
     assert call(*words[1:]) == 0
     save(found.graph, tmp_path / "in_memory.pb")
     assert (tmp_path / "in_memory.pb").read_bytes() == (tmp_path / "frozen.pb").read_bytes()
@@ -67,7 +68,7 @@ def test_a_frozen_file_beside_a_checkpoint_is_read_as_it_is(tmp_path: pathlib.Pa
     save(parse("x = Placeholder(dtype=float, shape=[2])\ny = Relu(x, T=float)"), tmp_path / "training" / "net.pb")
     path = tmp_path / "training" / "net.pb"
     assert for_session(path) == str(path)
-    assert ready(path).command == ""
+    assert ready(path).freezing is None
 
 
 def with_records(*keys: str) -> Graph:

@@ -11,7 +11,8 @@ from pocketgraph.apps.file_feeds import Given, feeds_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.freezing.ready_models import for_session
-from pocketgraph.graph import DType, Graph, node_name
+from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.inspect.benchmark import Limits, time_session
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
 from pocketgraph.inspect.benchmark_result import Benchmark
@@ -123,8 +124,18 @@ def layers_of(
     layers = [_layer(graph, name, array.shape, array) for name, array in arrays.items()]
     layers += [_layer(graph, name, tuple(shape)) for name, shape in (shapes or {}).items()]
     fed = {node_name(layer.name) for layer in layers}
-    rest = [name for name in sample_inputs(graph, fetches) if node_name(name) not in fed]
+    rest = [name for name in needed_inputs(graph, fetches) if node_name(name) not in fed]
     return [*layers, *layers_from_graph(graph, rest)]
+
+
+def needed_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
+    """What has to be fed for fetches; of a file that a runtime runs as a whole, all that its entry point takes."""
+    if is_model_file(graph):
+        wanted = set(map(canonical, fetches))
+        for signature in graph.signatures.values():
+            if wanted <= set(map(canonical, signature.outputs.values())):
+                return [name.removesuffix(":0") for name in signature.inputs.values()]
+    return list(sample_inputs(graph, fetches))
 
 
 def _layer(graph: Graph, name: str, shape: tuple[int, ...], data: Any = None) -> BenchmarkLayer:

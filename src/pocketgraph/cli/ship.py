@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cores, sample_options, say
+from pocketgraph.cli.shared.data_options import cores, sample_options, say, shapes_of
 from pocketgraph.cli.shared.options import names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -22,6 +22,11 @@ from pocketgraph.errors import UsageError
     show_default=True, help="Where it goes: on which devices its time is estimated.",
 )  # fmt: skip
 @click.option("--outputs", default="", help="Tensors to compute, by commas; default: the likeliest output.")
+@click.option("--inputs", default="", help="Tensors that the app feeds, by commas; default: the model's own.")
+@click.option(
+    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,100,…",
+    help="The sizes of an input that the model leaves open; without NAME of the only one.",
+)  # fmt: skip
 @click.option(
     "--max_accuracy_drop", "--max-accuracy-drop", type=float, metavar="POINTS",
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
@@ -49,7 +54,10 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
     if how.pop("feed"):
         raise UsageError("--feed is for the commands that ship calls: quantize, evaluate, export")
     with progress_bar(SHIPPING, first=0.6) as tell:
-        found = ship(model, folder, data, outputs=names(outputs) or None, progress=tell, notify=say, **how)
+        found = ship(
+            model, folder, data, outputs=names(outputs) or None, inputs=names(how.pop("inputs")) or None,
+            shapes=shapes_of(how.pop("input_shape")), progress=tell, notify=say, **how,
+        )  # fmt: skip
     if found.is_resumed:
         say(f"{folder} has it already, from an earlier call")
     for each in found.tried:

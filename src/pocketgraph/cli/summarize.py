@@ -18,6 +18,7 @@ from pocketgraph.graph.node import node_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from pocketgraph.freezing.ready_models import ReadyModel
     from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
@@ -40,7 +41,7 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
     """
     import pocketgraph
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.freezing.ready_models import ReadyModel, ready
+    from pocketgraph.freezing.ready_models import ready
 
     found: ReadyModel | None = None
     if signature is not None or is_training(model):
@@ -51,7 +52,7 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
     if as_json:
         echo(json.dumps(as_dict(facts, model), indent=2))
     else:
-        show(facts, model, all_ops, "" if found is None else found.command)
+        show(facts, model, all_ops, found)
 
 
 def is_training(path: str) -> bool:
@@ -87,8 +88,8 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
     }
 
 
-def show(facts: Summary, path: str, all_ops: bool, frozen_by: str = "") -> None:
-    """Prints the tables; ``frozen_by`` is the call that makes a file of what was frozen in memory."""
+def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
+    """Prints the tables; ``ready`` is what was frozen in memory."""
     from rich.table import Table
 
     from pocketgraph.graph.model_file_graph import is_model_file
@@ -136,9 +137,11 @@ def show(facts: Summary, path: str, all_ops: bool, frozen_by: str = "") -> None:
     if is_piped():
         return  # there is no file that a command could be proposed for
     console.print("next:", style="bold")
-    for line in with_freezing(facts, path, frozen_by) if frozen_by else next_commands(
-        facts, path, is_litert=is_model_file(graph)
-    ):  # fmt: skip
+    if ready is not None and ready.freezing is not None:
+        commands = with_freezing(facts, path, ready)
+    else:
+        commands = next_commands(facts, path, is_litert=is_model_file(graph))
+    for line in commands:
         echo(f"  {line}{typed_key()}")
 
 
@@ -204,15 +207,17 @@ def frozen_commands(path: str) -> list[str]:
 
     try:
         found = ready(path)
-        return with_freezing(summarize(found.graph), path, found.command)
+        return with_freezing(summarize(found.graph), path, found)
     except PocketgraphError:
         return []
 
 
-def with_freezing(frozen: Summary, path: str, command: str) -> list[str]:
+def with_freezing(frozen: Summary, path: str, ready: ReadyModel) -> list[str]:
     """What to type next of a model that is frozen first."""
+    from pocketgraph.inspect.identify import freeze_command
+
     name = "frozen.pb" if os.path.basename(path) != "frozen.pb" else "ready.pb"
-    return [command.format(out=name), *next_commands(frozen, name)]
+    return [freeze_command(path, ready, name), *next_commands(frozen, name)]
 
 
 def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:

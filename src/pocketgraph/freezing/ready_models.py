@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option
 from pocketgraph.formats import load
@@ -23,20 +23,27 @@ from pocketgraph.graph.op_traits import ops_with
 Tell = Callable[[str], None]
 
 
+class Freezing(NamedTuple):
+    """What has to be said for a model to be frozen: nodes to compute, unless it says them; a signature; repairs."""
+
+    outputs: tuple[str, ...]
+    signature: str | None
+    repair: bool
+
+
 @dataclass(frozen=True)
 class ReadyModel:
     """A model with constants for variables.
 
     Attributes:
         graph: the model.
-        command: the call of ``freeze_graph`` that makes it, with ``{out}`` for the file; empty where nothing had to be
-            frozen.
         notes: what was done, a sentence each.
+        freezing: how it was frozen; None where nothing had to be.
     """
 
     graph: Graph
-    command: str = ""
     notes: tuple[str, ...] = ()
+    freezing: Freezing | None = None
 
 
 def read_model(
@@ -105,7 +112,7 @@ def ready(
                     f"({option('signature')}={default} takes it)"
                 )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
-            return ReadyModel(load(name, signature=signature), notes=tuple(notes))
+            return ReadyModel(load(name, signature=signature), tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)
     wanted = list(outputs or ())
     for at, repaired in enumerate(repairs):
@@ -117,12 +124,9 @@ def ready(
             continue
         break
     names = list(frozen.graph.outputs)
-    call = f"pocketgraph freeze_graph {shlex.quote(name)} -o {{out}}"
-    if wanted or is_guessed:
-        call += f" --output_node_names={shlex.quote(','.join(dict.fromkeys(map(node_name, names))))}"
-    call += f" --signature={signature}" if signature else ""
-    call += " --repair" if frozen.repaired else ""
-    return ReadyModel(frozen.graph, call, (*notes, *_notes(name, frozen, names if is_guessed else [])))
+    said = tuple(dict.fromkeys(map(node_name, names))) if wanted or is_guessed else ()
+    told = (*notes, *_notes(name, frozen, names if is_guessed else []))
+    return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired)))
 
 
 def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, bool]:

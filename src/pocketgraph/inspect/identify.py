@@ -13,6 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import Kind
 from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import TensorDetails
+from pocketgraph.freezing.ready_models import ReadyModel, ready
 from pocketgraph.pages.quantities import bytes_text
 
 
@@ -46,14 +47,13 @@ class IdentifiedFile(FileFacts):
             return f"pocketgraph summarize {shlex.quote(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         if is_directory or "--input_checkpoint=" in self.identity.next:
-            from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
             path = shlex.quote(self.path)
             with contextlib.suppress(PocketgraphError):
                 find(self.path)
                 with contextlib.suppress(PocketgraphError):
-                    return ready(self.path).command.format(out="frozen.pb")
+                    return freeze_command(self.path, ready(self.path), "frozen.pb")
                 return f"pocketgraph freeze_graph {path} -o frozen.pb"
             if is_directory:
                 return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"
@@ -162,6 +162,23 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
         FormatError: it cannot be opened.
     """
     return IdentifiedFile(**vars(facts(path)))
+
+
+def freeze_command(path: str, model: ReadyModel, out: str) -> str:
+    """The call of ``freeze_graph`` that writes what was frozen in memory.
+
+    Args:
+        path: of the model.
+        model: what was made of it.
+        out: the file to write.
+    """
+    text = f"pocketgraph freeze_graph {shlex.quote(path)} -o {out}"
+    how = model.freezing
+    if how is None:
+        return text
+    text += f" --output_node_names={shlex.quote(','.join(how.outputs))}" if how.outputs else ""
+    text += f" --signature={shlex.quote(how.signature)}" if how.signature else ""
+    return text + " --repair" * how.repair
 
 
 def _tensor_text(name: str, fact: TensorDetails) -> str:

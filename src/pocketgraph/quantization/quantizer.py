@@ -44,7 +44,7 @@ from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_fetches
 from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
@@ -247,6 +247,11 @@ class _Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
+            if samples is None and (lengths := made_up_lengths(graph, shapes)):
+                sizes = list(shapes[lengths[0]])
+                reading.notify(
+                    f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them"
+                )
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
         self.graphs = (graph, self.graph)
         if form == "tflite":

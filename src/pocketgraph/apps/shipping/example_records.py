@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import Graph, Node, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -58,6 +59,21 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
     return None
 
 
+def behind_tensors(graph: Graph, tensors: Sequence[str], outputs: Sequence[str]) -> Graph:
+    """The graph with placeholders in the place of tensors.
+
+    Raises:
+        UsageError: there is no such tensor, or its type is not known.
+    """
+    inferred = infer(graph)
+    for name in tensors:
+        if node_name(name) not in graph:
+            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+        if inferred.dtype(canonical(name)) is None:
+            raise UsageError(f"the type of '{name}' is not known, so that it cannot be fed")
+    return _cut(graph, [canonical(name) for name in tensors], inferred, outputs).graph
+
+
 def _with_most_weights(
     graph: Graph, needed: set[str], entry: NumbersEntry, wanted: Sequence[str]
 ) -> NumbersEntry | None:
@@ -98,9 +114,9 @@ def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequenc
     for ref in refs:
         name, _, port = ref.partition(":")
         names[ref] = name if len(refs) == 1 and port == "0" else f"{name}_{port}"
-        dims, dtype = inferred.shape(ref).dims or (), inferred.dtype(ref)
+        dims, dtype = inferred.shape(ref).dims, inferred.dtype(ref)
         assert dtype is not None
-        shape = Shape([None, *dims[1:]] if dims else ())
+        shape = Shape(None if dims is None else [None, *dims[1:]] if dims else ())
         made.append(Node(names[ref], "Placeholder", (), {"dtype": dtype, "shape": shape}))
 
     def redirected(node: Node) -> Node:

@@ -7,7 +7,8 @@ from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
-from pocketgraph.apps.shipping.example_records import numbers_entry
+from pocketgraph.apps.shipping.example_records import behind_tensors, numbers_entry
+from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
@@ -16,7 +17,12 @@ from pocketgraph.graph.order import reachable
 
 
 def prepared(
-    graph: Graph, outputs: Sequence[str], reading: Mapping[str, Any], notify: Callable[[str], None]
+    graph: Graph,
+    outputs: Sequence[str],
+    reading: Mapping[str, Any],
+    notify: Callable[[str], None],
+    inputs: Sequence[str] = (),
+    shapes: Sizes | None = None,
 ) -> tuple[Graph, list[str], dict[str, Any]]:
     """The graph that ships, what it computes, and how samples are read for it.
 
@@ -25,19 +31,23 @@ def prepared(
         outputs: what is to be computed.
         reading: how samples are read, as the caller says.
         notify: told what was done, a sentence each.
+        inputs: tensors to feed; by default those that stand behind decoders, else the model's own.
+        shapes: sizes of inputs, see ``with_sizes``.
 
     Raises:
-        UsageError: the model is made of decision trees.
+        UsageError: the model is made of decision trees, or there are no such inputs.
     """
     how = dict(reading)
+    if inputs:
+        graph = behind_tensors(graph, inputs, outputs)
     needed = reachable(graph, [node_name(name) for name in outputs])
     if trees := sorted(name for name in needed if graph[name].op == PREDICT):
         raise UsageError(
             f"the model is made of decision trees ('{trees[0]}'), which LiteRT has no operators for",
             hint="a frozen graph has them (pocketgraph freeze_graph MODEL -o frozen.pb), and pocketgraph runs it",
         )
-    pixels = pixel_entry(graph, outputs)
-    records = numbers_entry(graph, outputs) if pixels is None else None
+    pixels = pixel_entry(graph, outputs) if not inputs else None
+    records = numbers_entry(graph, outputs) if pixels is None and not inputs else None
     if pixels is not None:
         graph = pixels.graph
         notify(
@@ -63,6 +73,7 @@ def prepared(
         notify(
             f"the part in front of the selection of boxes ships, which gives {', '.join(heads)}; selecting is the app's"
         )
+    graph = with_sizes(graph, outputs, shapes or {})
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
     if single is not None:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
+from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.apps.shipping.report_page import as_html
@@ -71,6 +72,8 @@ def ship(
     outputs: Sequence[str] | None = None,
     max_accuracy_drop: float | None = None,
     signature: str | None = None,
+    inputs: Sequence[str] | None = None,
+    shapes: Sizes | None = None,
     preset: str | None = None,
     input_mean: float | None = None,
     input_std: float | None = None,
@@ -95,6 +98,8 @@ def ship(
         max_accuracy_drop: what may be lost, in percentage points: of right answers, where the data tell classes; else
             of answers that stay what they were. By default 2, and 5.
         signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
+        inputs: tensors that the app feeds; what is in front of them does not ship. By default the model's own.
+        shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
         threads, progress, notify: as for ``quantize``.
 
@@ -114,7 +119,9 @@ def ship(
         "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
         "input_height": input_height, "sample_rate": sample_rate,
     }  # fmt: skip
-    asked = repr((str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, signature, reading))
+    asked = repr(
+        (str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, signature, inputs, shapes, reading)
+    )
     if os.path.exists(place) and not os.path.isdir(place):
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
     said: set[str] = set()
@@ -132,7 +139,7 @@ def ship(
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
-    graph, work.outputs, work.reading = prepared(graph, wanted, reading, told)
+    graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
     work.target = target
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
@@ -175,6 +182,7 @@ class _Work:
             f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
             f"({len(frozen)} nodes)"
         )
+        result.doubt = unsaid_sizes(frozen, self.outputs) if self.data is None else ""
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
         self.settle_scaling(frozen, calibrated)

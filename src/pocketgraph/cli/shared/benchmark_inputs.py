@@ -50,13 +50,12 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
 
     Placeholders that tell training from use, and are not among the flags, get their value in use.
     """
-    from pocketgraph.apps.model_timing import layers_of
+    from pocketgraph.apps.model_timing import layers_of, needed_inputs
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.graph import node_name
     from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
     from pocketgraph.passes.training_switches import training_switches
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 
     layer_names = names(flags["input_layer"])
     if flags["inputs"]:
@@ -66,7 +65,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
             graph, named_files(flags["inputs"]), outputs, SampleReading(preset=flags["preset"], notify=say)
         )
     if not layer_names and not flags["input_layer_shape"]:
-        return list(layers_from_graph(graph, sample_inputs(graph, outputs)))
+        return list(layers_from_graph(graph, needed_inputs(graph, outputs)))
     shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
     if not shapes:
         return list(layers_from_graph(graph, layer_names))
@@ -90,7 +89,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
     given = {node_name(name) for name in layer_names}
-    needed = [name for name in sample_inputs(graph, outputs) if name not in given]
+    needed = [name for name in needed_inputs(graph, outputs) if name not in given]
     switches = [name for name in needed if name in training_switches(graph)] if needed else []
     return told + layers_from_graph(graph, switches)
 

@@ -56,9 +56,14 @@ def open_program(entry: EntryPoint, model: ExportModel) -> tuple[Opened | None, 
             continue
         found = _try(entry, model, axes)
         if isinstance(found, Opened):
-            closed = [port.name for port, taken in zip(entry.inputs, axes, strict=True)
+            closed = [f"{port.name} {list(port.sizes or ())}" for port, taken in zip(entry.inputs, axes, strict=True)
                       if len(taken) < (port.shape or ()).count(None)]  # fmt: skip
-            return found, f"the sizes of {', '.join(closed)} but for the batch are fixed: {why}" if closed else ""
+            return (
+                found,
+                f"the sizes of {', '.join(closed)} but for the batch are fixed: {why}{how_to_fix(entry)}"
+                if closed
+                else "",
+            )
         why = found
     shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
     return None, f"open sizes are fixed ({shown}): {why}{how_to_fix(entry)}"

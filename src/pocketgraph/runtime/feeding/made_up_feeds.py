@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import DType, Graph, Node, node_name
+from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
@@ -128,6 +129,19 @@ def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int,
     return tuple(
         size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
     )
+
+
+def made_up_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    """The inputs of these shapes, in the graph's own names, of which an axis behind the first is 1 because the graph
+    leaves it open, such as the length of a series."""
+    inferred = infer(graph)
+    found = []
+    for name, made in shapes.items():
+        declared = inferred.shape(canonical(name)).dims
+        if declared is not None and len(declared) == len(made):
+            pairs = zip(declared[1:], made[1:], strict=True)
+            found += [name] if any(size is None and chosen == 1 for size, chosen in pairs) else []
+    return found
 
 
 def sample_feeds(
