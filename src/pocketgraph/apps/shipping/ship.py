@@ -18,6 +18,7 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -218,6 +219,8 @@ class _Work:
                             sizes=lambda graph, shapes: reading.sized(graph, shapes, self.data))  # fmt: skip
         audio = getattr(opened, "audio", None)
         data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
+        if self.labels is not None:  # those that do not fit are said before the work
+            data.truth(read_labels(self.labels), opened.run(next(iter(data.take(1).samples())))[0].size)
         calibrated = min(MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         return calibrated, min(len(data) - calibrated, MOST_JUDGED)
 
