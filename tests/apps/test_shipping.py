@@ -64,6 +64,13 @@ def test_a_training_becomes_a_file_that_is_proved(
     assert (out / "model.tflite").stat().st_mtime_ns == written
 
 
+def test_labels_that_do_not_fit_are_said_before_the_work(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "labels.txt").write_text("".join(f"{number}\n" for number in range(7)))
+    with pytest.raises(UsageError, match="has 7 lines, but the model gives 10 scores"):
+        ship(DIGITS / "training", tmp_path / "out", data, labels=tmp_path / "labels.txt", outputs=["probabilities"])
+    assert not (tmp_path / "out" / "model.tflite").exists()
+
+
 def fragile() -> Graph:
     """A classifier whose answer hangs on small differences of large numbers, which eight bits do not tell apart."""
     rng = np.random.default_rng(0)

@@ -323,3 +323,21 @@ def test_the_class_beside_the_probabilities_is_no_rival_in_training() -> None:
     assert sole_outputs(parse(text)) == ["probabilities"]
     other = "others = MatMul(logits, w, T=float)\nbest = ArgMax(others"
     assert sole_outputs(parse(text.replace("best = ArgMax(logits", other))) is None
+
+
+def test_what_quantize_nodes_left_over_is_no_output() -> None:
+    """It reads a tensor in eight bits where another node has it already, and leaves the way to its own codes behind."""
+    text = """
+        x = Placeholder(dtype=float, shape=[1,4])
+        w = Const(float[4, 4] [[1, 2, 3, 4], [1, 1, 1, 1], [1, 1, 1, 1], [1, 1, 1, 1]])
+        kept = MatMul(x, w, T=float)
+        y = Softmax(kept, T=float)
+        axes = Const(int32 [0])
+        row = Const(int32 [-1])
+        {0}/x/reshape = Reshape(kept, row, T=float, Tshape=int32)
+        {0}/x/min = Min({0}/x/reshape, axes, T=float, Tidx=int32, keep_dims=false)
+        {0}/x/max = Max({0}/x/reshape, axes, T=float, Tidx=int32, keep_dims=false)
+        {0}/x/quantize = QuantizeV2(kept, {0}/x/min, {0}/x/max, T=quint8, mode="MIN_FIRST")
+    """
+    assert [name for name, _ in likely_outputs(parse(text.format("layer_eightbit")))] == ["y"]
+    assert "layer/x/quantize" in [name for name, _ in likely_outputs(parse(text.format("layer")))]

@@ -48,6 +48,9 @@ class Checked:
         return all(output.passed for output in self.outputs)
 
 
+OF_CODES = "the graph computes in eight bits itself, by ranges of its own; give the float one that it was made from"
+
+
 class DifferenceError(RunError):
     """What was written computes something else than the graph."""
 
@@ -66,7 +69,9 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
     """
     if written.run is None:
         return []
-    if not written.is_coded and any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph):
+    computes_with_codes = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
+    hint = OF_CODES if computes_with_codes else ""
+    if not written.is_coded and computes_with_codes:
         written.is_coded, written.tolerance = True, max(written.tolerance, CODED_TOLERANCE)
     limit = written.tolerance if tolerance is None else tolerance
     found: list[Checked] = []
@@ -77,15 +82,15 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
             outputs += [compared(name, pair, loose) for name, pair in item.after.items()]
             milliseconds = _milliseconds(written, item.entry, made_feeds(item.entry))
             found.append(Checked(item.entry.name, tuple(outputs), item.runs, True, milliseconds))
-        return _passed(found, written, limit)
+        return _passed(found, written, limit, hint)
     with Session(model.graph, model.threads, engine="reference") as session:
         for number, entry in enumerate(model.entries[:1] if written.has_main_alone else model.entries):
             is_made = model.samples is None or number > 0
             found.append(_checked(session, model, entry, written, limit, is_made))
-    return _passed(found, written, limit)
+    return _passed(found, written, limit, hint)
 
 
-def _passed(found: list[Checked], written: Written, limit: float) -> list[Checked]:
+def _passed(found: list[Checked], written: Written, limit: float, hint: str) -> list[Checked]:
     """These checks.
 
     Raises:
@@ -94,7 +99,7 @@ def _passed(found: list[Checked], written: Written, limit: float) -> list[Checke
     for item in found:
         for output in item.outputs:
             if not output.passed:
-                raise DifferenceError(_said(output, item, written, limit))
+                raise DifferenceError(_said(output, item, written, limit), hint=hint)
     return found
 
 

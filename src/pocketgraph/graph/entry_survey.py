@@ -43,6 +43,7 @@ _TRIVIAL = frozenset(
     {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
 )
 """Not a trait: what exporters put behind the op that a model ends in."""
+_OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""
 _ENDINGS = {
@@ -92,7 +93,12 @@ class EntrySurvey:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._model = [node for node in graph if not _of_training(node) and not self._only_checks(node)]
+        left_over = self._left_over()
+        self._model = [
+            node
+            for node in graph
+            if node.name not in left_over and not _of_training(node) and not self._only_checks(node)
+        ]
         self._users: dict[str, list[tuple[int, Node]]] = {}
         for node in self._model:
             for ref in node.data_inputs:
@@ -104,6 +110,21 @@ class EntrySurvey:
         return node.op == "CheckNumerics" and not any(
             node_name(ref) == node.name for user in self._graph.consumers.get(node.name, ()) for ref in user.data_inputs
         )
+
+    def _left_over(self) -> set[str]:
+        """What leads to nothing but tensors in eight bits that quantize_nodes made, and then read elsewhere."""
+        waiting = [node for node in self._graph if node.op == "QuantizeV2" and _OF_EIGHT_BITS.search(node.name)]
+        found: set[str] = set()
+        while waiting:
+            node = waiting.pop()
+            if node.name in found or any(
+                user.name not in found and any(node_name(ref) == node.name for ref in user.data_inputs)
+                for user in self._graph.consumers.get(node.name, ())
+            ):
+                continue
+            found.add(node.name)
+            waiting += [self._graph[name] for name in map(node_name, node.data_inputs) if name in self._graph]
+        return found
 
     def _is_only_asserted(self, node: Node) -> bool:
         """Whether nothing but assertions takes a condition."""

@@ -217,10 +217,11 @@ class _Work:
                             sizes=lambda graph, shapes: reading.sized(graph, shapes, self.data))  # fmt: skip
         audio = getattr(opened, "audio", None)
         data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
-        if self.labels is not None:  # said before the work
-            names = read_labels(self.labels)
-            data.truth(names, len(names))
         is_dense = answers_for_places(graph, self.outputs)
+        if self.labels is not None:  # those that do not fit are said before the work
+            names = read_labels(self.labels)
+            scores = opened.run(next(iter(data.take(1).samples())))[0]
+            data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")

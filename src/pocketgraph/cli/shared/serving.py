@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -51,4 +52,5 @@ def serve(server: PageServer, what: str, browser: bool) -> None:
     has_screen = os.environ.get("DISPLAY") or os.name == "nt" or os.uname().sysname == "Darwin"
     if browser and server.place.is_private and has_screen:
         webbrowser.open(url)
-    server.run()
+    with contextlib.suppress(KeyboardInterrupt):
+        server.run()
