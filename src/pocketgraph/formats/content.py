@@ -145,14 +145,23 @@ def of_tail(buffer: Buffer) -> Kind | None:
     return None
 
 
-FIRST_WORDS = (
-    (r"(node|library|versions|version|debug_info)", Kind.GRAPH_DEF_TEXT),
-    (r"(meta_info_def|graph_def|saver_def|collection_def|signature_def|asset_file_def)", Kind.META_GRAPH_TEXT),
-    (r"(saved_model_schema_version|meta_graphs)", Kind.SAVED_MODEL_TEXT),
-    (r"(all_model_checkpoint_paths|model_checkpoint_path)", Kind.CHECKPOINT_STATE),
+FIRST_WORDS: tuple[tuple[tuple[bytes, ...], Kind], ...] = (
+    ((b"node", b"library", b"versions", b"version", b"debug_info"), Kind.GRAPH_DEF_TEXT),
+    (
+        (b"meta_info_def", b"graph_def", b"saver_def", b"collection_def", b"signature_def", b"asset_file_def"),
+        Kind.META_GRAPH_TEXT,
+    ),
+    ((b"saved_model_schema_version", b"meta_graphs"), Kind.SAVED_MODEL_TEXT),
+    ((b"all_model_checkpoint_paths", b"model_checkpoint_path"), Kind.CHECKPOINT_STATE),
 )
-TEXTS = [(re.compile(rf"(\s|#.*\n)*{words}\s*[:{{<]".encode()), kind) for words, kind in FIRST_WORDS]
-CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f]")
+CONTROL = bytes([*range(9), *range(0x0E, 0x1B), *range(0x1C, 0x20), 0x7F])
+
+
+def _begins_with(head: bytes, words: tuple[bytes, ...]) -> bool:
+    """Whether the first thing in a text, after blanks and comments, is one of these words as the name of a field."""
+    if not any(word in head for word in words):
+        return False  # a pattern takes as long to compile as reading a small file
+    return re.match(rb"(\s|#.*\n)*(" + b"|".join(words) + rb")\s*[:{<]", head) is not None
 
 
 def of_text(head: bytes) -> Kind | None:
@@ -160,10 +169,10 @@ def of_text(head: bytes) -> Kind | None:
     head = head.removeprefix(b"\xef\xbb\xbf")
     if head.startswith(b"version https://git-lfs"):
         return Kind.LFS_POINTER
-    for pattern, kind in TEXTS:
-        if pattern.match(head):
+    for words, kind in FIRST_WORDS:
+        if _begins_with(head, words):
             return kind
-    if CONTROL.search(head):
+    if len(head.translate(None, CONTROL)) < len(head):
         return None
     try:
         head[: len(head) - 4 if len(head) == 4096 else None].decode()
@@ -187,7 +196,7 @@ def of_records(buffer: Buffer) -> Kind | None:
     return Kind.EVENTS if b"brain.Event:" in buffer[12 : 12 + min(length, 256)] else Kind.TF_RECORDS
 
 
-OP = re.compile(rb"[A-Za-z_.][\w.>/\-]*")
+OP = rb"[A-Za-z_.][\w.>/\-]*"
 LONGEST_OP = 300
 LAST_NODE_FIELD = 7
 MOST_FIELDS = 64  # of a file, looked at to tell what it is
@@ -250,7 +259,7 @@ def is_node(buffer: Buffer, start: int, stop: int) -> bool:
             elif number == 2:
                 op = buffer[value : min(end, value + LONGEST_OP)]
             if name and op:
-                return OP.fullmatch(op) is not None
+                return re.fullmatch(OP, op) is not None
     except WireError:
         pass
     return False

@@ -13,7 +13,6 @@ import json
 import os
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any
@@ -23,6 +22,7 @@ from pocketgraph.graph.attr import AttrValue, Func
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, TYPES
 from pocketgraph.graph.node import Node
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
@@ -30,8 +30,7 @@ BOTH, OLD, NEW = "", "1.15", "2.x"
 GZIP = 31  # zlib's name for its format; gzip itself takes longer to import than the table to read
 
 
-@dataclass(frozen=True, slots=True)
-class Arg:
+class Arg(Record):
     """One input or output, which may stand for several tensors.
 
     Attributes:
@@ -51,8 +50,7 @@ class Arg:
     is_ref: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AttrDef:
+class AttrDef(Record):
     """One attribute.
 
     Attributes:
@@ -73,8 +71,7 @@ class AttrDef:
     since: str = OLD
 
 
-@dataclass(frozen=True, slots=True)
-class OpDef:
+class OpDef(Record):
     """One op, by the newest definition that there is.
 
     Attributes:

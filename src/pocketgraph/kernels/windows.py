@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.record import Record
 from pocketgraph.kernels.arrays import Array, reserve
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Record):
     """A window sliding along one axis.
 
     Attributes:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.record import Record
 from pocketgraph.litert import flatbuffer, schema
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
@@ -18,8 +19,7 @@ LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are refe
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
 
 
-@dataclass(frozen=True)
-class EntrySignature:
+class EntrySignature(Record):
     """A named way into a file: which tensors of a program go in and out under which names.
 
     Attributes:

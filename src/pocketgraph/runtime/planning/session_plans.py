@@ -161,6 +161,7 @@ class SessionPlans:
                 found = self._planned(call, key, measure)
         return found
 
+    @collector_paused()
     def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
