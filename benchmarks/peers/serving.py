@@ -26,13 +26,13 @@ def serve(once: Callable[[], object]) -> None:
 
 
 PATIENCE = 60.0
-"""Seconds that a chosen engine may take to be opened, and a part to be compiled anew."""
+"""Seconds of processor time that may pass before a chosen engine is opened, or a part compiled anew."""
 
 
 def let_compile(session: Any, once: Callable[[], object]) -> None:
     """Runs until every part that was compiled quickly for its first runs has been compiled anew."""
-    ends = time.perf_counter() + PATIENCE
-    while time.perf_counter() < ends:
+    ends = time.process_time() + PATIENCE
+    while time.process_time() < ends:
         once()
         parts = [part for plan in session._calls.plans.values() for part in plan.executables]
         if all(getattr(part, "next_tier", None) is None for part in parts):
@@ -42,8 +42,8 @@ def let_compile(session: Any, once: Callable[[], object]) -> None:
 def let_choose(session: Any, fetches: list[str], feeds: Any) -> None:
     """Measures which engine is the fastest for each part, and runs until those have taken over."""
     chosen = {part.runs_on for part in session.plan(fetches, feeds, measure=True).parts}
-    ends = time.perf_counter() + PATIENCE
-    while time.perf_counter() < ends:
+    ends = time.process_time() + PATIENCE
+    while time.process_time() < ends:
         session.run(fetches, feeds)
         parts = [part for plan in session._calls.plans.values() for part in plan.executables]
         if {getattr(part, "engine", "").partition(" ")[0] or "litert" for part in parts} == chosen:

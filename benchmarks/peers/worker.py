@@ -4,7 +4,8 @@ SIZE is the side of a square picture, or BATCHxSIDE of several. PROGRAM is pocke
 runs everything; auto is measured at first), litert (a .tflite file) or tensorflow (TensorFlow 2, a session on a .pb).
 Prints ``ready``, then for every line with a number n that it
 reads, ``us T``: the median time of n runs in microseconds.
-With a fifth argument ``once`` it runs once and ends: for timing whole processes.
+With a fifth argument ``once`` it runs once and ends: for timing whole processes. Only then new parts are compared with
+the reference engine as in anybody's session: that is done once, and takes processor time beside the runs.
 """
 
 from __future__ import annotations
@@ -16,12 +17,14 @@ from collections.abc import Callable
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 
-def pocketgraph_runner(model: str, threads: int, size: str, engine: str | None = None) -> Callable[[], object]:
+def pocketgraph_runner(
+    model: str, threads: int, size: str, engine: str | None = None, check: str = "first"
+) -> Callable[[], object]:
     import numpy as np
 
     from pocketgraph import Session
 
-    session = Session(model, threads=threads, engine=engine)
+    session = Session(model, threads=threads, engine=engine, check=check)
     feeds = {"input:0": image(np, size)}
     if engine == "auto":
         from serving import let_choose
@@ -78,11 +81,11 @@ def image(np: object, size: str) -> object:
 def main() -> None:
     program, model, threads, size = sys.argv[1], sys.argv[2], int(sys.argv[3]), sys.argv[4]
     name, _, engine = program.partition(":")
-    if engine:
-        once = pocketgraph_runner(model, threads, size, engine)
+    if name == "pocketgraph":
+        check = "first" if len(sys.argv) > 5 else "never"
+        once = pocketgraph_runner(model, threads, size, engine or None, check)
     else:
-        make = {"pocketgraph": pocketgraph_runner, "litert": litert_runner, "tensorflow": tensorflow_runner}[name]
-        once = make(model, threads, size)
+        once = {"litert": litert_runner, "tensorflow": tensorflow_runner}[name](model, threads, size)
     once()
     if len(sys.argv) > 5:
         return

@@ -319,30 +319,30 @@ PICTURES = {
     ),
     "winograd_convolutions": Picture(
         """
-        x = Placeholder(dtype=float, shape=[1,24,24,384])
+        x = Placeholder(dtype=float, shape=[1,16,16,384])
         y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
         """,
         {"w": (1, 3, 384, 128)},
         """
-        y: float[1,24,24,128] = CONV_2D(x, float[128,1,3,384], float[128], padding=SAME)
+        y: float[1,16,16,128] = CONV_2D(x, float[128,1,3,384], float[128], padding=SAME)
         """,
         """
-        y/tiles_0: float[1,24,26,384] = PAD(x, int32[4,2])
-        y/tiles_1: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384], float[384], padding=VALID, stride_w=2)
-        y/tiles_2: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#2, float[384], padding=VALID, stride_w=2)
-        y/tiles_3: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#3, float[384], padding=VALID, stride_w=2)
-        y/tiles_4: float[1,24,12,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#4, float[384], padding=VALID, stride_w=2)
-        y/tiles_5: float[1,24,12,128] = CONV_2D(y/tiles_1, float[128,1,1,384], float[128], padding=VALID)
-        y/tiles_6: float[1,24,12,128] = CONV_2D(y/tiles_2, float[128,1,1,384]#2, float[128]#2, padding=VALID)
-        y/tiles_7: float[1,24,12,128] = CONV_2D(y/tiles_3, float[128,1,1,384]#3, float[128], padding=VALID)
-        y/tiles_8: float[1,24,12,128] = CONV_2D(y/tiles_4, float[128,1,1,384]#4, float[128], padding=VALID)
-        y/tiles_9: float[1,24,12,128] = ADD(y/tiles_6, y/tiles_7)
-        y/tiles_10: float[1,24,12,128] = SUB(y/tiles_6, y/tiles_7)
-        y/tiles_11: float[1,24,12,128] = ADD(y/tiles_9, y/tiles_5)
-        y/tiles_12: float[1,24,12,128] = ADD(y/tiles_10, y/tiles_8)
-        y/tiles_13: float[1,24,12,256] = CONCATENATION(y/tiles_11, y/tiles_12, axis=3)
-        y/tiles_14: float[24,1,1,3072] = RESHAPE(y/tiles_13, [24, 1, 1, 3072])
-        y: float[1,24,24,128] = RESHAPE(y/tiles_14, [1, 24, 24, 128])
+        y/tiles_0: float[1,16,18,384] = PAD(x, int32[4,2])
+        y/tiles_1: float[1,16,8,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384], float[384], padding=VALID, stride_w=2)
+        y/tiles_2: float[1,16,8,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#2, float[384], padding=VALID, stride_w=2)
+        y/tiles_3: float[1,16,8,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#3, float[384], padding=VALID, stride_w=2)
+        y/tiles_4: float[1,16,8,384] = DEPTHWISE_CONV_2D(y/tiles_0, float[1,1,4,384]#4, float[384], padding=VALID, stride_w=2)
+        y/tiles_5: float[1,16,8,128] = CONV_2D(y/tiles_1, float[128,1,1,384], float[128], padding=VALID)
+        y/tiles_6: float[1,16,8,128] = CONV_2D(y/tiles_2, float[128,1,1,384]#2, float[128]#2, padding=VALID)
+        y/tiles_7: float[1,16,8,128] = CONV_2D(y/tiles_3, float[128,1,1,384]#3, float[128], padding=VALID)
+        y/tiles_8: float[1,16,8,128] = CONV_2D(y/tiles_4, float[128,1,1,384]#4, float[128], padding=VALID)
+        y/tiles_9: float[1,16,8,128] = ADD(y/tiles_6, y/tiles_7)
+        y/tiles_10: float[1,16,8,128] = SUB(y/tiles_6, y/tiles_7)
+        y/tiles_11: float[1,16,8,128] = ADD(y/tiles_9, y/tiles_5)
+        y/tiles_12: float[1,16,8,128] = ADD(y/tiles_10, y/tiles_8)
+        y/tiles_13: float[1,16,8,256] = CONCATENATION(y/tiles_11, y/tiles_12, axis=3)
+        y/tiles_14: float[16,1,1,2048] = RESHAPE(y/tiles_13, [16, 1, 1, 2048])
+        y: float[1,16,16,128] = RESHAPE(y/tiles_14, [1, 16, 16, 128])
         """,
         earlier=("add_missing_biases",),
     ),

@@ -7,6 +7,7 @@ import pytest
 
 from litert.test_optimize_for_latency import check, convolution, floats, graph
 from pocketgraph import Session
+from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.rewriting.tile_transforms import tile_transform
 
@@ -19,7 +20,7 @@ def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
 
 
-@pytest.mark.parametrize(("results", "taps"), [(2, 3), (4, 3), (2, 5), (2, 7), (3, 4), (4, 1)])
+@pytest.mark.parametrize(("results", "taps"), [(2, 3), (4, 3), (2, 5), (4, 5), (2, 7), (3, 4), (4, 1)])
 def test_a_tile_has_the_sums_of_products(results: int, taps: int) -> None:
     transform = tile_transform(results, taps)
     results = len(transform.result)
@@ -29,7 +30,7 @@ def test_a_tile_has_the_sums_of_products(results: int, taps: int) -> None:
 
 
 def test_a_bias_at_its_point_is_in_every_result_once() -> None:
-    for results, taps in ((2, 3), (4, 3), (2, 7)):
+    for results, taps in ((2, 3), (4, 3), (4, 5), (2, 7)):
         np.testing.assert_array_equal(tile_transform(results, taps).result[:, winograd.BIAS_POINT], 1)
 
 
@@ -38,9 +39,10 @@ def test_a_bias_at_its_point_is_in_every_result_once() -> None:
     ("shape", "window", "count"),
     [
         ((1, 14, 14, 256), (3, 3), 256),  # tiles of 2
-        ((1, 28, 28, 128), (3, 3), 128),  # tiles of 4
+        ((1, 56, 56, 128), (3, 3), 128),  # tiles of 4
         ((2, 21, 31, 128), (3, 3), 65),  # no whole tiles
-        ((1, 35, 35, 64), (5, 5), 64),
+        ((1, 35, 35, 64), (5, 5), 64),  # tiles of 4
+        ((1, 14, 14, 256), (5, 5), 128),  # tiles of 2
         ((1, 17, 17, 192), (1, 7), 192),
         ((1, 17, 17, 192), (7, 1), 192),
         ((1, 24, 25, 384), (1, 3), 128),
@@ -70,6 +72,26 @@ def test_tiles_compute_what_the_convolution_does(
         "RESHAPE",
         "SLICE",
     }
+
+
+@pytest.mark.parametrize(
+    ("shape", "window", "tile"),
+    [((1, 56, 56, 128), 3, 4), ((1, 28, 28, 96), 5, 4), ((1, 14, 14, 256), 5, 2), ((1, 24, 24, 128), 7, 2)],
+)
+def test_larger_tiles_where_they_are_quicker(shape: tuple[int, ...], window: int, tile: int) -> None:
+    tiled = []
+
+    def seen(operation: Operation) -> winograd.Tiling | None:
+        tiled.append(tiling_of(operation))
+        return tiled[-1]
+
+    tiling_of = winograd.tiling_of
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(winograd, "tiling_of", seen)
+        model = graph(convolution("y", "x", "w", 1), shape, w=floats(window, window, shape[3], 128))
+        check(model, *shape, relative=3e-5)
+    (found,) = [each for each in tiled if each is not None]
+    assert (found.rows, found.columns) == (tile, tile)
 
 
 @pytest.mark.parametrize(

@@ -472,6 +472,12 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
     assert not np.shares_memory(y, again[0])
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)  # results stay as they are
+    shown = np.repeat(x, 2, 0)[::2]  # not as it lies in memory
+    x.flags.writeable = False
+    with Session(graph, engine=engine, cache_dir=tmp_path / "cache") as session:
+        for given in (shown, x, shown, x + 0, x):
+            (y,) = session.run("y", {"x": given})
+            np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
     for _ in range(2):  # compiled, and from the cache
         with Session(GRAPH, engine=engine, cache_dir=tmp_path / "cache") as session:
             assert_right(session)

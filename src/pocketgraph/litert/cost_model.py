@@ -92,11 +92,11 @@ MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation
 # Winograd's convolutions (litert/rewriting/winograd.py), on processors with AVX-512
 
 FEWEST_TILED_CHANNELS = 32  # channels: in and out of a convolution, below which its tiles' products are too narrow
-TILED_PRODUCT = 0.6  # share: of a multiplication in a larger window, that one in a product of matrices takes
+TILED_PRODUCT = 0.58  # share: of a multiplication in a larger window, that one in a product of matrices takes
 ROWS_OF_A_PRODUCT = 7  # elements: rows of a matrix that XNNPACK multiplies at once
-TILED_WEIGHT = 12  # multiplications: that take as long as reading a weight of a tile's products
-TILED_ELEMENT = 8  # multiplications: that take as long as making one element of a transform
+TILED_WEIGHT = 19  # multiplications: that take as long as reading a weight of a tile's products
+TILED_ELEMENT = 10  # multiplications: that take as long as making one element of a transform
 MOVED_PER_MEGABYTE = 1.5  # multiplications: that this takes more for each megabyte of the result
-SMALL_OPERATION = 60_000  # multiplications: that take as long as calling one more operation
-TILED_SHARE = 0.8  # share: of the plain convolution's time, up to which tiles are worth it
-LARGER_TILE_SHARE = 0.85  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken
+SMALL_OPERATION = 25_000  # multiplications: that calling one more operation (9,000), and compiling it, is worth
+TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles are worth it
+LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken
