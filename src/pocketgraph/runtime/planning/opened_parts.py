@@ -218,7 +218,7 @@ class SizedExecutables:
     ) -> None:
         self.comparison = comparison
         self.is_new = True
-        self._resizable: Resizable | None = resizable
+        self._resizable = resizable
         self._open = [[axis for axis, size in enumerate(own) if size is None] for own in sizes]
         self._instead = instead
         self._made: dict[Shapes, Executable] = {}
@@ -241,7 +241,7 @@ class SizedExecutables:
         if any(shape[axis] < SMALLEST for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
             return None
         with self._lock:
-            if self._resizable is None or (not self.is_new and not self.comparison.is_right):
+            if not self.is_new and not self.comparison.is_right:
                 return None
             try:
                 made = self._resizable.sized(shapes)
@@ -259,16 +259,15 @@ class SizedExecutables:
         return lambda arrays: self.run([arrays[place] for place in order])
 
     def close(self) -> None:
-        """Lets the program go."""
+        """Lets go of what runs it for the sizes so far; the program goes with the last plan that it is in."""
         with self._lock:
-            made, self._made, self._resizable = self._made, {}, None
+            made, self._made = self._made, {}
         for each in made.values():
             each.close()
 
     def describe(self) -> str:
         """One line for people."""
-        operations = self._resizable.about["operations"] if self._resizable is not None else 0
-        return f"LiteRT, {operations} operations, for all sizes"
+        return f"LiteRT, {self._resizable.about['operations']} operations, for all sizes"
 
 
 class OpenedCalls:
