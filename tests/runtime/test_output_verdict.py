@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.runtime.answer_metrics import Comparison
 from pocketgraph.runtime.compare import Difference
 from pocketgraph.runtime.output_verdict import judged
 
@@ -68,3 +69,10 @@ def test_codes_of_probabilities_tell_no_logits() -> None:
     assert found.passed
     assert found.snr is not None
     assert found.snr > 55
+
+
+def test_noise_below_that_of_floats_is_told_in_words() -> None:
+    found = Comparison()
+    found.add(np.array([[1.0, 0, 0]]), np.array([[1.0, 1e-26, 0]]))
+    assert 144 < found.snr < np.inf
+    assert found.words().endswith("signal to noise exact")
