@@ -9,6 +9,7 @@ import pytest
 
 from pocketgraph.runtime.comparison.compare import Difference
 from pocketgraph.runtime.comparison.output_verdict import judged
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 Array = np.ndarray[Any, Any]
 FIRST = np.array([[30.0, 29.5, -20, 4, -7, 11], [25, -3, 24, 9, -18, 2]])
@@ -68,3 +69,10 @@ def test_codes_of_probabilities_tell_no_logits() -> None:
     assert found.passed
     assert found.snr is not None
     assert found.snr > 55
+
+
+def test_noise_below_that_of_floats_is_told_in_words() -> None:
+    found = Comparison()
+    found.add(np.array([[1.0, 0, 0]]), np.array([[1.0, 1e-26, 0]]))
+    assert 144 < found.snr < np.inf
+    assert found.words().endswith("signal to noise exact")

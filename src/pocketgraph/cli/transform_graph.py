@@ -185,13 +185,16 @@ def _size(path: str) -> str:
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
     from pocketgraph.inspect.transform_outcome import LEAST_DECIBELS, decibels_left, trades_precision
+    from pocketgraph.runtime.answer_metrics import EXACT_DECIBELS
     from pocketgraph.transforms import Compat, tool
 
     text = f"{len(before)} nodes{size} -> {len(after)} nodes{new_size}"
     left = None
     if trades_precision([name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]):
         left = decibels_left(before, after)
-        text += "" if left is None else f"; signal to noise {left:.1f} dB on made-up inputs"
+        exact = left is not None and left > EXACT_DECIBELS
+        told = "the results are the same" if exact else f"signal to noise {left:.1f} dB"
+        text += "" if left is None else f"; {told} on made-up inputs"
     echo(text, err=True)
     if left is not None and left < LEAST_DECIBELS:
         names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]

@@ -27,11 +27,11 @@ class Outcome:
         exact: the float program that it was made from, with its channels as the steps have left them.
         converted: the eight-bit program.
         seen, ranges, sensitivity, kept, hybrid, weights, notes: see QuantizationState.
-        halves: the layers that have float16 weights instead of codes.
         rounding: how the weights' codes were chosen; see QuantizationOptions.
         steps: what became of each step, by its name.
         judged: the first outputs beside those of the float program, on all samples that it was judged on.
         are_unseen: whether those are others than it was calibrated with.
+        halves: the layers that have float16 weights instead of codes.
     """
 
     exact: Program
@@ -42,12 +42,12 @@ class Outcome:
     kept: list[Operation] = field(default_factory=list)
     hybrid: list[Operation] = field(default_factory=list)
     weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
-    halves: Sequence[Operation] = ()
     notes: list[str] = field(default_factory=list)
     rounding: str = "nearest"
     steps: Mapping[str, str] = field(default_factory=dict)
     judged: Comparison | None = None
     are_unseen: bool = False
+    halves: Sequence[Operation] = ()
 
 
 def quantize_program(

@@ -32,7 +32,7 @@ from pocketgraph.pages.parts import (
 )
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
-from pocketgraph.runtime.comparison.answer_metrics import Comparison
+from pocketgraph.runtime.comparison.answer_metrics import Comparison, EXACT_DECIBELS
 
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))
 """The kinds of error: an attribute of Layer, and its name on the page, which is also its class."""
@@ -294,11 +294,11 @@ def _curve(report: QuantizationReport) -> str:
 def _number(value: float) -> str:
     if math.isnan(value):
         return ""
-    return f"{value:.1f}" if math.isfinite(value) else "exact"
+    return "exact" if value > EXACT_DECIBELS else f"{value:.1f}"
 
 
 def _with_unit(value: float) -> str:
-    return f"{value:.1f} dB" if math.isfinite(value) else _number(value)
+    return f"{value:.1f} dB" if math.isfinite(value) and value <= EXACT_DECIBELS else _number(value)
 
 
 def _finite(value: Any) -> Any:

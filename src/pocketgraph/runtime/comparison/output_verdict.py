@@ -18,7 +18,7 @@ Pairs = Sequence[tuple[Array, Array]]
 """The answers of the model that is right, and of the one that is judged, a pair a set of feeds."""
 SATURATED = 0.9  # the least of the largest probabilities, from which a softmax says little of its logits
 LEAST_OF_LOGITS = 6.0  # decibels; fewer are another model's, though what underflows is not seen, which may cost 9
-COARSE = 1e-4  # the smallest probability but 0, above which logits cannot be told from probabilities
+COARSE = 1e-6  # the smallest probability but 0, above which 0 may be a code for much; codes of 16 bits have 3e-5
 SMALLEST_NORMAL = float(np.finfo(np.float32).tiny)
 LIVELY = 1 / 32  # of the peak: by how much answers vary that an eight-bit model cannot miss
 
@@ -94,7 +94,7 @@ def logits_of_probabilities(pairs: Pairs) -> tuple[list[tuple[Array, Array]] | N
     least = max(float(rows[rows > 0].min()) for rows in (wanted, given))
     if least > COARSE:
         return None, False
-    logits = [np.log(np.maximum(rows, max(least, SMALLEST_NORMAL))) for rows in (wanted, given)]
+    logits = [np.log(np.maximum(rows, SMALLEST_NORMAL)) for rows in (wanted, given)]
     first, second = (rows - rows.mean(axis=1, keepdims=True) for rows in logits)
     return [(first, second)], bool(wanted.max(axis=1).min() >= SATURATED)
 
