@@ -17,8 +17,9 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats import to_bytes
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import switches_note, training_switches
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
@@ -238,6 +239,7 @@ class _Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
+            self._mention_lengths(graph, shapes)
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
         self.graphs = (graph, self.graph)
         if form == "tflite":
@@ -259,6 +261,19 @@ class _Quantizer:
             return data
         taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy)) for v in self.program.inputs)
         return self.reading.open(source, taken, self.scaling, self.audio)
+
+    def _mention_lengths(self, graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> None:
+        """Says which sizes of sequences are 1 because neither the graph nor samples tell others."""
+        if self.source is not None:
+            return
+        inferred = infer(graph)
+        for name, shape in shapes.items():
+            dims = inferred.shape(canonical(name)).dims or ()
+            if any(size is None and shape[at] == 1 for at, size in enumerate(dims) if at):
+                self.reading.notify(
+                    f"'{name}' takes {list(shape)}: the graph leaves sizes open, and {option('calibrate', 'samples')} says "
+                    "others"
+                )
 
     def _text_preprocessing(self, graph: Graph, feeds: Mapping[str, Any]) -> TextPreprocessing | None:
         """What reads texts in front of the part to quantize; None where nothing does."""
