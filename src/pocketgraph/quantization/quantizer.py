@@ -271,8 +271,8 @@ class _Quantizer:
             dims = inferred.shape(canonical(name)).dims or ()
             if any(size is None and shape[at] == 1 for at, size in enumerate(dims) if at):
                 self.reading.notify(
-                    f"'{name}' takes {list(shape)}: the graph leaves sizes open, and {option('calibrate', 'samples')} says "
-                    "others"
+                    f"'{name}' takes {list(shape)}: the graph leaves sizes open, and "
+                    f"{option('calibrate', 'samples')} says others"
                 )
 
     def _text_preprocessing(self, graph: Graph, feeds: Mapping[str, Any]) -> TextPreprocessing | None:
