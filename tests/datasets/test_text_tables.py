@@ -90,6 +90,14 @@ def test_a_folder_without_texts_says_what_it_may_hold(tmp_path: pathlib.Path) ->
         read_text_table(str(tmp_path))
 
 
+def test_a_folder_of_pictures_is_not_taken_for_its_licence(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "LICENSE.txt").write_text("all rights")
+    for name in ("a.jpg", "b.png"):
+        (tmp_path / name).write_bytes(b"")
+    with pytest.raises(UsageError, match="this folder has pictures or recordings, and the model takes texts"):
+        read_text_table(str(tmp_path))
+
+
 def test_inputs_are_fed_texts_words_numbers_and_records(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("text,age,label\na b c,7,0\nd,8,1\n")

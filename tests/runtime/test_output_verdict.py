@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from pocketgraph.runtime.comparison.compare import Difference
 from pocketgraph.runtime.comparison.output_verdict import judged
-from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 Array = np.ndarray[Any, Any]
 FIRST = np.array([[30.0, 29.5, -20, 4, -7, 11], [25, -3, 24, 9, -18, 2]])

@@ -8,7 +8,7 @@ from contextlib import closing
 from typing import Any, cast
 
 from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
-from pocketgraph.apps.text_feeds import feeds_behind_texts
+from pocketgraph.apps.text_feeds import feeds_behind_texts, may_read_texts
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError, option
@@ -119,7 +119,7 @@ def verify(
     other = a if b is None else b
     given: Mapping[str, Any] | Iterable[Mapping[str, Any]] | None = None
     behind = None
-    if inputs is None and not data_inputs and _is_of_a_runtime(other) and not _is_of_a_runtime(a):
+    if inputs is None and not data_inputs and _is_of_a_runtime(other) and may_read_texts(a):
         behind = feeds_behind_texts(
             a if isinstance(a, Graph) else read_model(os.fspath(a), outputs), other, data, reading, outputs=outputs,
             values=feeds, limit=limit if data is not None else runs or MADE_UP, seed=seed,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -13,14 +14,17 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.datasets.text_samples import other_sample
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import made_up_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_fetches, sample_inputs
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 OPEN = -1
@@ -36,6 +40,17 @@ class FeedsBehindTexts(NamedTuple):
 
     graph: Graph
     feeds: list[dict[str, np.ndarray[Any, Any]]]
+
+
+def may_read_texts(model: Model) -> bool:
+    """Whether a model is a graph with inputs of strings, so that it is worth while to look closer."""
+    if is_model_file(model) if isinstance(model, Graph) else os.path.splitext(model)[1] in (".tflite", ".onnx"):
+        return False
+    try:
+        graph = model if isinstance(model, Graph) else load(model)
+    except PocketgraphError:
+        return False  # what is wrong with it is said where it is run
+    return any(node.op in PLACEHOLDERS and node.attr("dtype", None) is STRING for node in graph)
 
 
 def feeds_behind_texts(

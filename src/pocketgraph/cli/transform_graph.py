@@ -185,7 +185,7 @@ def _size(path: str) -> str:
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
     from pocketgraph.inspect.transform_outcome import LEAST_DECIBELS, decibels_left, trades_precision
-    from pocketgraph.runtime.answer_metrics import EXACT_DECIBELS
+    from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS
     from pocketgraph.transforms import Compat, tool
 
     text = f"{len(before)} nodes{size} -> {len(after)} nodes{new_size}"

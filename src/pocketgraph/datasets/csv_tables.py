@@ -37,7 +37,9 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
     wanted, width = sum(sizes), len(rows[0])
     if width not in (wanted, wanted + 1):
         raise UsageError(
-            f"a row has {width} columns, and the model takes {wanted} numbers, perhaps and a class", where=path
+            f"a row has {width} columns, and the model takes {wanted} numbers, perhaps and a class",
+            where=path,
+            hint="" if any(map(_is_number, rows[0])) else "texts are for the graph that reads them; name that first",
         )
     named = [index for index, name in enumerate(head[:width]) if name.strip().lower() in CLASS_COLUMNS]
     at = (named[0] if named else width - 1) if width > wanted else -1

@@ -57,7 +57,10 @@ def texts_of_folder(name: str) -> tuple[list[str], list[str]]:
     Raises:
         UsageError: there are none.
     """
-    files = [path for path in files_in(name) if path.lower().endswith(TEXTS)]
+    found_here = files_in(name)
+    files = [path for path in found_here if path.lower().endswith(TEXTS)]
+    if sum(is_picture(path) or is_recording(path) for path in found_here) > len(files):
+        raise UsageError("this folder has pictures or recordings, and the model takes texts", where=name)
     if not files:
         raise UsageError("there are no texts in this folder", where=name, hint="it may hold .txt files, a text each")
     return _with_classes(name, files)

@@ -9,7 +9,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
-from pocketgraph.quantization.text_cut import text_preprocessing_of
+from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
@@ -25,7 +25,8 @@ def text_front(
     fixed: Mapping[str, Any],
     texts: Texts | None,
 ) -> TextPreprocessing | None:
-    """What reads texts in front of the model; None where nothing does.
+    """What reads texts in front of the model; None where nothing does, or nothing else is left: exporters then say what
+    stands in the way.
 
     Args:
         graph: the model.
@@ -33,9 +34,6 @@ def text_front(
         outputs: what is to be computed where there are no signatures.
         fixed: what other placeholders are set to.
         texts: samples; None for none.
-
-    Raises:
-        UsageError: no part of the model behind its texts runs on LiteRT.
     """
     if chosen:
         signature = next(iter(chosen.values()))
@@ -49,7 +47,10 @@ def text_front(
     taken = text_inputs(graph, numeric, fed)
     if not taken:
         return None
-    return text_preprocessing_of(graph, numeric, fed, texts(taken) if texts is not None else ())
+    try:
+        return text_preprocessing_of(graph, numeric, fed, texts(taken) if texts is not None else ())
+    except NoCutError:
+        return None
 
 
 def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Sequence[str] | None) -> dict[str, str]:

@@ -4,6 +4,7 @@ The way of a model, and the room that holds each step:
 
     Graph ──float_program.py──▶ float Program ──pipeline.py──▶ int8 Program ──▶ .tflite (serialization/), or .pb
       audio_preprocessing.py  what reads recordings stays outside
+      text_cut.py             and so does what reads texts
       canonical/              what a graph spells out becomes part of its layers
       observing/              which values each tensor takes
       ranges/                 which of them get codes

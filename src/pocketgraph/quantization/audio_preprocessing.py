@@ -14,11 +14,12 @@ import numpy as np
 
 from pocketgraph.datasets.recordings import content_at
 from pocketgraph.errors import FormatError, RunError, UsageError, option
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.quantization.input_cut import behind
 from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
 Array = np.ndarray[Any, Any]
@@ -107,19 +108,10 @@ def _whole(value: Array | None) -> int | None:
 
 
 def behind_audio_preprocessing(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:
-    """The graph with placeholders where the part that reads recordings ends.
-
-    Other nodes may wait for the nodes that are cut off (constants that quantize_nodes makes do), which must not make
-    that part run, and ask for a recording, when what it makes is fed.
-    """
+    """The graph with placeholders where the part that reads recordings ends."""
     inferred = infer(graph)
-    made = {}
-    for name, shape in cuts.items():
-        dtype = inferred.dtype(name)
-        if name.endswith(":0") and dtype is not None:
-            node = node_name(name)
-            made[node] = Node(node, "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)})
-    return graph.map_nodes(lambda node: made.get(node.name, node))
+    known = {name: (inferred.dtype(name), shape) for name, shape in cuts.items() if name.endswith(":0")}
+    return behind(graph, {name: (dtype, shape) for name, (dtype, shape) in known.items() if dtype is not None})
 
 
 def input_shapes(

@@ -40,6 +40,10 @@ USUAL_LENGTH = 64  # steps of a text where none are given to try with
 FEWEST = 4  # made-up texts to try with
 
 
+class NoCutError(UsageError):
+    """No part of a model behind its texts runs on LiteRT."""
+
+
 def text_preprocessing_of(
     graph: Graph,
     outputs: Sequence[str],
@@ -58,7 +62,7 @@ def text_preprocessing_of(
         values: what the placeholders in ``fed`` are set to.
 
     Raises:
-        UsageError: no part of the graph behind the texts runs on LiteRT.
+        NoCutError: no part of the graph behind the texts runs on LiteRT.
     """
     taken = text_inputs(graph, outputs, fed)
     if not taken:
@@ -235,8 +239,8 @@ class _Search:
                 break
         raise self._refusal(why)
 
-    def _refusal(self, why: str) -> UsageError:
-        return UsageError(
+    def _refusal(self, why: str) -> NoCutError:
+        return NoCutError(
             f"no part of the model behind its texts runs on LiteRT{': ' if why else ''}{why}",
             hint=f"texts have no codes: give texts that the model takes, or name tensors of numbers behind them with "
             f"{option('inputs')}, and give samples of those",

@@ -11,8 +11,9 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_shapes
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
@@ -51,8 +52,10 @@ def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ())
     Raises:
         UsageError: the shape of an input is not known.
     """
-    has_strings = any(node.attr("dtype", None) is STRING for node in graph if node.op.startswith("Placeholder"))
-    if not has_strings:
+    strings = {node.name for node in graph if node.op in PLACEHOLDERS and node.attr("dtype", None) is STRING}
+    if not strings or strings.isdisjoint(reachable(graph, [node_name(name) for name in outputs])):
+        return ()
+    if strings <= {node_name(name) for name in fed}:
         return ()
     shapes = sample_shapes(graph, outputs, tuple(fed))
     found = []

@@ -13,6 +13,7 @@ from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
@@ -34,6 +35,10 @@ from pocketgraph.runtime.session import Session
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
 """Element types that projects feed."""
 FRONT = "The model takes {names} of a recording, which the app computes{how}."
+OF_TEXTS = """The model takes {names} of a text, which the app computes:
+
+{steps}
+`pocketgraph ship` writes the words of the tables into files, and texts to test these steps with"""
 MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
 has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
 
@@ -201,6 +206,9 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         sound = sound_of(model.front)
         names_of = ", ".join(f"`{name}`" for name in model.front.shapes)
         front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
+    if model.texts is not None:
+        names_of = ", ".join(f"`{cut.name}`" for cut in model.texts.cuts)
+        front = OF_TEXTS.format(names=names_of, steps="".join(f"- {step}\n" for step in text_steps(model.texts, {})))
     return Project(
         kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
         CODED_TOLERANCE if is_coded or rounds else TOLERANCE, rounds, front, sound, notes,

@@ -14,11 +14,12 @@ import numpy as np
 from PIL import Image
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.quantization.input_cut import behind
 from pocketgraph.runtime import Session
 
 PROBED = ((37, 53), (61, 45))  # rows and columns of two pictures, from which a fixed size is one that both become
@@ -68,8 +69,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> PixelEntry | None:
             shape = low.shape
         if shape is None or len(shape) != 4 or None in shape[1:] or shape[3] not in CHANNELS:
             continue
-        made = Node(name, "Placeholder", (), {"dtype": FLOAT, "shape": Shape([None, *shape[1:]])})
-        cut = graph.map_nodes(lambda node, made=made: made if node.name == made.name else node)  # type: ignore[misc]
+        cut = behind(graph, {name: (FLOAT, (None, *shape[1:]))})
         return PixelEntry(cut.replace(inputs=(), signatures={}, outputs=list(outputs)), name, *_scaling(low, high))
     return None
 

@@ -40,6 +40,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
+from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, ClassAccuracy
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
 from pocketgraph.transforms import transform
@@ -53,6 +54,7 @@ PLACES = 1024  # from which one picture says as much as many
 SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
 """Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
 MOST_TRIED = 60  # samples for each of these
+MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
@@ -277,8 +279,9 @@ class _Work:
 
         def exported(**how: Any) -> Make:
             def make(path: str) -> Sequence[str]:
+                texts = self.data if text_inputs(graph, self.outputs) else None
                 made = export(graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
-                              labels=self.labels or (), **how)  # fmt: skip
+                              labels=self.labels or (), samples=texts, limit=MOST_CHECKED, **how)  # fmt: skip
                 return list(made.notes)
 
             return make

@@ -32,7 +32,7 @@ from pocketgraph.pages.parts import (
 )
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
-from pocketgraph.runtime.comparison.answer_metrics import Comparison, EXACT_DECIBELS
+from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, Comparison
 
 KINDS = (("from_weights", "weights"), ("from_operand", "operand"), ("from_steps", "steps"), ("from_cutting", "cut off"))
 """The kinds of error: an attribute of Layer, and its name on the page, which is also its class."""
