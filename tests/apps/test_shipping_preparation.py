@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.example_records import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 
@@ -223,3 +224,21 @@ def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib
     assert "Do not ship" not in made.verdict
     with Session(str(tmp_path / "out" / "frozen.pb")) as session:
         assert list(session.inputs) == ["mean"]
+
+
+def test_the_hint_at_a_spectrum_names_what_can_be_fed(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*constants(w=RNG.normal(size=(9, 2)).astype(np.float32)), *parse("""
+        wave = Placeholder(dtype=float, shape=[1,16])
+        length = Const(int32 [16])
+        spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+        loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
+        y = MatMul(loudness, w, T=float)
+    """)])  # fmt: skip
+    save(graph, tmp_path / "model.pb")
+    with pytest.raises(PocketgraphError) as refused:
+        ship(tmp_path / "model.pb", tmp_path / "out")
+    named = re.search(r"inputs=(\w+)", str(refused.value))
+    assert named is not None
+    made = ship(tmp_path / "model.pb", tmp_path / "out", inputs=[named[1]])
+    assert (tmp_path / "out" / "model.tflite").exists()
+    assert "Do not ship" not in made.verdict
