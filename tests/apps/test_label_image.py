@@ -9,7 +9,7 @@ import pytest
 from PIL import Image
 
 import pocketgraph
-from pocketgraph.apps.label_image import Labeler, Prediction, mismatch
+from pocketgraph.apps.label_image import Labeler, Prediction, label_image, mismatch
 from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.class_labels import read_labels
@@ -96,8 +96,9 @@ def test_the_output_is_the_node_that_nothing_consumes() -> None:
     assert find_output(parse(AVERAGES)) == "scores"
     two = AVERAGES + "probabilities = Softmax(scores, T=float)\nbest = ArgMax(scores, axes, T=float)"
     assert find_output(parse(two)) == "probabilities"
-    with pytest.raises(UsageError, match=r"2 nodes may be the output .scores, best.*output_layer"):
-        find_output(parse(AVERAGES + "best = ArgMax(x, axes, T=float)"))
+    assert find_output(parse(AVERAGES + "best = ArgMax(x, axes, T=float)")) == "scores"
+    with pytest.raises(UsageError, match=r"2 nodes may be the output .scores, other.*output_layer"):
+        find_output(parse(AVERAGES + "other = Relu(x, T=float)"))
     with pytest.raises(UsageError, match="nothing in this graph"):
         find_output(parse("x = Placeholder(dtype=float, shape=[1,2,2,3])"))
 
@@ -227,3 +228,46 @@ def test_label_maps(tmp_path: pathlib.Path) -> None:
         read_labels(path)
     path.write_text("item one\nitem {two}\n")
     assert read_labels(path) == ["item one", "item {two}"]
+
+
+def test_names_of_classes_beside_the_scores_are_no_scores() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,2,2,3])
+        axes = Const(int32 [1, 2])
+        scores = Mean(x, axes, T=float, Tidx=int32)
+        last = Const(int32 1)
+        best = ArgMax(scores, last, T=float, Tidx=int32, output_type=int64)
+        name = AsString(best, T=int64)
+    """).replace(outputs=["name", "scores"])
+    (found,) = label_image(graph, np.uint8([[[255, 51, 0]]]), top=1)
+    assert found.predictions[0].index == 0
+
+
+def test_of_several_results_the_shares_of_classes_are_taken() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,2,2,3])
+        axes = Const(int32 [1, 2])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        size = Const(int32 [1, 1])
+        zeros = Const(int32 [0, 0])
+        age = Slice(means, zeros, size, T=float, Index=int32)
+        kind = Softmax(means, T=float)
+        both = IdentityN(age, kind, T=[float, float])
+    """).replace(outputs=["both", "both:1"])
+    assert find_output(graph) == "both:1"
+
+
+def test_a_graph_that_resizes_pictures_itself_gets_them_as_they_are() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        size = Const(int32 [2, 2])
+        small = ResizeBilinear(x, size, T=float, align_corners=false, half_pixel_centers=true)
+        axes = Const(int32 [1, 2])
+        scores = Mean(small, axes, T=float, Tidx=int32)
+    """)
+    pixels = np.random.default_rng(0).integers(0, 255, (5, 7, 3)).astype(np.uint8)
+    (found,) = label_image(graph, pixels, top=3, input_mean=0, input_std=1)
+    with pocketgraph.Session(graph) as session:
+        (wanted,) = session.run(["scores"], {"x": pixels[np.newaxis].astype(np.float32)})
+    for one in found.predictions:
+        assert one.score == pytest.approx(wanted[0, one.index], rel=1e-6)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import pathlib
+import re
 
 import numpy as np
 import pytest
 
+import pocketgraph
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.example_records import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 
@@ -223,3 +225,39 @@ def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib
     assert "Do not ship" not in made.verdict
     with Session(str(tmp_path / "out" / "frozen.pb")) as session:
         assert list(session.inputs) == ["mean"]
+
+
+def test_the_hint_at_a_spectrum_names_what_can_be_fed(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*constants(w=RNG.normal(size=(9, 2)).astype(np.float32)), *parse("""
+        wave = Placeholder(dtype=float, shape=[1,16])
+        length = Const(int32 [16])
+        spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+        loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
+        y = MatMul(loudness, w, T=float)
+    """)])  # fmt: skip
+    save(graph, tmp_path / "model.pb")
+    with pytest.raises(PocketgraphError) as refused:
+        ship(tmp_path / "model.pb", tmp_path / "out")
+    named = re.search(r"inputs=(\w+)", str(refused.value))
+    assert named is not None
+    made = ship(tmp_path / "model.pb", tmp_path / "out", inputs=[named[1]])
+    assert (tmp_path / "out" / "model.tflite").exists()
+    assert "Do not ship" not in made.verdict
+
+
+def test_outputs_whose_names_a_file_writes_alike_are_told_apart(tmp_path: pathlib.Path) -> None:
+    """As of two signatures of TensorFlow 2: ``f:1`` of the first and ``f_1`` of the second."""
+    w = RNG.normal(size=(8, 3)).astype(np.float32)
+    graph = Graph([*constants(w=w), *parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        other_x = Placeholder(dtype=float, shape=[1,8])
+        scores = MatMul(x, w, T=float)
+        shares = Softmax(scores, T=float)
+        f = IdentityN(scores, shares, T=[float, float])
+        vector = MatMul(other_x, w, T=float)
+        f_1 = Identity(vector, T=float)
+    """)], outputs=["f", "f:1", "f_1"])  # fmt: skip
+    pocketgraph.export(graph, tmp_path / "model.tflite")
+    assert pocketgraph.verify(graph, tmp_path / "model.tflite").passed
+    found = pocketgraph.benchmark(tmp_path / "model.tflite", max_runs=2)
+    assert found.plain.count == 2

@@ -14,11 +14,12 @@ from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scal
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
-from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import training_switches
 
 Array = np.ndarray[Any, Any]
@@ -196,11 +197,15 @@ def find_output(graph: Graph) -> str:
     from pocketgraph.graph.entry_points import main_outputs
     from pocketgraph.inspect import summarize
 
-    likely = main_outputs(graph)
+    likely = _scores(graph, main_outputs(graph))
+    shares = [name for name in likely if _origin(graph, name).op == "Softmax"]
+    likely = shares if len(shares) == 1 else likely
     if len(likely) == 1 and (graph.outputs or graph.signatures):
         return likely[0]
     sinks = summarize(graph).sinks
-    for group in (sinks, [node for node in sinks if _origin(graph, node).op == "Softmax"]):
+    scores = _scores(graph, [node.name for node in sinks])
+    sinks = tuple(node for node in sinks if node.name in scores)
+    for group in (sinks, [node for node in sinks if _origin(graph, node.name).op == "Softmax"]):
         if len(group) == 1:
             return group[0].name
     if len(likely) == 1:
@@ -211,10 +216,19 @@ def find_output(graph: Graph) -> str:
     raise UsageError(f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}")
 
 
-def _origin(graph: Graph, node: Node) -> Node:
-    """What makes the elements that a node hands on."""
-    while node.op in ops_with("passes", "view") and node.data_inputs:
-        node = graph.producer(node.data_inputs[0])
+def _scores(graph: Graph, names: Sequence[str]) -> list[str]:
+    """Those of the tensors that are floats, not the names or numbers of classes beside them; all where none is."""
+    inferred = infer(graph)
+    types = {name: inferred.dtype(canonical(name)) for name in names}
+    return [name for name, dtype in types.items() if dtype is not None and dtype.is_floating] or list(names)
+
+
+def _origin(graph: Graph, name: str) -> Node:
+    """What makes the elements that a tensor hands on."""
+    node = graph.producer(name)
+    while node.op in ops_with("passes", "view") | {"IdentityN"} and node.data_inputs:
+        name = node.data_inputs[parse_ref(name).port if node.op == "IdentityN" else 0]
+        node = graph.producer(name)
     return node
 
 

@@ -33,7 +33,7 @@ class AppCommand(click.Command):
 @click.option("--engine", help="What the app runs the model with, where there are several.")
 @click.option("--labels", help="The name of each class, one a line.")
 @click.option("--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
-@click.option("--signatures", help="The key of the signature to take; default: the main one.")
+@click.option("--signatures", "--signature", "signatures", help="The signature to take; default: the main one.")
 @click.option(
     "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",

@@ -64,15 +64,15 @@ def check(
     from pocketgraph.apps.training_data.photo_checks import KINDS, check_dataset
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
-    from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.freezing.ready_models import read_model
 
     if output and not output.endswith((".html", ".json")):
         raise UsageError(f"'{output}' is neither .html nor .json", hint="-o page.html or -o report.json")
     for place in (output, decisions):
         if place:
             check_place(place)
-    graph = load(model) if model else None
+    graph = read_model(model) if model else None
     how["against"] = how["against"] or ""
     with connected(cluster_address), progress_bar() as tell:
         report = check_dataset(photos, graph, progress=lambda done, of: tell("photos", done, of), **how)
@@ -145,7 +145,7 @@ def label(
     from pocketgraph.apps.page_server import LOOPBACK, Place
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.datasets.class_labels import read_labels
-    from pocketgraph.formats import load
+    from pocketgraph.freezing.ready_models import read_model
 
     found = [(one.path, os.path.relpath(one.path, photos).replace(os.sep, "/")) for one in photos_in(photos)]
     place = output or os.path.abspath(photos) + ".labels.jsonl"
@@ -157,7 +157,7 @@ def label(
     suggested: Any = [None] * len(found)
     order = list(range(len(found)))
     if model:
-        labeler = Labeler(load(model), read_labels(labels) if labels else (), **how)
+        labeler = Labeler(read_model(model), read_labels(labels) if labels else (), **how)
         with progress_bar() as tell:
             suggested = suggestions(
                 labeler, file.classes, [path for path, _ in found], lambda done, of: tell("photos", done, of)

@@ -35,14 +35,15 @@ def command(
     from pocketgraph.apps.embeddings import embed
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
-    from pocketgraph.formats import load
     from pocketgraph.formats.files import check_place
+    from pocketgraph.freezing.ready_models import read_model
 
     check_place(output)
     with connected(cluster_address), progress_bar() as tell:
         made = embed(
-            load(model), photos, tensor=tensor, progress=lambda done, of: tell("photos", done, of), notify=say, **how
-        )
+            read_model(model, notify=say), photos, tensor=tensor,
+            progress=lambda done, of: tell("photos", done, of), notify=say, **how,
+        )  # fmt: skip
     made.save(output)
     count, size = made.vectors.shape
     echo(f"{output}: {count} vectors of {size} numbers, '{made.tensor}'; next:")

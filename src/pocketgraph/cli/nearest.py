@@ -30,7 +30,7 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
     """
     from pocketgraph.apps.embeddings import embed, read_embeddings, require_alike
     from pocketgraph.apps.patterns.neighbours import Neighbours
-    from pocketgraph.formats import load
+    from pocketgraph.freezing.ready_models import read_model
 
     if bool(photos) == bool(vectors):
         raise UsageError("pass photos with --model, or a file of vectors with --vectors")
@@ -40,7 +40,7 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
     else:
         if not model:
             raise UsageError("--model is needed for photos", hint="pass the model that the vectors are of")
-        asked = embed(load(model), photos, tensor=table.tensor, **table.how)
+        asked = embed(read_model(model), photos, tensor=table.tensor, **table.how)
     require_alike(table, asked, vectors or "")
     labels = Neighbours(table.vectors, table.labels)
     places, cosines = labels.nearest(asked.vectors, how["count"])

@@ -70,7 +70,8 @@ class PictureInput:
         """The same of pixels from 0 to 255, uint8 [height, width, channels]."""
         if self.layout == "decoded":
             return pixels
-        resized = image_loading.resize_bilinear(pixels, self.height, self.width)
+        whole = pixels.astype(np.float32)
+        resized = image_loading.resize_bilinear(pixels, self.height, self.width) if self.height else whole
         if self.dtype.is_integer or self.dtype.is_quantized:
             picture = np.rint(resized).astype(self.dtype.numpy)
         else:
@@ -141,6 +142,8 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
     channels = _one_or_three(dims[layout.index("C")], node)
     batch = dims[0] or 1 if len(dims) == 4 else 1
+    if rows is columns is height is width is fallback is None and layout != "NCHW" and _is_resized(graph, node.name):
+        return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
     return PictureInput(
         tensor,
         dtype,
@@ -150,6 +153,15 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         layout,
         batch,
         guessed=not (height or rows) or not (width or columns),
+    )
+
+
+def _is_resized(graph: Graph, name: str) -> bool:
+    """Whether all that reads a picture brings it to a size."""
+    readers = [user for user in graph.consumers.get(name, ()) if user.op not in ops_with("shape")]
+    return bool(readers) and all(
+        user.op.startswith("Resize") or (user.op in ops_with("passes") | {"Cast"} and _is_resized(graph, user.name))
+        for user in readers
     )
 
 

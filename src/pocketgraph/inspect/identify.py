@@ -7,14 +7,16 @@ import dataclasses
 import os
 import shlex
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import Kind
 from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import TensorDetails
-from pocketgraph.freezing.ready_models import ReadyModel, ready
 from pocketgraph.pages.quantities import bytes_text
+
+if TYPE_CHECKING:
+    from pocketgraph.freezing.ready_models import ReadyModel
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,7 @@ class IdentifiedFile(FileFacts):
             return f"pocketgraph summarize {shlex.quote(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         if is_directory or "--input_checkpoint=" in self.identity.next:
+            from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
             path = shlex.quote(self.path)

@@ -11,6 +11,9 @@ from pocketgraph.passes.training_switches import dropout_share
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
+SPECTRA = frozenset({"RFFT", "FFT", "IFFT", "IRFFT", "RFFT2D", "FFT2D", "ComplexAbs", "Real", "Imag", "Angle"})
+FROM_COMPLEX = frozenset({"ComplexAbs", "Real", "Imag", "Angle", "IRFFT"})
+"""Not traits: ops with complex numbers, and those of them that give floats; only this hint asks."""
 MOST_HEADS = 16  # that a hint names
 
 
@@ -31,6 +34,10 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         if heads:
             given = f"{option('outputs')}={','.join(heads)}"
             return f"cut in front of the selection of boxes, which is then the app's: {given}"
+    if node.op in SPECTRA:
+        spectrum = _first_real(graph, node)
+        if spectrum:
+            return f"the spectrum is the app's: {option('inputs')}={spectrum} names what to feed"
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
         given = " ".join(f"{feed}={switch}=false" for switch in switches)
@@ -76,3 +83,16 @@ def last_layers(graph: Graph, node: Node) -> list[str]:
         else:
             waiting += before.data_inputs
     return sorted(found)[:MOST_HEADS]
+
+
+def _first_real(graph: Graph, node: Node) -> str:
+    """The first floats behind complex numbers, such as the magnitudes of a spectrum; "" without."""
+    waiting, seen = [node], {node.name}
+    while waiting:
+        one = waiting.pop(0)
+        if one.op in FROM_COMPLEX:
+            return one.name
+        behind = [other for other in graph.consumers.get(one.name, ()) if other.name not in seen]
+        seen.update(other.name for other in behind)
+        waiting += behind
+    return ""

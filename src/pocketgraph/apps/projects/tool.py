@@ -26,8 +26,8 @@ from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
-from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.runtime.session import Session
@@ -132,7 +132,7 @@ def make_project(
             f"a project for {kind} does not choose what the model is used for", hint="a page does: app web"
         )
     if outputs is None and wanted is not None:
-        graph = source if isinstance(source, Graph) else load(os.fspath(source))
+        graph = source if isinstance(source, Graph) else read_model(source)
         outputs = wanted(graph, app)
         source = source if outputs is None or is_model_file(graph) else graph
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
