@@ -227,3 +227,17 @@ def test_label_maps(tmp_path: pathlib.Path) -> None:
         read_labels(path)
     path.write_text("item one\nitem {two}\n")
     assert read_labels(path) == ["item one", "item {two}"]
+
+
+@pytest.mark.parametrize("shape", [(10,), (10, 10), (10, 10, 4), (0, 10, 3), (1, 10, 10, 3)])
+def test_arrays_that_are_no_pictures_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match=r"pixels are uint8 \[height, width, 3\]"):
+        pocketgraph.label_image(parse(AVERAGES), np.zeros(shape, np.uint8), input_mean=0, input_std=255)
+
+
+def test_what_is_no_model_is_refused_in_python() -> None:
+    for wrong in (None, b"bytes", 5):
+        with pytest.raises(UsageError, match="a model is read from a path"):
+            pocketgraph.load(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no model is given"):
+        pocketgraph.evaluate([], np.zeros((1, 2, 2, 3), np.float32))
