@@ -271,3 +271,17 @@ def test_a_graph_that_resizes_pictures_itself_gets_them_as_they_are() -> None:
         (wanted,) = session.run(["scores"], {"x": pixels[np.newaxis].astype(np.float32)})
     for one in found.predictions:
         assert one.score == pytest.approx(wanted[0, one.index], rel=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(10,), (10, 10), (10, 10, 4), (0, 10, 3), (1, 10, 10, 3)])
+def test_arrays_that_are_no_pictures_are_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match=r"pixels are uint8 \[height, width, 3\]"):
+        pocketgraph.label_image(parse(AVERAGES), np.zeros(shape, np.uint8), input_mean=0, input_std=255)
+
+
+def test_what_is_no_model_is_refused_in_python() -> None:
+    for wrong in (None, b"bytes", 5):
+        with pytest.raises(UsageError, match="a model is read from a path"):
+            pocketgraph.load(wrong)  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="no model is given"):
+        pocketgraph.evaluate([], np.zeros((1, 2, 2, 3), np.float32))

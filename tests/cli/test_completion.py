@@ -54,6 +54,8 @@ def offered(words: str) -> list[str]:
         ("summarize mod", ["file,mod"]),
         ("freeze_graph -o out", ["file,out"]),
         ("transform_graph --compat fi", ["plain,fixed"]),
+        ("app and", ["plain,android"]),
+        ("fit --device pixel-3,hik", ["plain,pixel-3,hikey-960"]),
     ],
 )
 def test_what_is_offered(typed: str, offered_then: list[str]) -> None:

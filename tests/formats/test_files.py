@@ -10,7 +10,7 @@ from typing import BinaryIO
 import pytest
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats.files import mapped, write_atomically
+from pocketgraph.formats.files import check_place, mapped, write_atomically
 
 
 def names(folder: pathlib.Path) -> list[str]:
@@ -81,6 +81,8 @@ def test_a_directory_without_permission(tmp_path: pathlib.Path) -> None:
         folder = pathlib.Path("/proc/self")
     with pytest.raises(PocketgraphError, match=r"out: the file cannot be written: [a-z]+"):
         write_atomically(folder / "out", b"x")
+    with pytest.raises(PocketgraphError, match="nothing can be written to"):  # before any work
+        check_place(folder / "out")
 
 
 def test_a_full_disk_is_one_clear_error() -> None:

@@ -138,8 +138,13 @@ class PictureModel:
 
         Raises:
             RunError: the graph cannot run.
+            UsageError: the array is no picture.
         """
         graph = self._session.graph
+        if pixels.ndim != 3 or 0 in pixels.shape or pixels.shape[2] not in (3, self.input.channels):
+            raise UsageError(
+                f"pixels are uint8 [height, width, {self.input.channels}], not {pixels.dtype}{list(pixels.shape)}"
+            )
         try:
             found = self._session.run(self.outputs, {**self._fed(pixels), **(feeds or {})})
         except MissingKernelError:

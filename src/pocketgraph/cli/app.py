@@ -45,8 +45,8 @@ class AppCommand(click.Command):
 def command(kind: str, model: str, out: str, data: str | None, priors: str, force: bool, **how: Any) -> None:
     """Write a project of KIND that runs MODEL: a frozen graph, a SavedModel, or a finished .tflite file.
 
-    A classifier of pictures gets a camera; any other model gets views that run and time it. Each project has a README
-    with two commands and a test of the model.
+    KIND is android, ios, pi, web or linux. A classifier of pictures gets a camera; any other model gets views that
+    run and time it. Each project has a README with two commands and a test of the model.
 
     \b
       pocketgraph app android frozen.pb -o Flowers/ --labels=labels.txt --preset=mobilenet

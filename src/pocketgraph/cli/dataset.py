@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 from collections import Counter
 from typing import Any
 
@@ -87,10 +88,11 @@ def check(
     if output:
         text = report.as_json() if output.endswith(".json") else as_html(report)
         write_atomically(output, text.encode("utf-8", "backslashreplace"))
+        echo(f"written: {output}")
     if decisions:
         count = write_decisions(report.findings, decisions)
         echo(f"{decisions}: {count} decisions to look through; then:")
-        echo(f"  pocketgraph dataset apply {decisions} {photos} -o NEW")
+        echo(f"  pocketgraph dataset apply {shlex.quote(decisions)} {shlex.quote(photos)} -o NEW")
 
 
 @command.command("apply")

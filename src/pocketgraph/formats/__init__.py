@@ -59,11 +59,16 @@ def load(
 
     Raises:
         FormatError: there is no such file, it is damaged, or it is something else; the message says what.
-        UsageError: the file has no such tags or signature; a sealed file comes without a key.
+        UsageError: it is no path; the file has no such tags or signature; a sealed file comes without a key.
     """
     from pocketgraph.formats.content import SEAL, Kind
     from pocketgraph.formats.files import mapped
 
+    if not isinstance(path, (str, os.PathLike)):
+        raise UsageError(
+            f"a model is read from a path, not from {type(path).__name__}",
+            hint="pocketgraph.formats.from_bytes(data) makes a Graph of an encoded GraphDef",
+        )
     name = os.fspath(path)
     if decrypt is not None:
         if key is not None:

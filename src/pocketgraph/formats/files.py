@@ -108,7 +108,7 @@ def check_place(path: PathLike) -> str:
         The path with symbolic links followed.
 
     Raises:
-        PocketgraphError: it is a directory, or in one that does not exist.
+        PocketgraphError: it is a directory, or in one that does not exist or cannot be written to.
     """
     name = os.fspath(path)
     target = os.path.realpath(name)
@@ -117,6 +117,8 @@ def check_place(path: PathLike) -> str:
         raise PocketgraphError("this is a directory, not a place for a file", where=name)
     if not os.path.isdir(folder):
         raise PocketgraphError("the directory to write to does not exist", where=name, hint=f"mkdir -p {folder}")
+    if not os.access(folder, os.W_OK) and (os.path.isfile(target) or not os.path.exists(target)):
+        raise PocketgraphError(f"the file cannot be written: nothing can be written to {folder}", where=name)
     return target
 
 

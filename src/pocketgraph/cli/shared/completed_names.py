@@ -157,6 +157,18 @@ def _signatures(context: click.Context) -> Iterable[str]:
     return graph.signatures if graph is not None else ()
 
 
+def _kinds(context: click.Context) -> Iterable[str]:
+    from pocketgraph.apps.projects.kinds import KINDS
+
+    return KINDS
+
+
+def _devices(context: click.Context) -> Iterable[str]:
+    from pocketgraph.exporting.devices.device_table import devices
+
+    return [device.name for device in devices()]
+
+
 def _topics(context: click.Context) -> Iterable[str]:
     from pocketgraph.cli.shared.guides import guides
 
@@ -174,5 +186,7 @@ TABLES: dict[str, Callable[[click.Context], Iterable[str]]] = {
     "signature": _signatures,
     "signatures": _signatures,
     "topic": _topics,
+    "kind": _kinds,
+    "devices": _devices,
 }
 """What parameters of these names are completed with; with files where nothing fits."""

@@ -9,6 +9,7 @@ from typing import Any
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -67,6 +68,8 @@ def evaluate(
         FormatError: a file is damaged.
     """
     given = [models] if isinstance(models, (Graph, QuantizedBytes, str, os.PathLike)) else list(models)
+    if not given:
+        raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     litert = {
         at: LiteRTModel(model, threads, outputs)
