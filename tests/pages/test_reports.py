@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from browsers import browser
 from command_line import call
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_result import Benchmark
+from pocketgraph.pages.document import report as page_of
+from pocketgraph.pages.parts import Column, Row, number, table, words
 from pocketgraph.quantization.evaluation.evaluation_page import finding
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.report.html_report import verdict
@@ -126,3 +129,19 @@ def test_notebooks_show_a_bounded_piece_of_anything() -> None:
     assert "3,001" in large._repr_html_()
     assert "The models agree" in shown[-1]._repr_html_()  # type: ignore[attr-defined]
     assert "float" in pocketgraph.Session(parse(TEXT))._repr_html_()
+
+
+def test_a_narrow_page_says_where_a_table_goes_on(tmp_path: pathlib.Path) -> None:
+    """Names break behind ``/`` and ``_``; the edge fades until the last column is seen; nothing else is cut off."""
+    columns = [Column("layer"), *(Column(f"column {at}") for at in range(8))]
+    row = Row([words("MobilenetV1/Conv2d_1_depthwise/Relu6"), *(number(1000 + at) for at in range(8))])
+    (tmp_path / "page.html").write_text(page_of("page", table(columns, [row])))
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 360, "height": 800})
+        page.goto((tmp_path / "page.html").as_uri())
+        page.wait_for_selector(".wide.more")
+        assert page.locator("td wbr").count() == 4
+        assert page.locator("td").first.inner_text().replace("\n", "") == "MobilenetV1/Conv2d_1_depthwise/Relu6"
+        assert page.evaluate("document.documentElement.scrollWidth") == 360
+        page.evaluate("document.querySelector('.wide').scrollLeft = 10000")
+        page.wait_for_selector(".wide:not(.more)")
