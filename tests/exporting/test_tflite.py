@@ -24,7 +24,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.model_file import ModelFile
-from pocketgraph.litert.schema import OPERATORS as EMITTED
+from pocketgraph.litert.writing.schema import OPERATORS as EMITTED
 from support import ROOT, golden, model_dir, needs_shared, script
 
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
@@ -362,7 +362,7 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
 
 def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants that a FlatBuffer cannot point to lie behind it; here the limit is small, not the model large."""
-    from pocketgraph.litert import writer
+    from pocketgraph.litert.writing import writer
 
     monkeypatch.setattr(writer, "LIMIT", 1000)
     given = arrays("pictures")

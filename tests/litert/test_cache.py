@@ -16,7 +16,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, digest, engine, executable, graph_content
+from pocketgraph.litert import cache, cached_executable, digest, engine, graph_content
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 from support import assert_close
 
@@ -54,7 +54,7 @@ def check(running: engine.Executable | None) -> None:
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps packed weights even of small segments."""
-    monkeypatch.setattr(executable, "PACKED_FROM", 0)
+    monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
 
 
 def test_a_segment_is_found_again(tmp_path: pathlib.Path) -> None:
@@ -152,9 +152,9 @@ def test_another_model_file_under_the_same_name_is_not_used(tmp_path: pathlib.Pa
 WRITER = """
     import sys
     import numpy as np
-    from pocketgraph.litert import engine, executable
+    from pocketgraph.litert import engine, cached_executable
     sys.path[:0] = [{tests!r}]
-    executable.PACKED_FROM = 0
+    cached_executable.PACKED_FROM = 0
     from litert.test_cache import compiled, X, EXPECTED
     sys.stdin.readline()
     for turn in range(6):

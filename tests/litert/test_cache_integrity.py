@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from litert.test_cache import check, compiled, found
-from pocketgraph.litert import cache, cache_integrity, digest, executable
+from pocketgraph.litert import cache, cache_integrity, cached_executable, digest
 from pocketgraph.litert.runner import PackedRunner
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -20,7 +20,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSI
 @pytest.fixture
 def packed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Keeps packed weights even of small segments."""
-    monkeypatch.setattr(executable, "PACKED_FROM", 0)
+    monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
 
 
 @pytest.mark.usefixtures("packed")

@@ -15,7 +15,7 @@ import pytest
 import pocketgraph
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, executable, free_disk_space
+from pocketgraph.litert import cache, cached_executable, free_disk_space
 from pocketgraph.runtime import Session
 
 WEIGHTS = np.random.default_rng(1).standard_normal((3000, 2600)).astype(np.float32)
@@ -133,8 +133,8 @@ def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monke
     assert "MB are free" in free_disk_space.room_for(str(tmp_path / "weights"), 1 << 60)
     assert "No such file" in free_disk_space.room_for(str(tmp_path / "gone" / "weights"), 1000)
     assert not list(tmp_path.iterdir())
-    monkeypatch.setattr(executable, "PACKED_FROM", 0)
-    monkeypatch.setattr(executable, "room_for", lambda path, size: "the disk is full")
+    monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
+    monkeypatch.setattr(cached_executable, "room_for", lambda path, size: "the disk is full")
     monkeypatch.setattr(cache, "_told", [])
     (warning,) = check(str(tmp_path))
     assert "the disk is full" in warning
@@ -144,7 +144,7 @@ def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monke
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
 def test_what_native_code_says_before_it_aborts_is_seen() -> None:
     child = (
-        "import os\nfrom pocketgraph.litert.native_messages import quiet\n"
+        "import os\nfrom pocketgraph.litert.native.messages import quiet\n"
         "with quiet():\n    os.write(2, b'INFO: a note\\n')\n"
         "with quiet():\n    os.write(2, b'INFO: another\\nERROR: the disk is full\\n')\n    os.abort()\n"
     )

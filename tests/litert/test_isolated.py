@@ -11,9 +11,9 @@ import pytest
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import DType
-from pocketgraph.litert import writer
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
+from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 
 INT32 = DType.named("int32")

@@ -13,8 +13,10 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine, native_library, native_model, runner
-from pocketgraph.litert.native_messages import quiet
+from pocketgraph.litert import engine, runner
+from pocketgraph.litert.native import library as native_library
+from pocketgraph.litert.native import model as native_model
+from pocketgraph.litert.native.messages import quiet
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 
 NET = """

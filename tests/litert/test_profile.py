@@ -5,9 +5,11 @@ import pytest
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine, native_library, profiler
+from pocketgraph.litert import engine
 from pocketgraph.litert.attribution import shared_out
-from pocketgraph.litert.profiler import Timed
+from pocketgraph.litert.native import library as native_library
+from pocketgraph.litert.native import profiler
+from pocketgraph.litert.native.profiler import Timed
 from pocketgraph.litert.program import Operation
 
 NET = (

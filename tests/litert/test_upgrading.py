@@ -12,7 +12,7 @@ import pytest
 from pocketgraph.errors import RunError
 from pocketgraph.formats import save
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.litert import executable
+from pocketgraph.litert import cached_executable
 from pocketgraph.litert.cost_model import UPGRADED_AFTER
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 from pocketgraph.litert.upgrading import UpgradingRunner
@@ -77,7 +77,7 @@ def test_closed_before() -> None:
 
 
 def test_a_session_packs_what_it_runs_often(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(executable, "REPEATED_FROM", 0)
+    monkeypatch.setattr(cached_executable, "REPEATED_FROM", 0)
     weights = np.random.default_rng(0).standard_normal((64, 64)).astype(np.float32)
     nodes = [
         Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape((2, 64))}),

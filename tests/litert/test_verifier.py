@@ -12,10 +12,10 @@ import pytest
 
 from pocketgraph.errors import FormatError
 from pocketgraph.graph import DType
-from pocketgraph.litert import flatbuffer, schema, writer
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.untrusted.verifier import fault, verify_file
+from pocketgraph.litert.writing import flatbuffer, schema, writer
 
 FLOAT, INT8 = DType.named("float"), DType.named("int8")
 

@@ -1,7 +1,7 @@
 """Reads FlatBuffers that may be damaged: every place is looked at before it is read, and nothing is read twice over.
 
-LiteRT models and their metadata are such; litert/flatbuffer.py writes them. Source of the format: the FlatBuffers
-binary specification.
+LiteRT models and their metadata are such; litert/writing/flatbuffer.py writes them. Source of the format: the
+FlatBuffers binary specification.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 The way of a segment, and the file that holds each step:
 
-    nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writer.py──▶ model file ──runner.py──▶ arrays
+    nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writing/──▶ model file ──runner.py──▶ arrays
            one table row an op          (program.py)  linear,             flatbuffer      cache.py
            static_values.py folds constants           strength_reduction… + schema
 
-``engine.py`` is the front: which nodes are supported, and compiling. ``executable.py`` is what a warm start needs, and
-``digest.py`` tells models apart.
+``engine.py`` is the front: which nodes are supported, and compiling. ``executable.py`` and ``cached_executable.py`` are
+what a warm start needs, ``native/`` is LiteRT's C library, and ``digest.py`` tells models apart.
 """

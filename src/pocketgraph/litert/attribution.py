@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
-from pocketgraph.litert.profiler import Timed
+from pocketgraph.litert.native.profiler import Timed
 from pocketgraph.litert.program import Operation
 
 MEANINGS = (

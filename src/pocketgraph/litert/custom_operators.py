@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Node, Shape, opdefs
-from pocketgraph.litert.flexbuffer import FlexValue, flex_map
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.writer import CUSTOM
+from pocketgraph.litert.writing.flexbuffer import FlexValue, flex_map
+from pocketgraph.litert.writing.writer import CUSTOM
 
 if TYPE_CHECKING:
     from pocketgraph.litert.emitter import Emit

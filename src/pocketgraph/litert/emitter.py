@@ -11,7 +11,6 @@ import numpy as np
 from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
-from pocketgraph.litert import schema
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import LOWERINGS
 from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
@@ -27,6 +26,7 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.static_values import Inference, Statics
 from pocketgraph.litert.type_edges import OPS, edge_of
 from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.litert.writing import schema
 
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {
     "string", "double", "half", "bfloat16", "complex64", "complex128", "resource",

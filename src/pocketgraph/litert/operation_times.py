@@ -13,10 +13,10 @@ from collections.abc import Callable, Hashable, Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert import writer
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.writing import writer
 
 SAMPLE_SECONDS = 0.02  # for each operation
 MOST_SAMPLES = 50
@@ -65,7 +65,7 @@ def _profiled(program: Program, threads: int, inputs: Sequence[Array]) -> list[f
     import tempfile
 
     from pocketgraph.litert.attribution import shared_out
-    from pocketgraph.litert.profiler import profile
+    from pocketgraph.litert.native.profiler import profile
 
     read = {value for operation in program.operations for value in operation.inputs}
     entering = [(v, a) for v, a in zip(program.inputs, inputs, strict=True) if v in read]

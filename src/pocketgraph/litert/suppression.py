@@ -95,7 +95,7 @@ def _made(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
     """
     from ai_edge_litert.interpreter import Interpreter
 
-    from pocketgraph.litert.native_messages import quiet
+    from pocketgraph.litert.native.messages import quiet
 
     try:
         with quiet():
@@ -133,7 +133,7 @@ def _made(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
 @lru_cache(maxsize=32)
 def _content(capacity: int, most: int) -> bytes:
     """The model file: boxes, scores and threshold in; places and their number out."""
-    from pocketgraph.litert import writer
+    from pocketgraph.litert.writing import writer
 
     def constant(name: str, number: Any) -> Value:
         array = np.asarray(number)

@@ -21,7 +21,7 @@ from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.writer import CUSTOM, Contents, EntrySignature, file_pieces
+from pocketgraph.litert.writing.writer import CUSTOM, Contents, EntrySignature, file_pieces
 from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.serialization.tflite_bytes import as_written, unnamed

@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
-from pocketgraph.litert import flatbuffer
-from pocketgraph.litert.flatbuffer import Entry, Table
+from pocketgraph.litert.writing import flatbuffer
+from pocketgraph.litert.writing.flatbuffer import Entry, Table
 
 NAME = "TFLITE_METADATA"
 IDENTIFIER = b"M001"

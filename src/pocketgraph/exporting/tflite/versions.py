@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.schema import OPERATORS
+from pocketgraph.litert.writing.schema import OPERATORS
 
 METADATA = "min_runtime_version"
 METADATA_BYTES = 16

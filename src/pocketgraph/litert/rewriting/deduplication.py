@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.schema import OPERATORS
+from pocketgraph.litert.writing.schema import OPERATORS
 
 SMALL = 64 << 10  # bytes; larger constants are shared by whoever makes them, and too many to look at here
 

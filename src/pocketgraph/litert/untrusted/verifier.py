@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.flatbuffers import FlatBufferReader, Table
-from pocketgraph.litert import schema
 from pocketgraph.litert.untrusted.file_tables import (
     BITS,
     CASE,
@@ -34,6 +33,7 @@ from pocketgraph.litert.untrusted.file_tables import (
     TABLES,
     VARIANT,
 )
+from pocketgraph.litert.writing import schema
 
 SHORTEST = 8  # bytes: where the root is, and the identifier
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from pocketgraph.litert import writer
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
+from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
 from pocketgraph.quantization.serialization.width_packing import pack_width

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.litert.cache import engine_version
-from pocketgraph.litert.executable import runner_for
+from pocketgraph.litert.cached_executable import runner_for
 from pocketgraph.litert.runner import Runner
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
@@ -29,7 +29,7 @@ class LiteRTEngine:
         return runner_for(part.entry, threads)
 
     def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
-        from pocketgraph.litert.profiler import profile
+        from pocketgraph.litert.native.profiler import profile
 
         found = profile(part.file, threads, inputs)
         return None if found is None else [OperationTime("", each.name, each.microseconds) for each in found]

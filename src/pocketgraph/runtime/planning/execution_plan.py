@@ -125,7 +125,7 @@ class Request(NamedTuple):
             key, inputs, outputs, specs: as for litert/executable.lookup.
             graph: gives the graph, when the part is to be compared that was not yet.
         """
-        from pocketgraph.litert.executable import lookup
+        from pocketgraph.litert.cached_executable import lookup
 
         found = lookup(
             key,

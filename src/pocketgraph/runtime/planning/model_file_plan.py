@@ -142,7 +142,7 @@ class _LiteRTFile(_FileRun):
     def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
         from pocketgraph.formats.tflite import with_fixed_sizes
         from pocketgraph.litert.attribution import shared_out
-        from pocketgraph.litert.profiler import profile
+        from pocketgraph.litert.native.profiler import profile
 
         operators = [node for node in self.graph if node.op.startswith(PREFIX)]
         last = self.graph.producer(next(iter(self.graph.signatures[self._key].outputs.values())))

@@ -6,12 +6,12 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert import schema
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
+from pocketgraph.litert.writing import schema
 
 REDUCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "Mean": ("MEAN", ("float", "int32", "int64")),

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.record import Record
-from pocketgraph.litert import flatbuffer, schema
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.litert.writing import flatbuffer, schema
 
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.litert import native_library
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.native_library import WRITE, RefusedError, ask
-from pocketgraph.litert.native_messages import quiet
+from pocketgraph.litert.native import library as native_library
+from pocketgraph.litert.native.library import WRITE, RefusedError, ask
+from pocketgraph.litert.native.messages import quiet
 
 OPERATOR, DELEGATED = 1 << 1, (1 << 2, 1 << 3)  # kinds of events: LiteRT's own operations, and a delegate's
 MOST_EVENTS = 1 << 16

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.litert import native_library
-from pocketgraph.litert.native_library import READ, WRITE, RefusedError
+from pocketgraph.litert.native import library as native_library
+from pocketgraph.litert.native.library import READ, WRITE, RefusedError
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

@@ -1,0 +1,132 @@
+"""Programs as executables: written and loaded, kept in the cache or not."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Sequence
+from typing import Any
+
+from pocketgraph.errors import RunError
+from pocketgraph.litert import cache, pieces
+from pocketgraph.litert.cached_executable import LITERT, PIECES
+from pocketgraph.litert.cost_model import PACKED_FROM
+from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.program import Program
+from pocketgraph.litert.program_record import split
+from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.litert.writing import writer
+
+MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
+
+
+def build(
+    program: Program,
+    inputs: Sequence[str],
+    types: Sequence[str],
+    folder: str | None,
+    name: str,
+    threads: int,
+    in_memory: bool = False,
+    opener: Opener | None = None,
+    in_pieces: bool = False,
+) -> Executable:
+    """Writes the program and loads it; its inputs are of these NumPy types.
+
+    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large.
+    """
+    about, model = split(program, inputs, types)
+    if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
+        folder = None
+    if not model.operations:
+        if folder is not None:
+            cache.store(folder, name, [], about)
+        return Executable(about, None, program, threads)
+    if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
+        made = _built_in_pieces(program, model, about, folder, name, threads)
+        if made is not None:
+            return made
+    if folder is not None:
+        entry = cache.store(folder, name, writer.pieces(model, passing=True), about)
+        if entry is not None:
+            by = opener or LITERT
+            try:
+                return Executable(about, by.open(entry, threads), program, threads, (folder, name), by.engine)
+            except RunError as error:
+                if by is LITERT:
+                    cache.remove(folder, name)
+                raise Unsupported(error.what) from error
+    try:
+        runner = _uncached(model, about, threads, in_memory, opener)
+        return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
+    except RunError as error:
+        raise Unsupported(error.what) from error
+
+
+def _built_in_pieces(
+    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
+) -> Executable | None:
+    """As ``build``, each piece as a segment of its own; None where that does not go."""
+    found = pieces.cut(model)
+    if found is None:
+        return None
+
+    def built(piece: Program, kept: str) -> Executable:
+        inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
+        return build(piece, inputs, types, folder, kept, threads)
+
+    names = pieces.names(name)
+    try:
+        first, second = pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+    except Unsupported:
+        return None  # of the whole somebody will say so
+    about = {**about, PIECES: found.taken}
+    if first.kept_as is None or second.kept_as is None or cache.store(folder, name, [], about) is None:
+        first.close()
+        second.close()
+        return None
+    runner = pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
+    return Executable(about, runner, program, threads, (folder, name))
+
+
+def _uncached(
+    model: Program, about: dict[str, Any], threads: int, in_memory: bool = False, opener: Opener | None = None
+) -> Runner:
+    """Runs a program without leaving files behind, ``in_memory`` without even making one.
+
+    Raises:
+        RunError: the engine does not take it, or it is another one than LiteRT and wants a file.
+    """
+    shapes = [shape for shape, _ in about["computed"]]
+    path = None if in_memory else temporary_file(model)
+    if path is None:
+        if opener is not None:
+            raise RunError(
+                "what other engines read is a file, and there is no place for one, or it would be a secret's"
+            )
+        return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads, shapes)
+    try:
+        if opener is not None:
+            return opener.open(cache.CacheEntry(path, "", False, about), threads)
+        return PlainRunner(path, threads, shapes)
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+
+
+def temporary_file(model: Program) -> str | None:
+    """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
+    path = None
+    try:
+        handle, path = tempfile.mkstemp(suffix=".tflite")
+        with os.fdopen(handle, "wb") as file:
+            for piece in writer.pieces(model, passing=True):
+                file.write(piece)
+    except OSError:
+        if path is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(path)
+        return None
+    return path

@@ -1,0 +1,168 @@
+"""How a compiled segment is opened from the cache: all that a warm start needs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.litert import cache
+from pocketgraph.litert.cache import Folder, Specs
+from pocketgraph.litert.code_version import short_digest
+from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM
+from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.free_disk_space import room_for
+from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
+from pocketgraph.litert.sixteen_bits import computed_in
+from pocketgraph.part_files import part_name
+
+
+def lookup(
+    model_key: str,
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    *,
+    threads: int = 1,
+    cache_dir: Folder | None = None,
+    opener: Opener | None = None,
+    in_tiers: bool = False,
+) -> Executable | None:
+    """A segment that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
+    folder = cache.directory(cache_dir)
+    if folder is None:
+        return None
+    name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
+    try:
+        found = open_tier(folder, name, threads, opener) if in_tiers else open_entry(folder, name, threads, opener)
+    except RunError:  # who compiles it anew will say so
+        return None
+    return found if isinstance(found, Executable) else None
+
+
+def open_tier(
+    folder: str, name: str, threads: int, opener: Opener | None = None
+) -> Executable | Literal["wrong"] | None:
+    """As ``open_entry``; where the segment is missing, what was compiled for its first runs in its place."""
+    found = open_entry(folder, name, threads, opener)
+    if found is None:
+        found = open_entry(folder, first_tier(name), threads, opener)
+        if isinstance(found, Executable):
+            found.next_tier = folder, name
+    return found
+
+
+def first_tier(name: str) -> str:
+    """The name of the segment that was compiled for the first runs of another one, by that one's name."""
+    return short_digest(f"{name} first tier".encode(), 20)
+
+
+def open_entry(
+    folder: str, name: str, threads: int, opener: Opener | None = None
+) -> Executable | Literal["wrong"] | None:
+    """The segment of this name in the cache; None when it is missing or damaged, "wrong" when its results were.
+
+    Args:
+        folder: the cache directory.
+        name: of the segment.
+        threads: how many to compute with.
+        opener: makes the runner; LiteRT by default.
+
+    Raises:
+        RunError: another engine does not take it.
+    """
+    entry = cache.find(folder, name, None if opener else prepare)
+    if entry is None:
+        return None
+    opener = opener or LITERT
+    if cache.certificate(entry.about, opener.engine) == "wrong":
+        return "wrong"
+    try:
+        if PIECES in entry.about:
+            return _open_pieces(folder, name, entry, threads)
+        runner = opener.open(entry, threads) if entry.about["operations"] else None
+        return Executable(entry.about, runner, None, threads, (folder, name), opener.engine)
+    except RunError:
+        if opener is not LITERT:
+            raise
+        cache.remove(folder, name)
+        return None
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+        cache.remove(folder, name)
+        return None
+
+
+PIECES = "pieces"
+"""The member of what is kept of a segment that is kept in two pieces (see pieces.py)."""
+
+
+def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
+    """A segment in two pieces; None where one is missing or damaged."""
+    from pocketgraph.litert import pieces
+
+    first, second = pieces.names(name)
+    opened = pieces.both(lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads))
+    one, other = opened
+    if not isinstance(one, Executable) or not isinstance(other, Executable):
+        for each in opened:
+            if isinstance(each, Executable):
+                each.close()
+        cache.remove(folder, name)
+        return None
+    shapes = [shape for shape, _ in entry.about["computed"]]
+    runner = pieces.PiecesRunner(one, other, entry.about[PIECES], shapes)
+    return Executable(entry.about, runner, None, threads, (folder, name))
+
+
+def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
+    """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
+    about = entry.about
+    threads = 1 if about.get("one_thread") else threads
+    types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
+    types += [dtype for _, dtype in about["computed"]]
+    is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
+    repeated = about.get("repeated", 0)
+    is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
+    shapes = [shape for shape, _ in about["computed"]]
+    if is_small or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
+        return PlainRunner(entry.model, threads, shapes)
+    outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
+    if (
+        about["bytes"] < PACKED_FROM and repeated < PACKED_FROM
+    ):  # packing every time is quicker, as long as times are few
+        from pocketgraph.litert.upgrading import UpgradingRunner
+
+        plain = PlainRunner(entry.model, threads, shapes)
+        return UpgradingRunner(plain, lambda: _packed(entry, threads, outputs))
+    if entry.has_packed:
+        return _packed(entry, threads, outputs)
+    try:
+        return _packed(entry, threads, outputs)
+    except (RunError, OSError):
+        return PlainRunner(entry.model, threads, shapes)
+
+
+LITERT = Opener("", runner_for)
+
+
+def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:
+    """The runner of packed weights; packs them where that was not done yet.
+
+    Raises:
+        RunError: LiteRT does not take the model, or the disk not its packed weights.
+        OSError: the files are gone.
+    """
+    if entry.has_packed:
+        return PackedRunner(entry.model, entry.packed, threads, outputs)
+    part = part_name(entry.packed)
+    why = room_for(part, os.path.getsize(entry.model))
+    if why:
+        cache.unusable(f"{os.path.dirname(part)}: {why}")
+        raise RunError(f"no room for packed weights: {why}")
+    try:
+        return PackedRunner(entry.model, part, threads, outputs)
+    finally:
+        cache.seal_packed(part, entry.packed)

@@ -1,0 +1,1 @@
+"""LiteRT's C library, called directly."""

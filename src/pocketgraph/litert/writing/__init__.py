@@ -1,0 +1,1 @@
+"""A program as a LiteRT file: its tables, their numbers, and the bytes."""
