@@ -11,7 +11,7 @@ from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_tables import read_text_table
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.example_records import Feature
+from pocketgraph.formats.example_writer import RecordFeature
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 
 TEXT = (ModelInput("text:0", (1,), np.dtype(object)),)
@@ -101,7 +101,11 @@ def test_a_folder_of_pictures_is_not_taken_for_its_licence(tmp_path: pathlib.Pat
 def test_inputs_are_fed_texts_words_numbers_and_records(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("text,age,label\na b c,7,0\nd,8,1\n")
-    features = (Feature(b"review", STRING, 1), Feature(b"age", INT64, 1), Feature(b"tags", STRING, None))
+    features = (
+        RecordFeature(b"review", STRING, 1),
+        RecordFeature(b"age", INT64, 1),
+        RecordFeature(b"tags", STRING, None),
+    )
     inputs = (
         ModelInput("text:0", (1, 1), np.dtype(object)),
         ModelInput("serving_default_age:0", (1, 1), np.dtype(np.float32)),
@@ -127,7 +131,9 @@ def test_columns_and_features_that_are_missing_are_named(tmp_path: pathlib.Path)
     path.write_text("text,label\na,0\n")
     with pytest.raises(UsageError, match=r"no column for the input 'age'.*there are text, label"):
         open_dataset(str(path), (*TEXT, ModelInput("age:0", (1,), np.dtype(np.float32))))
-    record = ModelInput("r:0", (1,), np.dtype(object), (Feature(b"review", STRING, 1), Feature(b"x", FLOAT, 1)))
+    record = ModelInput(
+        "r:0", (1,), np.dtype(object), (RecordFeature(b"review", STRING, 1), RecordFeature(b"x", FLOAT, 1))
+    )
     with pytest.raises(UsageError, match=r"need the feature 'x'"):
         open_dataset(str(path), (record,))
 

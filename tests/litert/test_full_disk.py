@@ -144,7 +144,7 @@ def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monke
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="the system has no files in memory")
 def test_what_native_code_says_before_it_aborts_is_seen() -> None:
     child = (
-        "import os\nfrom pocketgraph.litert.native.messages import quiet\n"
+        "import os\nfrom pocketgraph.litert.native.native_messages import quiet\n"
         "with quiet():\n    os.write(2, b'INFO: a note\\n')\n"
         "with quiet():\n    os.write(2, b'INFO: another\\nERROR: the disk is full\\n')\n    os.abort()\n"
     )

@@ -14,9 +14,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine, runner
-from pocketgraph.litert.native import library as native_library
-from pocketgraph.litert.native import model as native_model
-from pocketgraph.litert.native.messages import quiet
+from pocketgraph.litert.native import c_library, native_model
+from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 
 NET = """
@@ -29,7 +28,7 @@ NET = """
 X = np.linspace(-2, 2, 256, dtype=np.float32).reshape(4, 64)
 OUTPUTS = [((4, 32), np.dtype(np.float32))] * 2
 known = pytest.mark.skipif(
-    not engine.cache.engine_version().startswith(native_library.KNOWN), reason="another version of LiteRT"
+    not engine.cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
 )
 
 
@@ -52,8 +51,8 @@ def test_both_give_the_same_and_know_each_others_files(
     plain.close()
     packed = str(tmp_path / name)
     stamps = []
-    for version in (native_library.KNOWN, ("0.0.",), native_library.KNOWN):
-        monkeypatch.setattr(native_library, "KNOWN", version)
+    for version in (c_library.KNOWN, ("0.0.",), c_library.KNOWN):
+        monkeypatch.setattr(c_library, "KNOWN", version)
         opened = PackedRunner(model, packed, 1, OUTPUTS)
         assert isinstance(opened._model, native_model.NativeModel) is (version != ("0.0.",))
         for _ in range(2):

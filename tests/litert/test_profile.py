@@ -7,8 +7,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine
 from pocketgraph.litert.attribution import shared_out
-from pocketgraph.litert.native import library as native_library
-from pocketgraph.litert.native import profiler
+from pocketgraph.litert.native import c_library, profiler
 from pocketgraph.litert.native.profiler import Timed
 from pocketgraph.litert.program import Operation
 
@@ -30,9 +29,7 @@ def compiled() -> engine.Executable:
     return engine.compile(graph, list(graph), ["x:0"], ["s:0"], {"x:0": (FLOAT, X.shape)})
 
 
-@pytest.mark.skipif(
-    not engine.cache.engine_version().startswith(native_library.KNOWN), reason="another version of LiteRT"
-)
+@pytest.mark.skipif(not engine.cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT")
 def test_the_library_tells_the_times_of_a_whole_run(capfd: pytest.CaptureFixture[str]) -> None:
     found = compiled().op_times([X])
     assert found is not None
@@ -44,7 +41,7 @@ def test_the_library_tells_the_times_of_a_whole_run(capfd: pytest.CaptureFixture
 
 
 def test_without_a_known_library_each_operation_is_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(native_library, "KNOWN", ("0.0.",))
+    monkeypatch.setattr(c_library, "KNOWN", ("0.0.",))
     found = compiled().op_times([X])
     assert found is not None
     times, how = found

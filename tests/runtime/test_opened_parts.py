@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import building
+from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import opened_parts
 
@@ -99,13 +99,13 @@ def feeds(graph: Graph, length: int) -> dict[str, Array]:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is compiled for fixed sizes."""
     found: list[str] = []
-    built = building.build
+    built = program_building.build
 
     def noted(program: Any, *rest: Any, **more: Any) -> Any:
         found.append(str([value.shape for value in program.inputs]))
         return built(program, *rest, **more)
 
-    monkeypatch.setattr(building, "build", noted)
+    monkeypatch.setattr(program_building, "build", noted)
     return found
 
 

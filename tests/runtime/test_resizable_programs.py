@@ -11,7 +11,7 @@ import pytest
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import building, open_program
+from pocketgraph.litert import open_program, program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import opened_programs, session_plans
 
@@ -130,13 +130,13 @@ def asked(session: Session, values: Array) -> Array:
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """What is compiled for fixed sizes."""
     found: list[str] = []
-    built = building.build
+    built = program_building.build
 
     def noted(program: Any, inputs: Any, *rest: Any, **more: Any) -> Any:
         found.append(str([value.shape for value in program.inputs]))
         return built(program, inputs, *rest, **more)
 
-    monkeypatch.setattr(building, "build", noted)
+    monkeypatch.setattr(program_building, "build", noted)
     return found
 
 

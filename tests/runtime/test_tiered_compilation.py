@@ -15,9 +15,9 @@ import pytest
 
 from pocketgraph.formats import save
 from pocketgraph.graph import DType, Graph, Node, Shape, const
-from pocketgraph.litert import building, cache, cached_executable, engine
+from pocketgraph.litert import cache, cached_executable, engine, program_building
 from pocketgraph.litert.cost_model import TILED_AFTER
-from pocketgraph.litert.pieces import PiecesRunner
+from pocketgraph.litert.program_pieces import PiecesRunner
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
@@ -28,10 +28,10 @@ LAYERS, CHANNELS = 6, 128
 WEIGHTS = LAYERS * 3 * 3 * CHANNELS * CHANNELS * 4  # bytes
 X = np.random.default_rng(1).standard_normal((1, 14, 14, CHANNELS)).astype(np.float32)
 SETUP = """
-from pocketgraph.litert import building, cached_executable, engine
+from pocketgraph.litert import program_building, cached_executable, engine
 from pocketgraph.litert.rewriting import winograd
 winograd.has_wide_kernels = lambda: True
-engine.TILED_LATER_FROM = building.PACKED_FROM = cached_executable.PACKED_FROM = 0
+engine.TILED_LATER_FROM = program_building.PACKED_FROM = cached_executable.PACKED_FROM = 0
 import numpy as np
 from pocketgraph import Session
 """
@@ -41,7 +41,7 @@ from pocketgraph import Session
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
     monkeypatch.setattr(engine, "TILED_LATER_FROM", 0)
-    monkeypatch.setattr(building, "PACKED_FROM", 0)
+    monkeypatch.setattr(program_building, "PACKED_FROM", 0)
     monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
 
 

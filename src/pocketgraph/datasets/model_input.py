@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgraph.formats.example_records import Feature
+from pocketgraph.formats.example_writer import RecordFeature
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ModelInput:
     name: str
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
-    features: tuple[Feature, ...] = ()
+    features: tuple[RecordFeature, ...] = ()
     takes_words: bool = False
 
     @property

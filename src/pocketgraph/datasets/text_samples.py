@@ -14,7 +14,7 @@ from pocketgraph.datasets.named_arrays import IN_MEMORY, LABEL_KEYS, SERVING, Sa
 from pocketgraph.datasets.stored_arrays import whole
 from pocketgraph.datasets.text_tables import TextTable, read_text_table
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats.example_records import Feature, serialized
+from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph.dtype import STRING
 
 Array = np.ndarray[Any, Any]
@@ -123,7 +123,7 @@ def _element(item: ModelInput, row: dict[str, str], text: str) -> Array:
     return made.reshape((*(1,) * (len(item.shape) - 1), -1))
 
 
-def _values(item: ModelInput, feature: Feature, row: dict[str, str], text: str) -> list[Any] | None:
+def _values(item: ModelInput, feature: RecordFeature, row: dict[str, str], text: str) -> list[Any] | None:
     """A feature's values out of a row; None for one that may be missing, and is."""
     key = feature.key.decode("utf-8", "replace")
     strings = [other for other in item.features if other.dtype is STRING]

@@ -21,7 +21,7 @@ _NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 
-class Contents(NamedTuple):
+class ResourceContents(NamedTuple):
     """The node that fills a table, or another resource, and what it needs but that, producers first."""
 
     node: Node
@@ -90,7 +90,7 @@ def with_waiting_lookups(graph: Graph, folder: str) -> Graph:
     return graph
 
 
-def _filler(whole: Graph, table: Node, folder: str) -> Contents | None:
+def _filler(whole: Graph, table: Node, folder: str) -> ResourceContents | None:
     """What fills a table, with functions inlined and files read; None where that is not known before the run."""
     found = next(fillers_of(whole, table.name), None)
     if found is None:
@@ -109,7 +109,7 @@ def _filler(whole: Graph, table: Node, folder: str) -> Contents | None:
     if node.op.startswith(FROM_FILE):
         return _of_file(part, node, table, folder)
     needs = _needs(part, node)
-    return None if needs is None else Contents(node.replace(inputs=node.data_inputs), needs)
+    return None if needs is None else ResourceContents(node.replace(inputs=node.data_inputs), needs)
 
 
 def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
@@ -133,7 +133,7 @@ def _is_stateful(node: Node) -> bool:
     return spec is None or spec.stateful
 
 
-def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> Contents | None:
+def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> ResourceContents | None:
     """A filler with the lines of an asset as constants."""
     name = part.constant(filler.data_inputs[1]) if len(filler.data_inputs) > 1 else None
     kinds = table.attr("key_dtype", None), table.attr("value_dtype", None)
@@ -165,10 +165,10 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> Contents | 
     ]
     op = "InitializeTableV2" if table.op.endswith("V2") else "InitializeTable"
     inputs = [filler.data_inputs[0], *(node.name for node in listed)]
-    return Contents(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
+    return ResourceContents(Node(filler.name, op, inputs, {"Tkey": keys, "Tval": values}), tuple(listed))
 
 
-def with_contents(frozen: Graph, table: Node, filler: Contents) -> Graph:
+def with_contents(frozen: Graph, table: Node, filler: ResourceContents) -> Graph:
     """The graph with what fills a resource behind it; every use of the resource waits for that."""
     names = {node.name: _free(frozen, node.name) for node in (*filler.needs, filler.node)}
 

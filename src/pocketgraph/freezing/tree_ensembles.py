@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.savers import restored_key
-from pocketgraph.freezing.table_contents import Contents, with_contents
+from pocketgraph.freezing.table_contents import ResourceContents, with_contents
 from pocketgraph.graph import Graph, Node, Tensor, canonical, const, node_name
 
 ENSEMBLE, PREDICT = "BoostedTreesEnsembleResourceHandleOp", "BoostedTreesPredict"
@@ -49,7 +49,7 @@ def with_tree_ensembles(frozen: Graph, whole: Graph, store: Mapping[str, Tensor]
             const(f"{handle.name}/{name}", value) for name, value in zip(("stamp", "serialized"), values, strict=True)
         ]
         create = Node(f"{handle.name}/create", CREATE, [handle.name, *(each.name for each in needs)], {})
-        frozen = with_contents(frozen, handle, Contents(create, tuple(needs)))
+        frozen = with_contents(frozen, handle, ResourceContents(create, tuple(needs)))
     return frozen
 
 

@@ -96,15 +96,17 @@ def open_entry(
 
 
 PIECES = "pieces"
-"""The member of what is kept of a segment that is kept in two pieces (see pieces.py)."""
+"""The member of what is kept of a segment that is kept in two pieces (see program_pieces.py)."""
 
 
 def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
     """A segment in two pieces; None where one is missing or damaged."""
-    from pocketgraph.litert import pieces
+    from pocketgraph.litert import program_pieces
 
-    first, second = pieces.names(name)
-    opened = pieces.both(lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads))
+    first, second = program_pieces.names(name)
+    opened = program_pieces.both(
+        lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads)
+    )
     one, other = opened
     if not isinstance(one, Executable) or not isinstance(other, Executable):
         for each in opened:
@@ -113,7 +115,7 @@ def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) 
         cache.remove(folder, name)
         return None
     shapes = [shape for shape, _ in entry.about["computed"]]
-    runner = pieces.PiecesRunner(one, other, entry.about[PIECES], shapes)
+    runner = program_pieces.PiecesRunner(one, other, entry.about[PIECES], shapes)
     return Executable(entry.about, runner, None, threads, (folder, name))
 
 

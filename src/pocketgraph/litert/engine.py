@@ -135,7 +135,7 @@ def compile(
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
     kept = first_tier(name) if is_first else name
-    from pocketgraph.litert.building import build
+    from pocketgraph.litert.program_building import build
 
     made = build(
         program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
@@ -235,7 +235,7 @@ def resizable(
     Raises:
         RunError: LiteRT does not take it.
     """
-    from pocketgraph.litert.building import temporary_file
+    from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
     from pocketgraph.litert.resizable import Resizable, ResizableModel
     from pocketgraph.litert.writing import writer

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.native.messages import quiet
+from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import refusals
 
 DEFAULT = "serving_default"

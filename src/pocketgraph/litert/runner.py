@@ -14,8 +14,8 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert.native import model as native_model
-from pocketgraph.litert.native.messages import quiet
+from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.native_messages import quiet
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

@@ -95,7 +95,7 @@ def _made(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
     """
     from ai_edge_litert.interpreter import Interpreter
 
-    from pocketgraph.litert.native.messages import quiet
+    from pocketgraph.litert.native.native_messages import quiet
 
     try:
         with quiet():

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.litert.messages import Array
-from pocketgraph.litert.native.messages import quiet
+from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.untrusted.isolated import TensorDetail
 from pocketgraph.litert.untrusted.isolated_worker import resize
 

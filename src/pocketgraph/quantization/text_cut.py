@@ -28,7 +28,7 @@ from pocketgraph.quantization.float_program import simplified, with_value
 from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import Array, Cut, Sample, TextPreprocessing, dependent_nodes
+from pocketgraph.quantization.text_preprocessing import Array, CutTensor, Sample, TextPreprocessing, dependent_nodes
 from pocketgraph.quantization.vocabulary import made_up_texts
 from pocketgraph.runtime.tensor_names import output_types
 
@@ -161,7 +161,7 @@ def text_preprocessing_at(
         dtype = (infer(graph).dtype(tensor) or DType.of_numpy(item.dtype)).base
         shape = tuple(max(1, size) for size in item.shape)
         opened = tuple(size < 0 for size in item.shape)
-        cuts.append(Cut(tensor, tensor_name(graph, tensor), dtype, shape, opened, is_padded=not any(opened)))
+        cuts.append(CutTensor(tensor, tensor_name(graph, tensor), dtype, shape, opened, is_padded=not any(opened)))
     front = reachable(graph, [node_name(cut.tensor) for cut in cuts]) & dependent
     found = TextPreprocessing(graph, taken, cuts, front)
     found.whole = whole
@@ -191,7 +191,7 @@ def _probed(
     return [[np.asarray(row[at]) for row in rows] for at in range(len(tensors))]
 
 
-def _cut(graph: Graph, tensor: str, arrays: Sequence[Array], length: int | None = None) -> Cut:
+def _cut(graph: Graph, tensor: str, arrays: Sequence[Array], length: int | None = None) -> CutTensor:
     """A cut by what the tensor is for several texts; ``length`` is for sizes that differ, by default the longest."""
     name, port, _ = parse_ref(canonical(tensor))
     types = output_types(graph[name])
@@ -203,7 +203,7 @@ def _cut(graph: Graph, tensor: str, arrays: Sequence[Array], length: int | None 
     shape = tuple(
         length or max(1, min(max(found), MOST_LENGTH)) if len(set(found)) > 1 else found[0] for found in sizes
     )
-    return Cut(canonical(tensor), tensor_name(graph, tensor), dtype, shape, tuple(len(set(f)) > 1 for f in sizes))
+    return CutTensor(canonical(tensor), tensor_name(graph, tensor), dtype, shape, tuple(len(set(f)) > 1 for f in sizes))
 
 
 class _Search:
@@ -271,7 +271,7 @@ class _Search:
         """A node and what leads from the texts to it; none of a loop's nodes without the loop's end."""
         return reachable(self.graph, [name]) & self.dependent
 
-    def cuts(self, front: set[str]) -> list[Cut]:
+    def cuts(self, front: set[str]) -> list[CutTensor]:
         names: dict[str, None] = {}
         for node in self.graph:
             if node.name in self.needed and node.name not in front:
@@ -286,7 +286,7 @@ class _Search:
         arrays = _probed(self.graph, self.taken, tensors, self.texts)
         return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, arrays, strict=True)]
 
-    def _refused(self, cuts: Sequence[Cut], front: set[str]) -> Unsupported | None:
+    def _refused(self, cuts: Sequence[CutTensor], front: set[str]) -> Unsupported | None:
         """Why LiteRT does not take the part behind; None where it does."""
         for cut in cuts:
             if cut.dtype.base in (STRING, RESOURCE, VARIANT) or 0 in cut.shape:
@@ -319,7 +319,7 @@ class _Search:
             name = name.rpartition("/")[0]
         return name if name in self.dependent else None
 
-    def _of_one_size(self, cuts: Sequence[Cut], front: set[str]) -> TextPreprocessing | None:
+    def _of_one_size(self, cuts: Sequence[CutTensor], front: set[str]) -> TextPreprocessing | None:
         """The cut further back where all texts have one size, if no weights stand before it."""
         if not any(any(cut.is_open) for cut in cuts):
             return None

@@ -33,7 +33,7 @@ LONGER = 12  # doublings of a text that is to fill a length
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutTensor:
     """A tensor where the part that reads texts ends.
 
     Attributes:
@@ -67,7 +67,7 @@ class TextPreprocessing:
     """
 
     def __init__(
-        self, graph: Graph, inputs: tuple[ModelInput, ...], cuts: Sequence[Cut], front: Collection[str]
+        self, graph: Graph, inputs: tuple[ModelInput, ...], cuts: Sequence[CutTensor], front: Collection[str]
     ) -> None:
         from pocketgraph.runtime import Session
 
@@ -199,8 +199,8 @@ def _batched(one: Array, other: Array) -> Array | None:
     return np.concatenate([one, other], 0)
 
 
-def _fitted(array: Array, cut: Cut) -> Array:
-    """Cut to the wanted sizes; zeros where nobody said what pads."""
+def _fitted(array: Array, cut: CutTensor) -> Array:
+    """CutTensor to the wanted sizes; zeros where nobody said what pads."""
     if array.ndim != len(cut.shape):
         return array
     taken = array[tuple(slice(size) for size in cut.shape)]

@@ -7,8 +7,8 @@ from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
-from pocketgraph.apps.shipping.example_records import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
+from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT

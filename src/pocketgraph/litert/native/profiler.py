@@ -2,7 +2,7 @@
 
 The profiler is in LiteRT's C library but not in its Python package, so the library is called directly. The calls and
 the record of an event are those of the C headers litert_profiler.h, litert_profiler_event.h and litert_compiled_model.h
-(LiteRT, Apache-2.0) of the versions in ``native_library.KNOWN``; with another version nothing is read.
+(LiteRT, Apache-2.0) of the versions in ``c_library.KNOWN``; with another version nothing is read.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.native import library as native_library
-from pocketgraph.litert.native.library import WRITE, RefusedError, ask
-from pocketgraph.litert.native.messages import quiet
+from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native.c_library import WRITE, RefusedError, ask
+from pocketgraph.litert.native.native_messages import quiet
 
 OPERATOR, DELEGATED = 1 << 1, (1 << 2, 1 << 3)  # kinds of events: LiteRT's own operations, and a delegate's
 MOST_EVENTS = 1 << 16
@@ -69,7 +69,7 @@ def profile(model: str, threads: int, inputs: Sequence[Array]) -> list[Timed] | 
         return None
     try:
         with quiet(), ExitStack() as stack:
-            found = _profiled(native_library.library(), stack, model, threads, inputs)
+            found = _profiled(c_library.library(), stack, model, threads, inputs)
     except (OSError, AttributeError, RefusedError):
         return None
     return _averaged(found)
@@ -79,23 +79,23 @@ def _profiled(
     library: Any, stack: ExitStack, path: str, threads: int, inputs: Sequence[Array]
 ) -> list[list[tuple[str, int, int, int]]]:
     """(tag, kind, number, microseconds) of every event of each run, after one run that warms up."""
-    environment = native_library.environment(library, stack)
-    model = native_library.model_of(library, stack, environment, path)
+    environment = c_library.environment(library, stack)
+    model = c_library.model_of(library, stack, environment, path)
     texts = {b"runtime_options_string": "enable_profiling = true\n", b"xnnpack": f"num_threads = {threads}\n"}
-    options = native_library.options(library, stack, texts)
-    compiled = native_library.compiled(library, stack, environment, model, options)
-    profiler = native_library.found(library, "CompiledModelGetProfiler", compiled)
-    given = native_library.buffers(library, stack, environment, model, compiled, "Input")
-    wanted = native_library.buffers(library, stack, environment, model, compiled, "Output")
+    options = c_library.options(library, stack, texts)
+    compiled = c_library.compiled(library, stack, environment, model, options)
+    profiler = c_library.found(library, "CompiledModelGetProfiler", compiled)
+    given = c_library.buffers(library, stack, environment, model, compiled, "Input")
+    wanted = c_library.buffers(library, stack, environment, model, compiled, "Output")
     if not profiler.value or len(given) != len(inputs):
         raise RefusedError("CompiledModelGetProfiler")
     for buffer, array in zip(given, inputs, strict=True):
-        with native_library.locked(library, buffer, WRITE) as (address, size):
+        with c_library.locked(library, buffer, WRITE) as (address, size):
             content = np.ascontiguousarray(array)
             if content.nbytes != size:
                 raise RefusedError("LockTensorBuffer")
             ctypes.memmove(address, content.ctypes.data, size)
-    run = native_library.running(library, compiled, given, wanted)
+    run = c_library.running(library, compiled, given, wanted)
     run()
     events: list[list[tuple[str, int, int, int]]] = []
     spent = 0

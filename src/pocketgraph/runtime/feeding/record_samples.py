@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.example_records import Feature, serialized
+from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import STRING
@@ -44,16 +44,16 @@ def record_sample(graph: Graph, parser: Node, rng: np.random.Generator) -> bytes
     )
 
 
-def features_of(graph: Graph, parser: Node) -> list[Feature]:
+def features_of(graph: Graph, parser: Node) -> list[RecordFeature]:
     """The features that ``parser`` takes out of an Example: those of a fixed shape, then those of any number of
     values; none of DecodeCSV."""
     if parser.op == "DecodeCSV":
         return []
-    dense = [Feature(key, dtype, size) for key, dtype, size in _dense(graph, parser)]
+    dense = [RecordFeature(key, dtype, size) for key, dtype, size in _dense(graph, parser)]
     types = _types(parser, "sparse_types") or _types(parser, "Tsparse")
     return [
         *dense,
-        *(Feature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False)),
+        *(RecordFeature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False)),
     ]
 
 
@@ -63,7 +63,7 @@ def _field(dtype: DType, rng: np.random.Generator) -> str:
     return f"{rng.uniform(-1, 1):.6f}" if dtype.is_floating else str(rng.integers(0, 10))
 
 
-def _noise(feature: Feature, rng: np.random.Generator) -> Sequence[Any]:
+def _noise(feature: RecordFeature, rng: np.random.Generator) -> Sequence[Any]:
     size = feature.size or 0
     if feature.dtype is STRING:
         return [b""] * size

@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pocketgraph.litert import cache, pieces
+from pocketgraph.litert import cache, program_pieces
 from pocketgraph.litert.cost_model import TILED_AFTER
 from pocketgraph.litert.executable import Executable
 from pocketgraph.runtime.background import at_work
@@ -56,7 +56,7 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
             else:
                 made.close()
         if taken_over:
-            for name in (first[1], *pieces.names(first[1])):
+            for name in (first[1], *program_pieces.names(first[1])):
                 cache.remove(first[0], name)
             give_back()
     return taken_over

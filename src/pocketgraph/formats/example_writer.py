@@ -15,7 +15,7 @@ BYTES, FLOATS, INTS = 1, 2, 3
 """Fields of a Feature (tensorflow/core/example/feature.proto)."""
 
 
-class Feature(NamedTuple):
+class RecordFeature(NamedTuple):
     """A feature that a record is to have: its name, the type of its values, and how many; None for any number."""
 
     key: bytes
@@ -23,7 +23,7 @@ class Feature(NamedTuple):
     size: int | None
 
 
-def serialized(features: Iterable[tuple[Feature, Sequence[Any]]]) -> bytes:
+def serialized(features: Iterable[tuple[RecordFeature, Sequence[Any]]]) -> bytes:
     """An Example with these values: bytes, floats or integers, as each feature's type is."""
     entries = [
         wire.message_field(1, [wire.bytes_field(1, feature.key), *wire.message_field(2, _list(feature.dtype, values))])

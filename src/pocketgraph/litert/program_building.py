@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert import cache, pieces
+from pocketgraph.litert import cache, program_pieces
 from pocketgraph.litert.cached_executable import LITERT, PIECES
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
@@ -69,7 +69,7 @@ def _built_in_pieces(
     program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
 ) -> Executable | None:
     """As ``build``, each piece as a segment of its own; None where that does not go."""
-    found = pieces.cut(model)
+    found = program_pieces.cut(model)
     if found is None:
         return None
 
@@ -77,9 +77,9 @@ def _built_in_pieces(
         inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
         return build(piece, inputs, types, folder, kept, threads)
 
-    names = pieces.names(name)
+    names = program_pieces.names(name)
     try:
-        first, second = pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+        first, second = program_pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
     except Unsupported:
         return None  # of the whole somebody will say so
     about = {**about, PIECES: found.taken}
@@ -87,7 +87,7 @@ def _built_in_pieces(
         first.close()
         second.close()
         return None
-    runner = pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
+    runner = program_pieces.PiecesRunner(first, second, found.taken, [shape for shape, _ in about["computed"]])
     return Executable(about, runner, program, threads, (folder, name))
 
 

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.litert.native import library as native_library
-from pocketgraph.litert.native.library import READ, WRITE, RefusedError
+from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native.c_library import READ, WRITE, RefusedError
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -51,16 +51,15 @@ class NativeModel:
         text = f'num_threads = {threads}\nweight_cache_file_path = "{packed}"\n'
         library, stack = self._library, self._stack
         try:
-            model = native_library.model_of(library, stack, environment, path)
-            chosen = native_library.options(library, stack, {b"xnnpack": text})
-            compiled = native_library.compiled(library, stack, environment, model, chosen)
+            model = c_library.model_of(library, stack, environment, path)
+            chosen = c_library.options(library, stack, {b"xnnpack": text})
+            compiled = c_library.compiled(library, stack, environment, model, chosen)
             given, wanted = (
-                native_library.buffers(library, stack, environment, model, compiled, side)
-                for side in ("Input", "Output")
+                c_library.buffers(library, stack, environment, model, compiled, side) for side in ("Input", "Output")
             )
             self._given = [_Window(library, buffer) for buffer in given]
             self._wanted = [_Window(library, buffer) for buffer in wanted]
-            self._run: Callable[[], None] = native_library.running(library, compiled, given, wanted)
+            self._run: Callable[[], None] = c_library.running(library, compiled, given, wanted)
             self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
         except RefusedError as error:
             self._stack.close()
@@ -114,7 +113,7 @@ class _Window:
         self._place = ctypes.byref(self._address)
         self._lock, self._unlock = library.LiteRtLockTensorBuffer, library.LiteRtUnlockTensorBuffer
         size = ctypes.c_size_t()
-        native_library.ask(library, "GetTensorBufferPackedSize", buffer, ctypes.byref(size))
+        c_library.ask(library, "GetTensorBufferPackedSize", buffer, ctypes.byref(size))
         self._size = size.value
 
     def write(self, array: Array) -> None:
@@ -144,7 +143,7 @@ def surroundings() -> tuple[Any, ctypes.c_void_p]:
     Raises:
         OSError, AttributeError, UnicodeError: see ``UNKNOWN``.
     """
-    library = native_library.library()
+    library = c_library.library()
     with _starting:
         return _started(library)
 
@@ -152,7 +151,7 @@ def surroundings() -> tuple[Any, ctypes.c_void_p]:
 @lru_cache(maxsize=1)
 def _started(library: Any) -> tuple[Any, ctypes.c_void_p]:
     try:
-        return library, native_library.environment(library, _stack)
+        return library, c_library.environment(library, _stack)
     except RefusedError as error:
         raise OSError(f"LiteRt{error} failed") from error
 
