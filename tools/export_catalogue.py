@@ -26,8 +26,8 @@ from pocketgraph.exporting import export_model, opened
 from pocketgraph.exporting.model import ExportModel, Run
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import TARGETS
+from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.quantization.evaluation.runnable_models import read_graph
 from pocketgraph.runtime import Session
 
 TOLERANCE = 1e-4
@@ -78,7 +78,7 @@ def items(folder: pathlib.Path, *, op_graphs: bool) -> list[Item]:
 
 def prepared(item: Item) -> tuple[ExportModel, dict[str, np.ndarray[Any, Any]]]:
     """The model ready for an exporter, with the golden inputs as its samples, and these by public name."""
-    graph = read_graph(os.fspath(item.path), list(item.wanted))
+    graph = read_model(item.path, list(item.wanted))
     for name, value in item.feeds.items():
         if graph.producer(name).attr("dtype") is STRING and value.dtype == np.uint8:
             item.feeds[name] = np.array(value.tobytes(), object)

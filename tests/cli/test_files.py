@@ -160,7 +160,7 @@ def test_identify_leads_from_a_training_directory_to_freezing_it(capsys: pytest.
     folder = pathlib.Path(__file__).parents[2] / "examples" / "digits" / "training"
     code, out, _ = call(capsys, "identify", folder)
     assert code == 0
-    assert out.endswith(f"; next: pocketgraph freeze_graph {folder} -o frozen.pb\n")
+    assert out.endswith(f"; next: pocketgraph freeze_graph {folder} -o frozen.pb --repair\n")
 
 
 def test_identify_names_a_signature_where_none_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:

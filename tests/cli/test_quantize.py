@@ -413,7 +413,7 @@ def test_open_sizes_are_those_of_the_samples(tmp_path: pathlib.Path, capsys: Any
     ("text", "hint"),
     [
         ("x = Placeholder(dtype=string, shape=[1])\n"
-         "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "give the numbers behind the texts"),
+         "n = StringToNumber(x, out_type=float)\ny = Relu(n, T=float)", "name tensors of numbers behind them"),
         ("x = Placeholder(dtype=float, shape=[1, 4])\nupside = Placeholder(dtype=bool, shape=[])\n"
          "s = Switch(x, upside, T=float)\ny = Relu(s, T=float)", "--feed=upside=false"),
     ],

@@ -65,7 +65,7 @@ def test_the_steps_of_a_preset() -> None:
     assert [step["rule"] for step in data["rules"][0]["steps"]] == names
     page = as_html([mobile], "model.pb")
     assert page.count("<h2 ") == len(names) + 1
-    assert "&emsp;<a" in page
+    assert '<div style="padding-left:1em"><a' in page
 
 
 def test_as_html_names_are_escaped() -> None:

@@ -192,9 +192,9 @@ def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transfo
     left = None
     if trades_precision([name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]):
         left = decibels_left(before, after)
-        exact = left is not None and left > EXACT_DECIBELS
-        told = "the results are the same" if exact else f"signal to noise {left:.1f} dB"
-        text += "" if left is None else f"; {told} on made-up inputs"
+        if left is not None:
+            told = "the results are the same" if left > EXACT_DECIBELS else f"signal to noise {left:.1f} dB"
+            text += f"; {told} on made-up inputs"
     echo(text, err=True)
     if left is not None and left < LEAST_DECIBELS:
         names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]

@@ -42,8 +42,8 @@ class NativeModel:
         self._process = os.getpid()
         self._lock = threading.Lock()  # whoever closes it waits for a run
         self._stack = ExitStack()
-        self._given: list[_Window] = []
-        self._wanted: list[_Window] = []
+        self._given: list[_Mapped] = []
+        self._wanted: list[_Mapped] = []
         self._library, environment = surroundings()
         self._outputs = outputs
         if not packed.isprintable():  # the options are lines of text, whose strings LiteRT takes as they are
@@ -57,8 +57,8 @@ class NativeModel:
             given, wanted = (
                 c_library.buffers(library, stack, environment, model, compiled, side) for side in ("Input", "Output")
             )
-            self._given = [_Window(library, buffer) for buffer in given]
-            self._wanted = [_Window(library, buffer) for buffer in wanted]
+            self._given = [_Mapped(library, buffer) for buffer in given]
+            self._wanted = [_Mapped(library, buffer) for buffer in wanted]
             self._run: Callable[[], None] = c_library.running(library, compiled, given, wanted)
             self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
         except RefusedError as error:
@@ -105,7 +105,7 @@ class NativeModel:
     __del__ = close
 
 
-class _Window:
+class _Mapped:
     """LiteRT's own memory of an input or output."""
 
     def __init__(self, library: Any, buffer: ctypes.c_void_p) -> None:
