@@ -1,6 +1,6 @@
-"""The LiteRT engine: our own lowering of graph segments to LiteRT's builtin operators, and what runs them.
+"""The LiteRT engine: our own lowering of graph parts to LiteRT's builtin operators, and what runs them.
 
-The way of a segment, and the file that holds each step:
+The way of a part, and the file that holds each step:
 
     nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writing/──▶ model file ──runner.py──▶ arrays
            one table row an op          (program.py)  linear,             flatbuffer      cache.py

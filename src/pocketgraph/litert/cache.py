@@ -1,6 +1,6 @@
-"""Compiled segments on disk, named by what they were made from, so that the next process maps instead of compiling.
+"""Compiled parts on disk, named by what they were made from, so that the next process maps instead of compiling.
 
-A segment is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
+A part is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
 ``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its checksum in ``….sum``) holds the weights as XNNPACK packed
 them for this kind of CPU, and may be missing. All are written beside their place and renamed, so that a reader sees a
 whole file or none, however many processes write.
@@ -32,17 +32,17 @@ from pocketgraph.litert.cache_integrity import (
 from pocketgraph.litert.code_version import code_version, short_digest
 from pocketgraph.part_files import is_abandoned, written_whole
 
-LIMIT = 2 << 30  # bytes in the whole directory; the least recently used segments beyond go
+LIMIT = 2 << 30  # bytes in the whole directory; the least recently used parts beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
-CERTIFICATE = "certificate"  # in the same text: whether the segment gives right results, by kind of CPU
+CERTIFICATE = "certificate"  # in the same text: whether the part gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
 ENVIRONMENT = "POCKETGRAPH_CACHE"
 
 Folder: TypeAlias = str | os.PathLike[str]
 Specs: TypeAlias = Mapping[str, tuple[DType, tuple[int, ...]]]
-"""The element type and shape of each input of a segment, by tensor name."""
+"""The element type and shape of each input of a part, by tensor name."""
 
 # Paths are text here: importing pathlib and platformdirs takes a tenth of a warm start.
 
@@ -124,24 +124,24 @@ def engine_version() -> str:
 
 
 def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> str:
-    """What a segment takes and gives, as text: its inputs with type and shape, and its outputs."""
+    """What a part takes and gives, as text: its inputs with type and shape, and its outputs."""
     taken = [f"{name}={specs[name][0].name}{list(specs[name][1])}" for name in inputs]
     return f"{'; '.join(taken)} -> {'; '.join(outputs)}"
 
 
-def entry_name(model_key: str, segment: str) -> str:
-    """The name of the files of one segment of one model, as this version of the code and of LiteRT makes it.
+def entry_name(model_key: str, part: str) -> str:
+    """The name of the files of one part of one model, as this version of the code and of LiteRT makes it.
 
     Args:
         model_key: a digest of the model.
-        segment: what ``signature`` gave.
+        part: what ``signature`` gave.
     """
-    parts = (code_version(), engine_version(), model_key, segment)
-    return short_digest("\0".join(parts).encode(), 20)
+    texts = (code_version(), engine_version(), model_key, part)
+    return short_digest("\0".join(texts).encode(), 20)
 
 
 class CacheEntry(NamedTuple):
-    """A segment that is in the cache and whole.
+    """A part that is in the cache and whole.
 
     Attributes:
         model: the LiteRT model file.
@@ -157,12 +157,12 @@ class CacheEntry(NamedTuple):
 
 
 def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> CacheEntry | None:
-    """The segment of this name, None when it is missing or damaged (a damaged one is removed).
+    """The part of this name, None when it is missing or damaged (a damaged one is removed).
 
     Args:
         folder: the cache directory.
         name: from ``entry_name``.
-        meanwhile: what is to be done anyway, while the packed weights of a large segment are read by another thread.
+        meanwhile: what is to be done anyway, while the packed weights of a large part are read by another thread.
     """
     sidecar, model, packed = _files(folder, name)
     try:
@@ -184,7 +184,7 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
 
 
 def _files(folder: str, name: str) -> tuple[str, str, str]:
-    """The paths of a segment's sidecar, model and packed weights."""
+    """The paths of a part's sidecar, model and packed weights."""
     base = os.path.join(folder, name)
     return f"{base}.json", f"{base}.tflite", f"{base}-{cpu()}.xnn"
 
@@ -200,7 +200,7 @@ def _packed_is_whole(packed: str) -> bool:
 
 
 def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> CacheEntry | None:
-    """Writes a segment; None when the disk does not take it.
+    """Writes a part; None when the disk does not take it.
 
     Args:
         folder: the cache directory.
@@ -236,7 +236,7 @@ def noted(about: Mapping[str, Any], member: str, what: str) -> Any:
 
 
 def certificate(about: Mapping[str, Any], engine: str = "") -> str:
-    """What came of comparing a segment's results with the reference engine's on this kind of CPU: ``"right"``,
+    """What came of comparing a part's results with the reference engine's on this kind of CPU: ``"right"``,
     ``"wrong"``, ``"later"`` where it was put off, "" where nobody thought of it.
 
     Args:
@@ -248,16 +248,16 @@ def certificate(about: Mapping[str, Any], engine: str = "") -> str:
 
 
 def certify(folder: str, name: str, said: str, engine: str = "") -> None:
-    """Notes beside a segment's model what ``certificate`` is to give; does nothing where the disk does not take it."""
+    """Notes beside a part's model what ``certificate`` is to give; does nothing where the disk does not take it."""
     note(folder, name, CERTIFICATE, engine, said)
 
 
 def note(folder: str, name: str, member: str, what: str, said: Any) -> None:
-    """Notes something of a segment on this kind of CPU beside its model; does nothing where the disk does not take it.
+    """Notes something of a part on this kind of CPU beside its model; does nothing where the disk does not take it.
 
     Args:
         folder: the cache directory.
-        name: of the segment.
+        name: of the part.
         member: of what is stored beside the model.
         what: tells several notes apart.
         said: anything that JSON can hold.
@@ -322,7 +322,7 @@ def write(target: str, text: str) -> None:
 
 
 def remove(folder: str, name: str) -> None:
-    """Takes a segment out, its sidecar first."""
+    """Takes a part out, its sidecar first."""
     with contextlib.suppress(OSError):
         found = [entry for entry in os.listdir(folder) if entry.startswith(name)]
         for entry in sorted(found, key=lambda entry: not entry.endswith(".json")):
@@ -335,7 +335,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
 
     Args:
         folder: the cache directory.
-        keep: a segment that stays in any case.
+        keep: a part that stays in any case.
         limit: ``LIMIT`` by default.
     """
     limit = LIMIT if limit is None else limit

@@ -1,4 +1,4 @@
-"""How a compiled segment is opened from the cache: all that a warm start needs."""
+"""How a compiled part is opened from the cache: all that a warm start needs."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def lookup(
     opener: Opener | None = None,
     in_tiers: bool = False,
 ) -> Executable | None:
-    """A segment that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
+    """A part that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
     folder = cache.directory(cache_dir)
     if folder is None:
         return None
@@ -46,7 +46,7 @@ def lookup(
 def open_tier(
     folder: str, name: str, threads: int, opener: Opener | None = None
 ) -> Executable | Literal["wrong"] | None:
-    """As ``open_entry``; where the segment is missing, what was compiled for its first runs in its place."""
+    """As ``open_entry``; where the part is missing, what was compiled for its first runs in its place."""
     found = open_entry(folder, name, threads, opener)
     if found is None:
         found = open_entry(folder, first_tier(name), threads, opener)
@@ -56,18 +56,18 @@ def open_tier(
 
 
 def first_tier(name: str) -> str:
-    """The name of the segment that was compiled for the first runs of another one, by that one's name."""
+    """The name of the part that was compiled for the first runs of another one, by that one's name."""
     return short_digest(f"{name} first tier".encode(), 20)
 
 
 def open_entry(
     folder: str, name: str, threads: int, opener: Opener | None = None
 ) -> Executable | Literal["wrong"] | None:
-    """The segment of this name in the cache; None when it is missing or damaged, "wrong" when its results were.
+    """The part of this name in the cache; None when it is missing or damaged, "wrong" when its results were.
 
     Args:
         folder: the cache directory.
-        name: of the segment.
+        name: of the part.
         threads: how many to compute with.
         opener: makes the runner; LiteRT by default.
 
@@ -96,11 +96,11 @@ def open_entry(
 
 
 PIECES = "pieces"
-"""The member of what is kept of a segment that is kept in two pieces (see program_pieces.py)."""
+"""The member of what is kept of a part that is kept in two pieces (see program_pieces.py)."""
 
 
 def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
-    """A segment in two pieces; None where one is missing or damaged."""
+    """A part in two pieces; None where one is missing or damaged."""
     from pocketgraph.litert import program_pieces
 
     first, second = program_pieces.names(name)

@@ -36,7 +36,7 @@ LARGEST = 2**31 - 1  # bytes of one tensor: some kernels count them in 32 bits
 
 
 class Emit(Operands[Value]):
-    """Collects the operations of a segment, node by node.
+    """Collects the operations of a part, node by node.
 
     Attributes:
         operations: what was emitted so far.
@@ -141,7 +141,7 @@ class Emit(Operands[Value]):
         return dtype is not None and dtype.base.name in NARROW
 
     def outcome(self, ref: str) -> Value:
-        """The value of a tensor name that the segment yields; an empty constant is one too. It is never rounded."""
+        """The value of a tensor name that the part yields; an empty constant is one too. It is never rounded."""
         self._rounds = False
         if ref not in self.values:
             constant = self.statics.constant(ref)

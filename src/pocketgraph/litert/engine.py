@@ -1,6 +1,6 @@
-"""The LiteRT engine: says which nodes it can run, and compiles segments of them.
+"""The LiteRT engine: says which nodes it can run, and compiles parts of them.
 
-What only compiling needs is imported when compiling, so that opening a compiled segment stays fast.
+What only compiling needs is imported when compiling, so that opening a compiled part stays fast.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[
         inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
 
     Returns:
-        The reason by node name, in the order of ``nodes``; nodes that are not named can be part of a segment.
+        The reason by node name, in the order of ``nodes``; nodes that are not named can be in a part.
     """
     from pocketgraph.litert.trial import Trial
 
@@ -81,28 +81,28 @@ def compile(
     with_program: bool = False,
     in_tiers: bool = False,
 ) -> Executable:
-    """Lowers a segment, or takes it from the cache.
+    """Lowers a part, or takes it from the cache.
 
     Args:
-        graph: the graph that the segment is of.
-        nodes: the segment's nodes; constants that they need may be left out.
+        graph: the graph that the part is of.
+        nodes: the part's nodes; constants that they need may be left out.
         inputs: the tensor names (``n:0``) that enter, in the order in which ``run`` will be given them.
         outputs: the tensor names to compute.
         input_specs: the element type and shape of each input.
         threads: how many threads to compute with.
         cache_dir: see cache.directory.
-        key: a digest of the model (see digest); None keeps the segment out of the cache.
+        key: a digest of the model (see digest); None keeps the part out of the cache.
         inferred: what is known of the tensors given these inputs; found out when None.
         trial: a trial of the graph, by which the nodes need not be lowered once more.
         without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
-        opener: makes the runner of the segment's file; LiteRT by default.
-        with_program: lower the segment even when it is in the cache, so that its operations are known.
-        in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the segment is large; it has a
+        opener: makes the runner of the part's file; LiteRT by default.
+        with_program: lower the part even when it is in the cache, so that its operations are known.
+        in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the part is large; it has a
             ``next_tier`` then.
 
     Raises:
-        Unsupported: LiteRT cannot run some node, or the engine refuses the segment as a whole.
+        Unsupported: LiteRT cannot run some node, or the engine refuses the part as a whole.
     """
     name, folder, found = "", None, None
     if key is not None and not graph.secret:
@@ -146,7 +146,7 @@ def compile(
 
 
 FIRST_TIER = frozenset(("winograd_convolutions",))
-"""Passes that a large segment's first runs do without."""
+"""Passes that a large part's first runs do without."""
 
 
 def _is_slow_to_compile(program: Program) -> bool:
@@ -172,7 +172,7 @@ def lowered(
     custom: bool = False,
     strict: bool = False,
 ) -> Program:
-    """The segment in LiteRT's terms, optimized (arguments as for ``compile``).
+    """The part in LiteRT's terms, optimized (arguments as for ``compile``).
 
     With ``custom`` nodes that LiteRT has no builtin operator for become custom operators; ``strict`` refuses what
     differs from TensorFlow at the edges.

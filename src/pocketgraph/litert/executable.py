@@ -1,4 +1,4 @@
-"""A compiled segment that runs."""
+"""A compiled part that runs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Check: TypeAlias = "Callable[[Executable, Sequence[Array], list[Array]], list[Ar
 
 
 class Opener(NamedTuple):
-    """What makes a runner of a segment's LiteRT file: LiteRT by default, or another engine.
+    """What makes a runner of a part's LiteRT file: LiteRT by default, or another engine.
 
     Attributes:
         engine: its name and version, under which certificates are kept; "" for LiteRT.
@@ -41,14 +41,14 @@ DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 
 
 class Executable:
-    """A compiled segment.
+    """A compiled part.
 
     Attributes:
         program: its operations, None when it came from the cache.
         about: what the cache keeps of it: inputs, outputs, how many operations, bytes of constants.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
         engine: the name and version of the engine that runs it; "" for LiteRT.
-        next_tier: the folder and name under which the cache keeps the same segment, or is to keep it, compiled to run
+        next_tier: the folder and name under which the cache keeps the same part, or is to keep it, compiled to run
             faster; None where this is that.
         check: sees what comes out of it before anybody else, as long as it is set.
     """
@@ -130,7 +130,7 @@ class Executable:
     def computed(self, inputs: Sequence[Array]) -> list[Array]:
         """As ``run``, without asking ``check``."""
         if len(inputs) != len(self._inputs):
-            raise RunError(f"the segment takes {len(self._inputs)} inputs, not {len(inputs)}")
+            raise RunError(f"the part takes {len(self._inputs)} inputs, not {len(inputs)}")
         arrays = []
         for array, (shape, dtype, name), inside in zip(inputs, self._inputs, self._computed_in, strict=True):
             if array.shape != shape or array.dtype != dtype:
@@ -145,7 +145,7 @@ class Executable:
                 except (RuntimeError, ValueError) as error:
                     raise failure(error) from error
         elif any(kind == "computed" for kind, _ in self._sources):
-            raise RunError("the segment is closed")
+            raise RunError("the part is closed")
         sources = {"computed": computed, "input": arrays, "constant": self._constants}
         results = [
             sources[kind][index].copy() if is_copied or kind != "computed" else sources[kind][index]
@@ -204,7 +204,7 @@ class Executable:
             engine: its name and version.
 
         Returns:
-            Whether it does; a segment that is closed or answered by the reference engine stays as it is.
+            Whether it does; a part that is closed or answered by the reference engine stays as it is.
         """
         with self._lock:
             before = self._runner
@@ -215,13 +215,13 @@ class Executable:
         return True
 
     def become(self, other: Executable) -> bool:
-        """Lets the model of another executable of the same segment compute from now on.
+        """Lets the model of another executable of the same part compute from now on.
 
         Args:
             other: it; it must not be used besides.
 
         Returns:
-            Whether it does; a segment that is closed or answered by another one stays as it is.
+            Whether it does; a part that is closed or answered by another one stays as it is.
         """
         with self._lock:
             before = self._runner
@@ -234,7 +234,7 @@ class Executable:
         return True
 
     def after(self, runs: int, then: Callable[[], object]) -> None:
-        """Calls ``then`` once, when the segment has run so often; it must not take long."""
+        """Calls ``then`` once, when the part has run so often; it must not take long."""
         from pocketgraph.litert.upgrading import CountedRunner
 
         runner = self._runner
@@ -256,7 +256,7 @@ class Executable:
             self._runner = None
 
     def describe(self) -> str:
-        """One line about the segment."""
+        """One line about the part."""
         about = self.about
         origin = "from the cache" if self.program is None else "compiled now"
         return (
@@ -265,13 +265,13 @@ class Executable:
         )
 
     def beside(self, runner: Runner, engine: str) -> Executable:
-        """The same segment, run by another engine's runner."""
+        """The same part, run by another engine's runner."""
         return Executable(self.about, runner, self.program, self.threads, engine=engine)
 
     def op_times(self, inputs: Sequence[Array]) -> tuple[list[tuple[tuple[str, ...], str, float]], str] | None:
         """How long each operation takes: (graph nodes, operator, microseconds) of each; and how it is known.
 
-        See operation_times.py for how it is measured. None when the segment came from the cache, which does not say
+        See operation_times.py for how it is measured. None when the part came from the cache, which does not say
         what the operations are.
         """
         if self.program is None:

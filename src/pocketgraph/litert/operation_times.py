@@ -1,8 +1,8 @@
-"""Times the operations of a segment: by LiteRT's own profile where it can be had, else one by one.
+"""Times the operations of a part: by LiteRT's own profile where it can be had, else one by one.
 
 One by one, each operation is made a model of its own and run alone, on made-up data of the right types and shapes;
 equal ones share one measurement. Alone, an operation finds its weights in the CPU's caches more often than in the whole
-model, so the times are scaled to add up to what the whole segment takes.
+model, so the times are scaled to add up to what the whole part takes.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def operation_times(
     """(the graph nodes that an operation computes, its operator, microseconds), in running order; and how it is known.
 
     Args:
-        program: the segment.
+        program: the part.
         threads: how many to compute with.
         inputs: what enters the program, in its order.
-        whole: runs the whole segment once.
+        whole: runs the whole part once.
     """
     alone, how = _profiled(program, threads, inputs), PROFILED
     scale = 1.0

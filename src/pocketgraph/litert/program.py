@@ -1,4 +1,4 @@
-"""A segment in LiteRT's terms before it is written: values and the operations between them."""
+"""A part in LiteRT's terms before it is written: values and the operations between them."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.litert.writing import writer
 
-MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a segment is not worth keeping
+MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
 
 
 def build(
@@ -68,7 +68,7 @@ def build(
 def _built_in_pieces(
     program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
 ) -> Executable | None:
-    """As ``build``, each piece as a segment of its own; None where that does not go."""
+    """As ``build``, each piece as a part of its own; None where that does not go."""
     found = program_pieces.cut(model)
     if found is None:
         return None

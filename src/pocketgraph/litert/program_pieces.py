@@ -86,7 +86,7 @@ def _fresh_bytes(program: Program) -> list[int]:
 
 
 def names(name: str) -> tuple[str, str]:
-    """The names of a segment's pieces."""
+    """The names of a part's pieces."""
     return tuple(short_digest(f"{name} piece {number}".encode(), 20) for number in (1, 2))  # type: ignore[return-value]
 
 

@@ -93,7 +93,7 @@ class SizedRunner:
 
 
 class Resizable(NamedTuple):
-    """What runs a segment for several sizes.
+    """What runs a part for several sizes.
 
     Attributes:
         about: what is known of it, with the sizes that it was lowered for; ``opened`` has those that may change.
@@ -118,7 +118,7 @@ class Resizable(NamedTuple):
         return Resizable(entry.about, ResizableModel(entry.model, threads), threads, kept_as)
 
     def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The segment for inputs of these shapes.
+        """The part for inputs of these shapes.
 
         Raises:
             RunError: LiteRT does not take them.

@@ -200,7 +200,7 @@ class PackedRunner:
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         model = self._model
         if model is None:
-            raise RunError("the segment is closed")
+            raise RunError("the part is closed")
         return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
 
     def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
@@ -310,4 +310,4 @@ def refusals() -> Iterator[None]:
     try:
         yield
     except (RuntimeError, ValueError) as error:
-        raise RunError(f"LiteRT does not take the compiled segment: {' '.join(str(error).split())}") from error
+        raise RunError(f"LiteRT does not take the compiled part: {' '.join(str(error).split())}") from error

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
+from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
 from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
 from pocketgraph.apps.shipping.preparation import prepared
@@ -20,13 +21,12 @@ from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
 from pocketgraph.apps.shipping.size_causes import size_cause
-from pocketgraph.apps.shipping.texts import behind_texts, write_text_files
+from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
-from pocketgraph.exporting.devices.device_fit import fit
-from pocketgraph.formats import load, save
+from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import read_model
@@ -34,7 +34,6 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
@@ -42,7 +41,7 @@ from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, ClassAccuracy
-from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs, sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
 
 MOST_CALIBRATED = 100  # samples
@@ -352,27 +351,6 @@ class _Work:
         exact = "the same results" if beside.snr > EXACT_DECIBELS else f"signal to noise {beside.snr:.1f} dB"
         return beside.snr >= LEAST_DECIBELS, f"{exact} on {count} samples"
 
-    def devices(self) -> list[str]:
-        """What is estimated of the devices that the target names."""
-        try:
-            frozen = behind_texts(load(self.path(FROZEN)), self.outputs, self.path(MODEL))
-            shapes = sample_shapes(frozen, self.outputs)
-            found = fit(frozen, outputs=self.outputs, shapes=shapes)
-        except PocketgraphError as error:
-            self.result.unknown.append(f"how long it takes on devices: {error}")
-            return []
-        precision = "int8" if self.result.form in ("static", "dynamic") else "float"
-        lines = []
-        for one in found.devices:
-            latency = one.latency.get(precision)
-            if one.device.kind == TARGETS[self.target] and latency is not None:
-                times = [duration(each / 1e3) for each in latency]
-                too_large = "; does not fit its memory" if one.fits == "no" else ""
-                lines.append(f"{one.device.title}: about {times[0]} a run ({times[1]} to {times[2]}){too_large}")
-        if not lines:
-            self.result.unknown.append(f"how long it takes on a {TARGETS[self.target]}: nothing is published of such")
-        return lines
-
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""
         reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
@@ -395,7 +373,10 @@ class _Work:
         result.app = write_text_files(
             self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data, reading
         )  # fmt: skip
-        result.devices = self.devices()
+        result.devices, unknown = device_times(
+            self.path(FROZEN), self.path(MODEL), self.outputs, self.target, result.form
+        )
+        result.unknown += [unknown] if unknown else []
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
             f"pocketgraph verify {frozen} {model}{self.proof()}",

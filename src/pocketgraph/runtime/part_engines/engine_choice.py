@@ -162,7 +162,7 @@ class EngineChoice:
 
         began = own_time()
         if not self.executable.is_open:
-            raise RunError("the segment is closed")
+            raise RunError("the part is closed")
         try:
             runner = self._opened(label, engine)
             opening = own_time() - began

@@ -65,7 +65,7 @@ class CompiledPart:
         self.executable = executable
         self.is_whole = is_whole
         self.found_by = found_by
-        self.name = "litert segment"
+        self.name = "litert part"
         self._shares: list[OperationShare] | None = None
         self._how = ""
         self._lock = threading.Lock()
@@ -80,7 +80,7 @@ class CompiledPart:
             index: its place among the parts.
             members: the nodes that stand for it in the program's graph; by default those inside.
         """
-        self.name = f"litert segment {index + 1}"
+        self.name = f"litert part {index + 1}"
         inside = frozenset(self.ops if members is None else members)
         return PartCall(Node(self.name, "LiteRT"), inside, self.inputs, self.outputs, self)
 

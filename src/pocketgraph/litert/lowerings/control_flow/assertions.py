@@ -9,4 +9,4 @@ from pocketgraph.litert.lowering import lowers
 
 @lowers("NoOp")
 def nothing(emit: Emit, node: Node) -> None:
-    """Only orders execution, which a segment does by its data."""
+    """Only orders execution, which a part does by its data."""
