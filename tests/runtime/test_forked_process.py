@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
 import signal
@@ -12,6 +13,7 @@ import pytest
 
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
 from quantize_nets import SHAPE, net
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
@@ -59,3 +61,20 @@ def test_a_session_answers_in_a_forked_process(threads: int, callers: int, cache
             thread.join()
     (found,) = session.run(["y"], {"x": x})
     np.testing.assert_array_equal(found, expected)
+
+
+def test_comparisons_that_wait_at_a_fork_are_left_to_the_other_process(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_schedule, "BUSY", 0)  # nothing is compared before the fork
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    graph: Graph = net()
+    x = np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32)
+    session = Session(graph, threads=4, cache_dir=tmp_path)
+    (expected,) = session.run(["y"], {"x": x})
+    del session  # what waits to be compared is all that holds the part
+    gc.collect()
+    assert check_schedule._waiting
+    other = Session(graph, threads=4, cache_dir="")
+    assert [answered(other, x, expected) for _ in range(2)] == [0, 0]
+    check_schedule.finish()

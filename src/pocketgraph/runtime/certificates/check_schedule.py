@@ -82,9 +82,13 @@ def _work() -> None:
         before = time.process_time()
 
 
+_of_parent: list[object] = []  # freeing a part would wait for threads of native code, which are not here
+
+
 def _after_fork() -> None:
     global _thread, _lock, _comparing
     _thread, _lock, _comparing = None, threading.Lock(), threading.RLock()
+    _of_parent.extend(_waiting)
     _waiting.clear()
 
 
