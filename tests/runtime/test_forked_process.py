@@ -6,11 +6,15 @@ import gc
 import os
 import pathlib
 import signal
+import subprocess
+import sys
 import threading
 
 import numpy as np
 import pytest
 
+from pocketgraph.exporting import export
+from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
@@ -78,3 +82,44 @@ def test_comparisons_that_wait_at_a_fork_are_left_to_the_other_process(
     other = Session(graph, threads=4, cache_dir="")
     assert [answered(other, x, expected) for _ in range(2)] == [0, 0]
     check_schedule.finish()
+
+
+FREED = """
+import gc, os, signal, sys
+import numpy as np
+from ai_edge_litert.interpreter import Interpreter
+from pocketgraph.litert.runner import PlainRunner
+
+path, how = sys.argv[1:]
+x = np.load(path + ".npy")
+gc.disable()
+if how == "held":
+    runner = PlainRunner(path, 4)
+    runner.run([x])
+else:  # somebody's own, which only a collector finds
+    interpreter = Interpreter(path, num_threads=4)
+    interpreter.allocate_tensors()
+    interpreter.set_tensor(interpreter.get_input_details()[0]["index"], x)
+    interpreter.invoke()
+    circle = [interpreter]
+    circle.append(circle)
+    del circle, interpreter
+child = os.fork()
+if not child:
+    signal.setitimer(signal.ITIMER_REAL, 60)
+    if how == "held":
+        del runner
+    gc.collect()
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.parametrize("how", ["held", "let go of"])
+def test_interpreters_of_the_other_process_are_not_freed(how: str, tmp_path: pathlib.Path) -> None:
+    save(net(), tmp_path / "model.pb")
+    path = tmp_path / "model.tflite"
+    export(tmp_path / "model.pb", path, target="tflite", outputs=["y"])
+    np.save(f"{path}.npy", np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32))
+    ended = subprocess.run([sys.executable, "-c", FREED, str(path), how], capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "0\n", ended.stderr

@@ -15,6 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
 
 if TYPE_CHECKING:
@@ -52,7 +53,7 @@ class PlainRunner:
 
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
         with quiet(), refusals():
-            self._interpreter: Any = Interpreter(num_threads=threads, **source)
+            self._interpreter: Any = living(Interpreter(num_threads=threads, **source))
             self._interpreter.allocate_tensors()
         self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
         details = self._interpreter.get_output_details()
@@ -231,7 +232,7 @@ class _PackageModel:
 
         options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
         self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
-        self._model: Any = CompiledModel.from_file(model, environment=_environment(), options=options)
+        self._model: Any = living(CompiledModel.from_file(model, environment=_environment(), options=options))
         self._inputs = self._model.create_input_buffers(0)
         self._results = self._model.create_output_buffers(0)
         self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT

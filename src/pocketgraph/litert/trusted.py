@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.litert.messages import Array
+from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.untrusted.isolated import TensorDetail
 from pocketgraph.litert.untrusted.isolated_worker import resize
@@ -34,7 +35,7 @@ class TrustedInterpreter:
 
         try:
             with quiet():
-                self._interpreter: Any = Interpreter(model_content=content, num_threads=threads)
+                self._interpreter: Any = living(Interpreter(model_content=content, num_threads=threads))
                 self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=name) from error

@@ -1,0 +1,32 @@
+"""LiteRT's objects that live, so that a forked process does not free them.
+
+To free one takes threads that were left in the other process; without them native code waits for ever, or crashes. So
+what the other process holds stays alive, and what it had let go of is kept from the collector, whoever made it.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+from typing import TypeVar
+from weakref import WeakSet
+
+Native = TypeVar("Native")
+
+_living: WeakSet[object] = WeakSet()
+_of_parent: list[object] = []
+
+
+def living(native: Native) -> Native:
+    """Notes an interpreter or a model of LiteRT's package, as long as somebody holds it, and gives it back."""
+    _living.add(getattr(native, "_interpreter", None) or native)  # the compiled object outlives its thin cover
+    return native
+
+
+def _after_fork() -> None:
+    _of_parent.extend(_living)
+    gc.freeze()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
