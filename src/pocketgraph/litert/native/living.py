@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import os
+from collections.abc import Iterable
 from typing import TypeVar
 from weakref import WeakSet
 
@@ -23,8 +24,13 @@ def living(native: Native) -> Native:
     return native
 
 
+def keep(items: Iterable[object]) -> None:
+    """Keeps, in a forked process, what holds LiteRT's or another engine's objects of the other one."""
+    _of_parent.extend(items)
+
+
 def _after_fork() -> None:
-    _of_parent.extend(_living)
+    keep(_living)
     gc.freeze()
 
 

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pocketgraph.litert.cost_model import CHECKED_AT_ONCE, CHECKED_SHARE
+from pocketgraph.litert.native.living import keep
 
 LOOK = 0.25  # seconds between two looks
 BUSY = 0.2  # processors' worth of work in between, from which a process is at work
@@ -82,13 +83,10 @@ def _work() -> None:
         before = time.process_time()
 
 
-_of_parent: list[object] = []  # freeing a part would wait for threads of native code, which are not here
-
-
 def _after_fork() -> None:
     global _thread, _lock, _comparing
     _thread, _lock, _comparing = None, threading.Lock(), threading.RLock()
-    _of_parent.extend(_waiting)
+    keep(_waiting)
     _waiting.clear()
 
 

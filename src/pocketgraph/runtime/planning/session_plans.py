@@ -20,6 +20,7 @@ from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.user_ops import user_ops
+from pocketgraph.litert.native.living import keep
 from pocketgraph.runtime.feeding.feeds import is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-_of_parent: list[tuple[dict[CallKey, ExecutionPlan], OpenSizes]] = []
 WAITED = 0.1  # seconds that a call waits for a program to take its sizes, before it gets a plan of its own
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
@@ -131,7 +131,7 @@ class SessionPlans:
         The old ones are not freed: that would wait for threads of native code.
         """
         self.lock = threading.RLock()
-        _of_parent.append((dict(self.calls.plans), self._sizes))
+        keep([dict(self.calls.plans), self._sizes])
         self._sizes = OpenSizes()
         self.calls.plans.clear()
         self.calls.forget()
