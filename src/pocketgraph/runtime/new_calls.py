@@ -9,7 +9,6 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.execution import Running
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import Array, resolve_call
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.profiling.profile import StepTrace
     from pocketgraph.runtime.run_options import RunOptions
 
-MOST_OUTPUTS = 1024  # lists of fetches whose tensors are kept
-
 
 class NewCalls:
     """The new calls of one session: of names, types or shapes not seen before, of values that need converting, traced
@@ -31,9 +28,6 @@ class NewCalls:
     def __init__(self, plans: SessionPlans, running: Running) -> None:
         self._plans = plans
         self._running = running
-        self._outputs: dict[
-            tuple[str, ...], tuple[Endpoint, ...]
-        ] = {}  # by fetches; values may need converting each time
 
     def run(
         self,
@@ -81,15 +75,15 @@ class NewCalls:
                     calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
         graph = self._plans.graph
-        outputs = self._outputs.get(wanted)
+        outputs = calls.outputs.get(wanted)
         if outputs is None:
             found = fetched(graph, wanted)
             if found.places:
                 calls.note_fetched(wanted, found)
                 return self._with_operations(again, found, feeds, goals, trace, deadline)
         call = resolve_call(graph, wanted, feeds, goals, outputs)
-        if outputs is None and len(self._outputs) < MOST_OUTPUTS:
-            self._outputs[wanted] = call.outputs
+        if outputs is None:
+            calls.note_outputs(wanted, call.outputs)
         prepared = self._plans.prepare(call)
         if trace is not None or deadline is not None:
             if trace is not None and prepared.executables:

@@ -19,6 +19,7 @@ from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_k
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 
 if TYPE_CHECKING:
+    from pocketgraph.graph.endpoint import Endpoint
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.tensor_names import Fetched
 
@@ -37,12 +38,14 @@ class CallCache:
         last: runs the call that was made last, when it is made again.
         plans: by key.
         fetched: which of the names that were fetched together are operations without outputs.
+        outputs: the tensors that such names are, where none is an operation; values may need converting each time.
     """
 
     def __init__(self) -> None:
         self.last: RepeatedCall | None = None
         self.plans: dict[CallKey, ExecutionPlan] = {}
         self.fetched: dict[tuple[str, ...], Fetched] = {}
+        self.outputs: dict[tuple[str, ...], tuple[Endpoint, ...]] = {}
         self._spelled: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
 
     def __len__(self) -> int:
@@ -77,6 +80,11 @@ class CallCache:
         if len(self.fetched) >= MOST_SPELLINGS:
             del self.fetched[next(iter(self.fetched))]
         self.fetched[names] = found
+
+    def note_outputs(self, names: tuple[str, ...], outputs: tuple[Endpoint, ...]) -> None:
+        """Notes which tensors these names are; the first ones stay, whatever is forgotten."""
+        if len(self.outputs) < MOST_SPELLINGS:
+            self.outputs[names] = outputs
 
     def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
         """Adds a plan, and lets the oldest go where there are too many."""
