@@ -161,3 +161,12 @@ def reachable(
         if name not in stops:
             todo.extend([(node_name(ref), name) for ref in (node.data_inputs if data_only else node.inputs)])
     return found
+
+
+def dependents(graph: Graph, sources: Iterable[str]) -> Iterator[Node]:
+    """The nodes that results of these nodes go into, through others or not, producers first; data edges count."""
+    behind = set(sources)
+    for node in topological(graph, partial=True):
+        if any(node_name(ref) in behind for ref in node.data_inputs):
+            behind.add(node.name)
+            yield node

@@ -9,7 +9,11 @@ from pocketgraph.graph.node import parse_ref
 
 
 def behind(
-    graph: Graph, cuts: Mapping[str, tuple[DType, tuple[int | None, ...]]], front: Collection[str] = ()
+    graph: Graph,
+    cuts: Mapping[str, tuple[DType, tuple[int | None, ...] | None]],
+    front: Collection[str] = (),
+    *,
+    is_alone: bool = True,
 ) -> Graph:
     """The graph with placeholders in the place of some tensors.
 
@@ -23,17 +27,18 @@ def behind(
 
     Args:
         graph: the graph.
-        cuts: type and shape of each tensor, by name, None where a size is open. A node's first result keeps the name;
-            others become ``NODE_PORT``, or the next name that is free.
+        cuts: type and shape of each tensor, by name, None where a size or all of it is open. A node's first result
+            keeps the name; others become ``NODE_PORT``, or the next name that is free.
         front: the nodes that are cut off, for which nothing waits any more.
+        is_alone: see ``tensor_name``.
     """
     made: dict[str, Node] = {}
     renamed: dict[str, str] = {}
     for tensor, (dtype, shape) in cuts.items():
         name, port, _ = parse_ref(canonical(tensor))
-        new = tensor_name(graph, tensor)
+        new = tensor_name(graph, tensor, is_alone)
         renamed[f"{name}:{port}"] = new
-        made[new] = Node(new, "Placeholder", (), {"dtype": dtype, "shape": Shape(list(shape))})
+        made[new] = Node(new, "Placeholder", (), {"dtype": dtype, "shape": Shape(shape)})
     gone = {*front, *(name for name in made if name in graph)}
 
     def rewired(node: Node) -> Node:
@@ -48,10 +53,10 @@ def behind(
     return graph.replace([*nodes, *(node for name, node in made.items() if name not in graph)])
 
 
-def tensor_name(graph: Graph, tensor: str) -> str:
-    """The name of the placeholder in a tensor's place."""
+def tensor_name(graph: Graph, tensor: str, is_alone: bool = True) -> str:
+    """The name of the placeholder in a tensor's place; without ``is_alone`` a first result gets a number, too."""
     name, port, _ = parse_ref(canonical(tensor))
-    if not port:
+    if is_alone and not port:
         return node_name(name)
     new = f"{name}_{port}"
     while new in graph:

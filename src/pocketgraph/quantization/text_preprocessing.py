@@ -20,7 +20,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
-from pocketgraph.graph.order import topological
+from pocketgraph.graph.order import dependents
 from pocketgraph.quantization.input_cut import behind
 from pocketgraph.quantization.pooled_embeddings import STEPS
 from pocketgraph.quantization.vocabulary import SPOKEN
@@ -212,9 +212,6 @@ def _fitted(array: Array, cut: CutTensor) -> Array:
 
 
 def dependent_nodes(graph: Graph, sources: Iterable[str]) -> set[str]:
-    """The nodes that what is fed reaches."""
-    found = set(sources)
-    for node in topological(graph, partial=True):
-        if any(node_name(ref) in found for ref in node.data_inputs):
-            found.add(node.name)
-    return found
+    """The nodes that what is fed reaches, and the sources themselves."""
+    fed = set(sources)
+    return fed | {node.name for node in dependents(graph, fed)}

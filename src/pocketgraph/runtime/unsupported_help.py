@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pocketgraph.errors import option
-from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
 
@@ -72,17 +73,8 @@ def without_dropout_help() -> str:
 
 def last_layers(graph: Graph, node: Node) -> list[str]:
     """The results of the last layers in front of a node, a detector's heads."""
-    found: dict[str, None] = {}
-    waiting, seen = list(node.data_inputs), {node.name}
-    while waiting:
-        before = graph.nodes.get(node_name(waiting.pop(0)))
-        if before is None or before.name in seen:
-            continue
-        seen.add(before.name)
-        if before.op in ops_with("bias", "layer"):
-            found[before.name] = None
-        else:
-            waiting += before.data_inputs
+    layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
+    found = layers & reachable(graph, node.data_inputs, stop=layers, data_only=True, missing_ok=True)
     return sorted(found)[:MOST_HEADS]
 
 

@@ -17,8 +17,8 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import reachable, topological
-from pocketgraph.kernels.shapes import infer
+from pocketgraph.graph.order import dependents, reachable
+from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.input_cut import behind
 from pocketgraph.runtime import Session
 
@@ -62,7 +62,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> PixelEntry | None:
     source = texts[0]
     black, white = (_probe(graph, source, value, size) for value, size in zip((0, 255), PROBED, strict=True))
     inferred = infer(graph)
-    for name in _candidates(graph, source.name, needed, outputs):
+    for name in _candidates(graph, source.name, needed, outputs, inferred):
         shape = inferred.shape(canonical(name)).dims
         low, high = (run(name) for run in (black, white))
         if low is not None and high is not None and low.ndim == 4 and low.shape == high.shape:
@@ -74,15 +74,14 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> PixelEntry | None:
     return None
 
 
-def _candidates(graph: Graph, source: str, needed: set[str], outputs: Sequence[str]) -> Iterator[str]:
+def _candidates(
+    graph: Graph, source: str, needed: set[str], outputs: Sequence[str], inferred: Inferred
+) -> Iterator[str]:
     """Floats behind the source through which all that it says goes, the first ones first."""
-    behind = {source}
-    inferred = infer(graph)
     count = 0
-    for node in topological(graph, partial=True):
-        if node.name not in needed or not any(node_name(ref) in behind for ref in node.data_inputs):
+    for node in dependents(graph, [source]):
+        if node.name not in needed:
             continue
-        behind.add(node.name)
         shape = inferred.shape(canonical(node.name)).dims
         is_float = inferred.dtype(canonical(node.name)) is FLOAT and (shape is None or len(shape) == 4)
         if not is_float or node.op in ops_with("control_flow"):

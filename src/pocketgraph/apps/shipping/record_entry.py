@@ -5,15 +5,16 @@ records ─ParseExample─┊─ age, height ─ MatMul …
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
-from pocketgraph.graph import Graph, Node, Shape, Tensor, canonical, node_name
+from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.quantization.input_cut import behind, tensor_name
 
 
 class NumbersEntry(NamedTuple):
@@ -52,7 +53,9 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
     if used and all(_is_numbers(inferred, ref) for ref in used):
         return _cut(graph, used, inferred, outputs)
     sources = {node_name(ref) for ref in parsers[0].data_inputs if inferred.dtype(canonical(ref)) is STRING}
-    for node in _behind(graph, parsers[0].name, needed):
+    for node in dependents(graph, [parsers[0].name]):
+        if node.name not in needed:
+            continue
         apart = reachable(graph, wanted, stop={node.name})
         if _is_numbers(inferred, canonical(node.name)) and apart.isdisjoint({parsers[0].name, *sources} - {node.name}):
             return _with_most_weights(graph, needed, _cut(graph, [canonical(node.name)], inferred, outputs), wanted)
@@ -98,32 +101,15 @@ def _is_numbers(inferred: Inferred, ref: str) -> bool:
     return dtype is not None and dtype is not STRING and shape is not None and None not in shape[1:]
 
 
-def _behind(graph: Graph, source: str, needed: set[str]) -> Iterator[Node]:
-    """The nodes that a source says something to, in the order of computing."""
-    behind = {source}
-    for node in topological(graph, partial=True):
-        if node.name in needed and any(node_name(ref) in behind for ref in node.data_inputs):
-            behind.add(node.name)
-            yield node
-
-
 def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequence[str]) -> NumbersEntry:
     """The graph with placeholders in the place of tensors."""
-    names: dict[str, str] = {}
-    made: list[Node] = []
+    is_alone = len(refs) == 1
+    cuts: dict[str, tuple[DType, tuple[int | None, ...] | None]] = {}
     for ref in refs:
-        name, _, port = ref.partition(":")
-        names[ref] = name if len(refs) == 1 and port == "0" else f"{name}_{port}"
         dims, dtype = inferred.shape(ref).dims, inferred.dtype(ref)
         assert dtype is not None
-        shape = Shape(None if dims is None else [None, *dims[1:]] if dims else ())
-        made.append(Node(names[ref], "Placeholder", (), {"dtype": dtype, "shape": shape}))
-
-    def redirected(node: Node) -> Node:
-        inputs = [ref if ref.startswith("^") else names.get(canonical(ref), ref) for ref in node.inputs]
-        return node.replace(inputs=inputs) if inputs != list(node.inputs) else node
-
-    taken = {node.name for node in made}
-    nodes = [redirected(node) for node in graph if node.name not in taken]
-    cut = graph.replace([*made, *nodes], inputs=(), signatures={}, outputs=list(outputs))
-    return NumbersEntry(cut, tuple(names.values()))
+        cuts[ref] = dtype, (None, *dims[1:]) if dims else dims
+    names = [tensor_name(graph, ref, is_alone) for ref in refs]
+    cut = behind(graph, cuts, is_alone=is_alone)
+    nodes = [cut[name] for name in names] + [node for node in cut if node.name not in names]
+    return NumbersEntry(cut.replace(nodes, inputs=(), signatures={}, outputs=list(outputs)), tuple(names))
