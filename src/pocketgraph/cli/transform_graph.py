@@ -185,19 +185,18 @@ def _size(path: str) -> str:
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
     from pocketgraph.inspect.transform_outcome import LEAST_DECIBELS, decibels_left, trades_precision
-    from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS
+    from pocketgraph.runtime.comparison.answer_metrics import noise_words
     from pocketgraph.transforms import Compat, tool
 
     text = f"{len(before)} nodes{size} -> {len(after)} nodes{new_size}"
     left = None
-    if trades_precision([name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]):
+    names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]
+    if trades_precision(names):
         left = decibels_left(before, after)
         if left is not None:
-            told = "the results are the same" if left > EXACT_DECIBELS else f"signal to noise {left:.1f} dB"
-            text += f"; {told} on made-up inputs"
+            text += f"; {noise_words(left, 'the results are the same')} on made-up inputs"
     echo(text, err=True)
     if left is not None and left < LEAST_DECIBELS:
-        names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]
         safer = "" if "smallest" in names else "--transforms=smallest loses less, and "
         echo(
             f"warning: less than {LEAST_DECIBELS:g} dB are left, so that many answers will be others; "

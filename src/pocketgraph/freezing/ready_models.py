@@ -107,12 +107,13 @@ def ready(
         if signature is None and not outputs and default is not None and takes_records(graph, default):
             signature = next((key for key in sorted(graph.signatures) if takes_numbers(graph, key)), None)
             if signature is not None:
+                graph = load(name, signature=signature)
                 notes.append(
                     f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
                     f"({option('signature')}={default} takes it)"
                 )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
-            return ReadyModel(load(name, signature=signature), tuple(notes))
+            return ReadyModel(graph, tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)
     wanted = list(outputs or ())
     for at, repaired in enumerate(repairs):

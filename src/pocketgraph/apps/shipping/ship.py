@@ -40,7 +40,7 @@ from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, ClassAccuracy
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
 
@@ -308,8 +308,7 @@ class _Work:
             least = min(found, default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
             is_safe = least >= SAFE_DECIBELS and not any(output.problem for output in report.outputs)
-            exact = "the same results" if least > EXACT_DECIBELS else f"signal to noise {least:.1f} dB"
-            return is_safe, f"{exact} on made-up inputs"
+            return is_safe, f"{noise_words(least)} on made-up inputs"
         found_all = evaluate(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
@@ -348,8 +347,7 @@ class _Work:
             words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        exact = "the same results" if beside.snr > EXACT_DECIBELS else f"signal to noise {beside.snr:.1f} dB"
-        return beside.snr >= LEAST_DECIBELS, f"{exact} on {count} samples"
+        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""

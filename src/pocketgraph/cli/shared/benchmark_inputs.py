@@ -90,8 +90,8 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     ]
     given = {node_name(name) for name in layer_names}
     needed = [name for name in needed_inputs(graph, outputs) if name not in given]
-    switches = [name for name in needed if name in training_switches(graph)] if needed else []
-    return told + layers_from_graph(graph, switches)
+    known = training_switches(graph) if needed else {}
+    return told + layers_from_graph(graph, [name for name in needed if name in known])
 
 
 def named_type(name: str) -> Any:

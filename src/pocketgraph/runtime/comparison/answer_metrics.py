@@ -18,6 +18,11 @@ EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are
 SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
 
 
+def noise_words(snr: float, same: str = "the same results") -> str:
+    """A signal-to-noise ratio, in dB, in words; ``same`` for numbers that float32 does not tell apart."""
+    return same if snr > EXACT_DECIBELS else f"signal to noise {snr:.1f} dB"
+
+
 def signal_to_noise(signal: float, noise: float) -> float:
     """Decibels of the squares' sums; infinite for no noise."""
     if noise <= 0:
@@ -206,7 +211,7 @@ class Comparison(Likeness):
 
     def words(self) -> str:
         """The figures in words."""
-        noise = "signal to noise exact" if self.snr > EXACT_DECIBELS else f"signal to noise {self.snr:.1f} dB"
+        noise = noise_words(self.snr, "signal to noise exact")
         if self.width < 2:
             return f"{noise}, mean error {self.mean_error:.3g}"
         return f"same best class {self.agreement:.2%}, KL {self.kl:.4g}, {noise}"
