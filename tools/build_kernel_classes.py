@@ -4,8 +4,8 @@
 
 TensorFlow's own print_selective_registration_header asks the kernels that are linked into it; this asks them once, for
 every op and every choice of types that a kernel is registered for. Classes that differ in their types alone are a
-line's pattern: ``["Relu", [["ReluOp<CPUDevice, {::T}>", ["T"], [[1], [2], …]]]]`` has the attribute ``T``'s type, spelled as
-the first line says, in place of ``{::T}``, or of ``{T}`` without its name space.
+line's pattern: ``["Relu", [["ReluOp<CPUDevice, {::T}>", ["T"], [[1], [2], …]]]]`` has the type of the attribute ``T``,
+as the first line spells it, in place of ``{::T}``, or of ``{T}`` without its name space.
 """
 
 from __future__ import annotations
