@@ -13,8 +13,7 @@ import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
 from pocketgraph.cli.shared.keys import opens_sealed_models
-from pocketgraph.cli.shared.metavars import names_value
-from pocketgraph.cli.shared.options import told_by_distinct_names
+from pocketgraph.cli.shared.options import names_value, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
