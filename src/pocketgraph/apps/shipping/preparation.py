@@ -92,6 +92,11 @@ def prepared(
 def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:
     """The outputs that depend on no selection of boxes, and in place of the others the last layers in front of it.
 
+    Devices get the heads, and selecting is the app's:
+
+        x ─ Conv2D … ─ BiasAdd (boxes) ─┊─ decoding ─ NonMaxSuppression …
+                     └ BiasAdd (scores) ─┊─ Sigmoid ─┘
+
     None where no boxes are selected, or weights would be left out.
 
     Args:
