@@ -154,5 +154,5 @@ def test_families_of_ops_nobody_listed() -> None:
 
 
 def test_the_files_of_the_page_are_small_and_our_own() -> None:
-    folder = pathlib.Path(nodes.__file__).parent / "browser"
+    folder = pathlib.Path(nodes.__file__).parent
     assert sum((folder / name).stat().st_size for name in (*SCRIPTS, "page.css")) < 64_000

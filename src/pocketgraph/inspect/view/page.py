@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
+from importlib import resources
 from typing import Any
 
-from pocketgraph.data_folders import data_folder
 from pocketgraph.errors import printable
 from pocketgraph.graph import Graph
 from pocketgraph.inspect.op_families import COLORS, family
@@ -52,7 +52,7 @@ def as_comparison(steps: Sequence[AppliedRule], title: str, overlays: Sequence[O
 
 def _page(data: dict[str, Any]) -> str:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    folder = data_folder("inspect/view/browser")
+    folder = resources.files("pocketgraph.inspect.view")
     script = "".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
     shown_title, summary = escape(data["title"]), escape(data["summary"])
     header = (
