@@ -18,7 +18,6 @@ from importlib.resources import files
 from time import monotonic
 from typing import Any
 
-from pocketgraph.data_folders import data_folder
 from pocketgraph.errors import UsageError, option
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
@@ -53,10 +52,10 @@ class Place:
 
 
 class PageServer:
-    """Serves a page, the files of a folder of data, with routes of its own.
+    """Serves a page, the files in ``page/`` of a package, with routes of its own.
 
     Args:
-        page: the folder, by its path below the package (data_folders.py).
+        package: whose page it is.
         place: where it listens.
         shared: files of ``pocketgraph.pages`` that the page uses.
         otherwise: what to do without the extra, for the error's hint.
@@ -66,7 +65,7 @@ class PageServer:
     """
 
     def __init__(
-        self, page: str, place: Place | None = None, *, shared: Sequence[str] = (), otherwise: str = ""
+        self, package: str, place: Place | None = None, *, shared: Sequence[str] = (), otherwise: str = ""
     ) -> None:
         try:
             import starlette  # noqa: F401 (only whether it is there)
@@ -80,7 +79,7 @@ class PageServer:
         place = place or Place()
         if not place.is_private and not place.token:
             place = Place(place.host, place.port, secrets.token_urlsafe(18), place.certificate, place.key)
-        self.place, self.shared, self._page = place, tuple(shared), page
+        self.place, self.shared, self._package = place, tuple(shared), package
         config = uvicorn.Config(
             self._app(),
             host=place.host,
@@ -187,7 +186,7 @@ class PageServer:
             return PlainTextResponse(f"{why}\n", 403)
         if name == "favicon.ico":
             return Response(status_code=204)
-        page = files("pocketgraph.pages") / name if name in self.shared else data_folder(self._page) / name
+        page = files("pocketgraph.pages") / name if name in self.shared else files(self._package) / "page" / name
         suffix = os.path.splitext(name)[1]
         if not re.fullmatch(r"[\w.]+", name) or suffix not in TYPES or not page.is_file():
             return PlainTextResponse("there is nothing here\n", 404)

@@ -51,7 +51,7 @@ class LabelServer(PageServer):
         self._folder, self._photos, self._labels, self._rater = folder, list(photos), labels, rater
         self._places = {path: number for number, path in enumerate(self._photos)}
         self._suggested = list(suggested) or [None] * len(self._photos)
-        super().__init__("apps/labelling/page", place, shared=("style.css",))
+        super().__init__("pocketgraph.apps.labelling", place, shared=("style.css",))
 
     def routes(self) -> list[Any]:
         """What the page asks for."""

@@ -44,7 +44,7 @@ class LiveServer(PageServer):
         self._worker = ThreadPoolExecutor(1, "pocketgraph-inference")
         self._viewers = 0
         super().__init__(
-            "apps/live/page",
+            "pocketgraph.apps.live",
             place,
             otherwise=f", or pass {option('output')}=DIR to go without a browser",
         )

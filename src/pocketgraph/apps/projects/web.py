@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,6 @@ from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.data_folders import data_folder
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, UsageError, option
@@ -83,7 +83,7 @@ def write(project: Project, folder: str) -> None:
         "litert_version": LITERT_VERSION,
     }  # fmt: skip
     made = project_files("web", words)
-    page = data_folder("apps/live/page")
+    page = files("pocketgraph.apps.live") / "page"
     made["src/index.html"] = page.joinpath("index.html").read_text("utf-8").replace("</head>", HEAD).encode()
     for name in SHARED:
         made[f"src/{name}"] = page.joinpath(name).read_bytes()
