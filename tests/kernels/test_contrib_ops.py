@@ -34,12 +34,12 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
     ],
 )  # fmt: skip
 def test_has_a_signature_and_a_kernel(op: str) -> None:
-    assert opdefs.get(op).outputs
+    assert opdefs.definition(op).outputs
     assert find(op) is not None
 
 
 def test_old_projective_transforms_have_no_fill_mode() -> None:
-    definition = opdefs.get("ImageProjectiveTransformV2")
+    definition = opdefs.definition("ImageProjectiveTransformV2")
     assert definition.attrs["fill_mode"].since == "2.x"
     assert definition.only != "2.x"
 

@@ -56,7 +56,7 @@ def test_what_an_op_needs_is_imported_and_nothing_else() -> None:
 
 def test_an_op_that_nobody_computes_has_no_row() -> None:
     for table in ALL:
-        assert table.find("NoSuchOp") is None
+        assert table.row("NoSuchOp") is None
         assert "NoSuchOp" not in table
         assert table.homes(["NoSuchOp"]) == []
         table.load(["no_such.module", "nn.no_such"])  # what an older version kept

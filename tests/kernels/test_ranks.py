@@ -22,7 +22,7 @@ FLOAT, INT32 = DType.named("float"), DType.named("int32")
 
 @pytest.mark.parametrize("op", RANKS)
 def test_a_row_has_a_letter_for_each_input(op: str) -> None:
-    definition, row = opdefs.get(op), RANKS[op]
+    definition, row = opdefs.definition(op), RANKS[op]
     assert find(op) is not None
     lists = [bool(argument.number_attr or argument.type_list_attr) for argument in definition.inputs]
     assert [letter for letter in row if letter == "…"] == ["…"] * sum(lists)

@@ -108,7 +108,7 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[s
 
 def find(op: str) -> Kernel | None:
     """The kernel of an op, or None when there is none."""
-    return KERNELS.find(op)
+    return KERNELS.row(op)
 
 
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:

@@ -77,7 +77,7 @@ class Emit(Operands[Value]):
         """
         self._node = node
         self._count = 0
-        lowering = LOWERINGS.find(node.op)
+        lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if self.strict and node.op in OPS:

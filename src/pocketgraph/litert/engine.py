@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import timed
@@ -22,6 +22,7 @@ from pocketgraph.litert.runner import prepare
 from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.static_values import Inference
@@ -40,7 +41,7 @@ def get_ready(size: int, ops: Iterable[str]) -> None:
 
     for op in ops:
         rules.find(op)
-        LOWERINGS.find(op)
+        LOWERINGS.row(op)
     if size >= PACKED_FROM:
         prepare()
     else:
@@ -169,12 +170,12 @@ def lowered(
     inferred: Inference | None = None,
     without: Collection[str] = (),
     *,
-    custom: bool = False,
+    fallback: Callable[[Emit, Node], None] | None = None,
     strict: bool = False,
 ) -> Program:
     """The part in LiteRT's terms, optimized (arguments as for ``compile``).
 
-    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators; ``strict`` refuses what
+    ``fallback`` emits nodes that LiteRT has no builtin operator for (see custom_operators.py); ``strict`` refuses what
     differs from TensorFlow at the edges.
     """
     from pocketgraph.litert.emitter import Emit
@@ -201,11 +202,9 @@ def lowered(
         except MALFORMED as error:
             raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
         except Unsupported:
-            if not custom:
+            if fallback is None:
                 raise
-            from pocketgraph.litert.custom_operators import emit_custom
-
-            emit_custom(emit, node)
+            fallback(emit, node)
     leaving = [canonical(name) for name in outputs]
     program = Program(
         entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)

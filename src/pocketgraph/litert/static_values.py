@@ -78,7 +78,7 @@ class Statics:
             return None
         if node.op in PASS_THROUGH and parse_ref(ref).port == 0:
             return [r for r in [canonical(inputs[0])] if r not in self._known]
-        if not _is_pure(node.op):
+        if opdefs.is_stateful(node.op):
             return None
         unknown: list[str] = []
         for text in inputs:
@@ -143,9 +143,3 @@ class Statics:
 
 def _has_numpy(dtype: Any) -> bool:
     return dtype.base.name not in ("string", "resource", "variant")
-
-
-def _is_pure(op: str) -> bool:
-    """Whether the op gives the same outputs for the same inputs whenever it runs."""
-    definition = opdefs.find(op)
-    return definition is not None and not definition.stateful

@@ -95,8 +95,7 @@ class ConstantValues:
             return False
         if self._ops is not None:
             return node.op in self._ops and not node.control_inputs
-        definition = opdefs.find(node.op)
-        return node.op not in _NEVER and definition is not None and not definition.stateful
+        return node.op not in _NEVER and not opdefs.is_stateful(node.op)
 
     def _computed(self, node: Node) -> tuple[Array, ...] | None:
         if node.op == "Const":

@@ -11,6 +11,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.custom_operators import emit_custom
 from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.unsupported import Unsupported
@@ -18,7 +19,8 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
-from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unsupported_help import help_with
 
@@ -80,7 +82,7 @@ class Simplified(NamedTuple):
         outputs: the tensor names wanted.
     """
 
-    known: SpecializedGraph
+    known: GraphState
     inputs: dict[str, tuple[DType, tuple[int, ...]]]
     outputs: list[str]
 
@@ -100,14 +102,14 @@ class Simplified(NamedTuple):
         return [item.node for name, item in items.items() if name in needed]
 
     def lowered(self, *, custom: bool = False) -> Program:
-        """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
+        """The graph in LiteRT's terms, equal weights once; with ``custom``, custom operators where none is builtin.
 
         Raises:
             Unsupported: a node has no LiteRT form.
         """
-        known = self.known
+        known, fallback = self.known, emit_custom if custom else None
         program = lowered(
-            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, custom=custom
+            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, fallback=fallback
         )
         share_weights(program)
         return program

@@ -340,7 +340,7 @@ class _Walk:
             return []
         if node.op == "Identity":
             return list(call.known)
-        if node.op in ("Merge", "Switch", "_SwitchN") or is_stateful(node):
+        if node.op in ("Merge", "Switch", "_SwitchN") or opdefs.is_stateful(node.op):
             return []
         return list(result(node, call.known, call.inputs, shapes))
 
@@ -357,12 +357,6 @@ def _equal(one: TensorFacts, other: TensorFacts) -> bool:
         if left.dtype.hasobject or left.shape != right.shape or left.tobytes() != right.tobytes():
             return False
     return True
-
-
-def is_stateful(node: Node) -> bool:
-    """Whether the node may give another result in another run; unknown ops may."""
-    found = opdefs.find(node.op)
-    return found is None or found.stateful
 
 
 def output_dtypes(node: Node) -> tuple[DType, ...] | None:

@@ -124,4 +124,4 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
 
 def find(op: str) -> Rule | None:
     """The rule of an op, or None when there is none."""
-    return SHAPE_RULES.find(op)
+    return SHAPE_RULES.row(op)

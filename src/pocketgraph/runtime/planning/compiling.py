@@ -12,7 +12,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
-from pocketgraph.runtime.planning.graph_passes import SpecializedGraph
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 
-def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPart, CompiledPart], dict[str, str]]:
+def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, CompiledPart], dict[str, str]]:
     """The compiled parts of a graph, by the cuts that they are of; and why each node that is in none is not.
 
     Args:
@@ -50,7 +50,7 @@ def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPa
 
 
 def _cut_and_compiled(
-    request: Request, known: SpecializedGraph, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
+    request: Request, known: GraphState, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
 ) -> dict[CutPart, CompiledPart]:
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""

@@ -20,7 +20,8 @@ from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
-from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.partitioning import CutPart
 
@@ -70,7 +71,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         from pocketgraph.runtime.planning.stored_plan_content import keep
 
         keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
-    description = _described(request, known.plan.items, cuts, found, reasons, known.applied)
+    description = _described(request, known.plan.items, cuts, found, reasons, tuple(known.applied))
     if whole is None:
         plan = ExecutionPlan(program, description=description, executables=opened)
         plan.inferred = known.inferred if not request.call.has_open_sizes else None
@@ -117,7 +118,7 @@ def _program(
     )
 
 
-def _able_when_run(request: Request, known: SpecializedGraph) -> frozenset[str]:
+def _able_when_run(request: Request, known: GraphState) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
     that is not left open on purpose."""
     from pocketgraph.runtime.planning.dynamic_parts import may_be_dynamic
