@@ -136,7 +136,7 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
     try:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
-        from pocketgraph.litert.trial import Trial
+        from pocketgraph.litert.part_lowering import Trial
 
         graph = simple.known.graph
         trial = Trial(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))

@@ -23,7 +23,8 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
 from pocketgraph.litert.open_program import opened as with_open_sizes
-from pocketgraph.litert.rewriting.optimize import optimize_for_latency
+from pocketgraph.litert.part_lowering import lowered
+from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 from pocketgraph.litert.type_edges import SPREADING
 from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
@@ -108,11 +109,10 @@ def _lowered(
 ) -> Program | None:
     without = SPREADING | request.without if request.strict else request.without
     try:
-        program = engine.lowered(
-            request.graph, part.nodes, list(specs), part.outputs, specs, inferred, without, strict=request.strict
-        )
+        program = lowered(request.graph, part.nodes, list(specs), part.outputs, specs, inferred, strict=request.strict)
     except (Unsupported, PocketgraphError):
         return None
+    optimize(program, without)
     optimize_for_latency(program, without)
     return program if program.operations else None
 

@@ -1,7 +1,7 @@
 """Plans a call: LiteRT takes the largest parts of the graph that it can hold, the reference engine the rest.
 
-graph ──passes──▶ specialized graph ──partition──▶ cut parts ──compile──▶ compiled parts ┐
-                                          └─ what only the run knows ──▶ dynamic parts   ┴──▶ ExecutionPlan
+graph ──passes──▶ GraphState ──partition──▶ cut parts ──compile──▶ compiled parts ──set up──┐
+                                   └─ what only the run knows ──▶ dynamic parts ────────────┴──▶ ExecutionPlan
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, 
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.missing_kernels import check_kernels
+from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     cuts, reasons = compile_parts(request, known)
     check_time("while parts were compiled")  # also where what it interrupted took that for a reason to go on without
     parts = list(cuts.values())
+    for part in parts:
+        set_up(request, part, known.graph)
     opened: list[Runnable] = [part.executable for part in parts]
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None

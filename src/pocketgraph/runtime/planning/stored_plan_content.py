@@ -24,6 +24,7 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
 from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
+from pocketgraph.runtime.planning.part_setup import part_of_earlier
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 STAND_IN = "litert_segment"
@@ -165,7 +166,7 @@ def reopened(
     parts: list[PartCall] = []
     for index, (stand_in, key, specs, wanted, inputs, count, ops) in enumerate(about["parts"]):
         types = {name: (DType.named(kind), tuple(shape)) for name, kind, shape in specs}
-        found = request.part_of_earlier(key, list(types), wanted, types, whole)
+        found = part_of_earlier(request, key, list(types), wanted, types, whole)
         if found is None:
             raise LookupError(stand_in)
         opened.append(found)
