@@ -371,7 +371,7 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     to a value are none any more."""
 
     def stays(ref: str) -> bool:
-        node = graph.nodes.get(node_name(ref))
+        node = graph.find_producer(ref)
         return node is not None and node.op != "Const"
 
     signatures = {

@@ -168,7 +168,7 @@ class EntrySurvey:
             if ranked is not None:
                 found[node.name] = ranked
             if self.is_trained and node.op in _PICKS and node.data_inputs:
-                scores = self._graph.nodes.get(node_name(node.data_inputs[0]))
+                scores = self._graph.find_producer(node.data_inputs[0])
                 ranked = self._rank(scores) if scores is not None and scores.name in inner else None
                 if ranked is not None:
                     found.setdefault(ranked.name, ranked)
@@ -189,7 +189,7 @@ class EntrySurvey:
     def _caches_a_layer(self, node: Node) -> bool:
         if node.op != "PlaceholderWithDefault" or not node.data_inputs:
             return False
-        default = self._graph.nodes.get(node_name(node.data_inputs[0]))
+        default = self._graph.find_producer(node.data_inputs[0])
         return default is not None and default.op != "Const"
 
     def rivals(self) -> list[str]:

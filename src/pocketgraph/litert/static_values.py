@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Array, Constant
 
@@ -68,7 +68,7 @@ class Statics:
         """The inputs to be looked at first; None when the tensor is not static whatever they are."""
         if ref in self.fed:
             return None
-        node = self.graph.nodes.get(node_name(ref))
+        node = self.graph.find_producer(ref)
         if node is None or node.op in NEVER_FOLDED:
             return None
         if node.op == "Const" or self._inferred_value(ref) is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 
 FUSED = ops_with("fused_batch_norm")
@@ -98,25 +98,13 @@ def _averages(graph: Graph) -> Iterator[_Average]:
 
 def _maker(graph: Graph, ref: str) -> Node | None:
     """The node that makes a tensor, past those that hand it on."""
-    node = graph.nodes.get(node_name(ref))
-    while node is not None and node.op in THROUGH and node.data_inputs and not parse_ref(ref).port:
-        ref = node.data_inputs[0]
-        node = graph.nodes.get(node_name(ref))
-    return node
+    return graph.find_producer(ref, THROUGH)
 
 
 def _variable(graph: Graph, ref: str) -> str:
     """The variable that a tensor reads, refers to or is the handle of; "" where it is none."""
-    for _ in range(8):
-        node = graph.nodes.get(node_name(ref))
-        if node is None:
-            return ""
-        if node.op in ops_with("variable") or node.op == "VarHandleOp":
-            return node.name
-        if not node.data_inputs or not (node.op in THROUGH or node.op == "ReadVariableOp"):
-            return ""
-        ref = node.data_inputs[0]
-    return ""
+    node = graph.find_producer(ref, THROUGH | {"ReadVariableOp"})
+    return node.name if node is not None and node.op in ops_with("variable") | {"VarHandleOp"} else ""
 
 
 def _normalizes(graph: Graph, node: Node) -> bool:

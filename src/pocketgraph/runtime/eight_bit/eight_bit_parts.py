@@ -112,7 +112,7 @@ class EightBitParts:
 
     def is_searched(self, node: Node, index: int, op: str) -> bool:
         """Whether a range's end is searched in the values themselves."""
-        source = self.graph.nodes.get(node_name(node.data_inputs[index]))
+        source = self.graph.find_producer(node.data_inputs[index])
         return source is not None and source.op == op
 
     def fixed_range(self, node: Node) -> Range | None:
@@ -123,7 +123,7 @@ class EightBitParts:
     def follows_range(self, node: Node) -> bool:
         """Whether a Requantize asks for the range that RequantizationRange finds for the same codes."""
         refs = [canonical(ref) for ref in node.data_inputs]
-        source = self.graph.nodes.get(node_name(refs[3]))
+        source = self.graph.find_producer(refs[3])
         if source is None or source.op != "RequantizationRange":
             return False
         same = [canonical(ref) for ref in source.data_inputs] == refs[:3]

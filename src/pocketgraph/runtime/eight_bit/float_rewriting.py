@@ -170,7 +170,7 @@ class _Floats:
         if node.op not in ("QuantizedAdd", "QuantizedBiasAdd"):
             return []
         limits: list[Range] = []
-        sources = [self.graph.nodes.get(node_name(operand.codes)) for operand in operands(node)]
+        sources = [self.graph.find_producer(operand.codes) for operand in operands(node)]
         tensors = [
             None if source is None else self.parts.behind_quantization(source).attr("value") for source in sources
         ]
