@@ -1,7 +1,7 @@
 """What follows from a graph's constants alone, worked out where it is asked for and no further.
 
-The values that inference of shapes finds (kernels/shapes/static_values.py) are another thing: it walks the whole graph,
-knows what the feeds' shapes tell, and of integers also a part.
+The values that inference of shapes finds (kernels/shapes/partial_values.py) are another thing: it walks the whole
+graph, knows what the feeds' shapes tell, and of integers also a part.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.batch_norms import arranged
+from pocketgraph.passes.batch_norm_parameters import arranged
 
 Array = np.ndarray[Any, Any]
 

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.batch_norms import GLOBAL, affine_of, arranged
+from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
 log = logging.getLogger("pocketgraph.freezing")

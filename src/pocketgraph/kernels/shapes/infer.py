@@ -15,7 +15,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
-from pocketgraph.kernels.shapes.static_values import Known, Partial, of_dims, of_tensor, result
+from pocketgraph.kernels.shapes.partial_values import Known, Partial, of_dims, of_tensor, result
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""

@@ -12,7 +12,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.op_table import OpTable
-from pocketgraph.kernels.shapes.static_values import Known
+from pocketgraph.kernels.shapes.partial_values import Known
 
 
 @dataclass(slots=True, eq=False)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from pocketgraph.budgets import check_time
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.rewriting.activations import fuse_activations, recognise_activations
+from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.eight_bit import use_eight_bits
 from pocketgraph.litert.rewriting.large_windows import cut_large_windows

@@ -11,7 +11,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, KEEPS_RANGE, MOVES
-from pocketgraph.runtime.eight_bit.operands import has_ranges, known_number, operands
+from pocketgraph.runtime.eight_bit.quantized_operands import has_ranges, known_number, operands
 
 Range = tuple[float, float]
 

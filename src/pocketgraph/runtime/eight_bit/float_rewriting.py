@@ -35,7 +35,7 @@ from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import EightBitParts, Range
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
-from pocketgraph.runtime.eight_bit.operands import operands
+from pocketgraph.runtime.eight_bit.quantized_operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 
 ATTRS = (
