@@ -12,8 +12,7 @@ from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.lowering import LOWERINGS
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
 from pocketgraph.litert.narrow_floats import (
     JUMPING,
     NARROW,
@@ -25,7 +24,6 @@ from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.static_values import Inference, Statics
 from pocketgraph.litert.type_edges import OPS, edge_of
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.litert.writing import schema
 
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {

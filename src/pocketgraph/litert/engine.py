@@ -17,8 +17,8 @@ from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cached_executable import first_tier, lookup, open_entry, open_tier
 from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.runner import prepare
-from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
     from pocketgraph.litert.part_lowering import Trial

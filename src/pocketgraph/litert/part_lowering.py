@@ -13,10 +13,10 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.static_values import Inference, Statics
-from pocketgraph.litert.unsupported import Unsupported
 
 MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
 """What a lowering runs into when a node's attributes or operands contradict each other."""

@@ -13,10 +13,10 @@ from pocketgraph.litert import cache, program_pieces
 from pocketgraph.litert.cached_executable import LITERT, PIECES
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.runner import PlainRunner, Runner
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping

@@ -12,10 +12,10 @@ from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.custom_operators import emit_custom
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.weight_sharing import share_weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec

@@ -22,7 +22,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.passes.inlining import inlined
 from pocketgraph.quantization.float_program import simplified, with_value
 from pocketgraph.quantization.input_cut import behind, tensor_name

@@ -30,7 +30,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     sum_range,
     to_code,
 )
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import EightBitParts, Range
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes

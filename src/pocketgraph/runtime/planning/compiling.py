@@ -17,8 +17,8 @@ from pocketgraph.runtime.planning.part_setup import opener, reference_of
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.lowering import Unsupported
     from pocketgraph.litert.part_lowering import Trial
-    from pocketgraph.litert.unsupported import Unsupported
 
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 

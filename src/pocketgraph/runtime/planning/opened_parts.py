@@ -22,11 +22,11 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 from pocketgraph.litert.type_edges import SPREADING
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary

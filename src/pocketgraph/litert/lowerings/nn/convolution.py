@@ -9,8 +9,7 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
 from pocketgraph.litert.lowerings.image.resizing import resized
 from pocketgraph.litert.lowerings.nn.computed_weights import convolve_by_computed, transposed_by_computed
 from pocketgraph.litert.lowerings.pieces import mirror_pad, pad
