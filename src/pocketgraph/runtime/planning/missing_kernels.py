@@ -96,9 +96,10 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         lines.append(f"No OpKernel was registered to support Op '{op}' used by {', '.join(map(repr, names[:3]))}{more}")
     hints = []
-    unknown = [op for op in missing if opdefs.find(op) is None]
+    known = opdefs.names()
+    unknown = [op for op in missing if op not in known]
     if unknown:
-        near = [hint for op in unknown[:3] if (hint := did_you_mean(op, opdefs.names()))]
+        near = [hint for op in unknown[:3] if (hint := did_you_mean(op, known))]
         told = f" ({' '.join(near)})" if near else ""
         hints.append(f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{told}")
     told_of: dict[str, list[str]] = {}
