@@ -106,11 +106,6 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[s
     return attrs, {name: given[name] for name in attrs if name in given}, "context" in code.co_varnames[:count]
 
 
-def find(op: str) -> Kernel | None:
-    """The kernel of an op, or None when there is none."""
-    return KERNELS.row(op)
-
-
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:
     """The keyword arguments that ``kernel`` takes from ``node``: its attributes, missing ones by the op's default.
 
@@ -153,7 +148,7 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
         MissingKernelError: nothing computes this op.
         RunError: the kernel refused the inputs; the message names the node and the shapes.
     """
-    found = find(node.op)
+    found = KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"no kernel computes the op '{node.op}'", where=f"node '{node.name}'")
     keywords = arguments(found, node)

@@ -31,14 +31,14 @@ __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
 def get_ready(size: int, ops: Iterable[str]) -> None:
     """Imports what compiling nodes of these ops takes, and starts LiteRT as it will run so many bytes of weights."""
-    from pocketgraph.kernels.shapes import rules
+    from pocketgraph.kernels.shapes.rules import SHAPE_RULES
     from pocketgraph.litert import part_lowering  # noqa: F401
     from pocketgraph.litert.lowering import LOWERINGS
     from pocketgraph.litert.rewriting import optimize  # noqa: F401
     from pocketgraph.litert.writing import writer  # noqa: F401
 
     for op in ops:
-        rules.find(op)
+        SHAPE_RULES.row(op)
         LOWERINGS.row(op)
     if size >= PACKED_FROM:
         prepare()

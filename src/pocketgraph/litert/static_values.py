@@ -119,9 +119,9 @@ class Statics:
 
     def _folded(self, node: Node, port: int, operands: list[Constant]) -> Constant | None:
         """What the reference kernel makes of constant operands; None when it cannot."""
-        from pocketgraph.kernels.registry import evaluate, find
+        from pocketgraph.kernels.registry import KERNELS, evaluate
 
-        if find(node.op) is None:
+        if node.op not in KERNELS:
             return None
 
         def compute() -> Array:

@@ -299,7 +299,7 @@ class _Walk:
     def _shapes(self, call: rules.ShapeCall) -> list[Shape]:
         """The output shapes, one for each output the signature has."""
         op = call.node.op
-        rule = rules.find("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
+        rule = rules.SHAPE_RULES.row("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
         shapes: list[Shape] = []
         if rule is not None:
             try:

@@ -120,8 +120,3 @@ def shape_rule(*ops: str) -> Callable[[R], R]:
         return rule
 
     return register
-
-
-def find(op: str) -> Rule | None:
-    """The rule of an op, or None when there is none."""
-    return SHAPE_RULES.row(op)

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels import registry
+from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
 
 BETWEEN = (
@@ -85,7 +85,7 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     missing: dict[str, list[str]] = {}
     incoming: list[str] = []
     for node in library.with_bodies(nodes):
-        if node.op not in STRUCTURAL and not library.is_call(node) and registry.find(node.op) is None:
+        if node.op not in STRUCTURAL and not library.is_call(node) and node.op not in KERNELS:
             missing.setdefault(node.op, []).append(node.name)
             if node.op in INCOMING:
                 incoming += _outputs(node)
