@@ -10,7 +10,7 @@ import pytest
 
 import pocketgraph
 from pocketgraph import Session, save
-from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.preparation import outputs_before_selection
 from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample

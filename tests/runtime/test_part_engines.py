@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.cli.plan import command
+from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine

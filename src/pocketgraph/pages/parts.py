@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from pocketgraph.pages.document import text
 from pocketgraph.pages.page_glossary import WORDS
-from pocketgraph.pages.repeats import alike
 
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
 TYPED = re.compile(r"`([^`]+)`")
 LETTER = 6.5  # units of a drawing that a letter of a label is wide
+NUMBERS = re.compile(r"\d+")
+FEWEST = 4  # names that make a group
 
 
 @dataclass(frozen=True)
@@ -297,3 +298,22 @@ def glossary(used: Iterable[str]) -> str:
     """What the words of a page mean, folded away at its end."""
     entries = "".join(f"<dt>{text(word)}</dt><dd>{text(WORDS[word])}</dd>" for word in dict.fromkeys(used))
     return folded("What the words mean", f"<dl>{entries}</dl>")
+
+
+def alike(names: Sequence[str], fewest: int = FEWEST) -> list[list[int]]:
+    """The places of names that differ in numbers only, each group where its first stands; others alone.
+
+    >>> alike(["x", "step_1/mul", "step_2/mul", "y", "step_3/mul", "step_4/mul"])
+    [[0], [1, 2, 4, 5], [3]]
+    """
+    groups: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        groups.setdefault(NUMBERS.sub("#", name), []).append(at)
+    found = []
+    for at, name in enumerate(names):
+        group = groups[NUMBERS.sub("#", name)]
+        if len(group) < fewest:
+            found.append([at])
+        elif group[0] == at:
+            found.append(group)
+    return found

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +16,11 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.custom_operators import emit_custom
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.litert.rewriting.optimize import optimize
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
-from pocketgraph.quantization.canonical.weight_sharing import share_weights
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
@@ -160,3 +163,23 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
             array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
             return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
     return node
+
+
+def share_weights(program: Program) -> None:
+    """Makes equal constant weights of layers the same value of the program, in place."""
+    alike: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
+    for operation in program.operations:
+        if is_layer(operation) and weights(operation).constant is not None:
+            kernel = weights(operation)
+            alike[operation.code, kernel.dtype, kernel.shape].append(operation)
+    for layers in alike.values():
+        if len({weights(operation) for operation in layers}) < 2:
+            continue
+        found: dict[bytes, Value] = {}
+        digests: dict[Value, bytes] = {}
+        for operation in layers:
+            kernel = weights(operation)
+            assert kernel.constant is not None
+            if kernel not in digests:
+                digests[kernel] = hashlib.sha256(kernel.constant.numpy().tobytes()).digest()
+            operation.inputs[LINEAR[operation.code][1]] = found.setdefault(digests[kernel], kernel)

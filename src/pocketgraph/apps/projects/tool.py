@@ -18,9 +18,8 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
-from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels, scores_of
-from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source
+from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source, check_sizes
 from pocketgraph.exporting.opening import Sizes, with_fixed_shapes
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import made_feeds

@@ -5,15 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_points import main_outputs
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.unsupported_help import last_layers
 
 
 def prepared(
@@ -82,3 +87,54 @@ def prepared(
     elif batch > 1:
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
     return graph, list(outputs), how
+
+
+def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:
+    """The outputs that depend on no selection of boxes, and in place of the others the last layers in front of it.
+
+    None where no boxes are selected, or weights would be left out.
+
+    Args:
+        graph: the model.
+        outputs: what it computes.
+    """
+    selecting = ops_with("box_selection")
+    heads: dict[str, None] = {}
+    left = []
+    for name in outputs:
+        before = reachable(graph, [node_name(name)])
+        nodes = [graph[each] for each in sorted(before) if graph[each].op in selecting]
+        for node in nodes:
+            heads |= dict.fromkeys(last_layers(graph, node))
+        left += [] if nodes else [name]
+    if not heads:
+        return None
+    found = [*left, *heads]
+    layers = {
+        name for name in reachable(graph, [node_name(name) for name in outputs])
+        if graph[name].op in ops_with("convolution", "matrix_product")
+    }  # fmt: skip
+    return found if layers <= reachable(graph, [node_name(name) for name in found]) else None
+
+
+def whole_model(graph: Graph) -> list[str]:
+    """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it."""
+    stated = graph.outputs or any(not key.startswith("__") for key in graph.signatures)
+    guessed = [] if stated else main_outputs(graph)
+    return guessed or list(sample_fetches(graph))[: None if stated else 1]
+
+
+def numbers_and_texts(graph: Graph, names: list[str]) -> tuple[list[str], list[str]]:
+    """The outputs that are numbers, what the model is judged by first (shares, then other floats); and the texts."""
+    inferred = infer(graph)
+
+    def order(name: str) -> int:
+        dtype = inferred.dtype(canonical(name))
+        node = graph.producer(name)
+        while node.op in ops_with("passes", "view") and node.data_inputs:
+            node = graph.producer(node.data_inputs[0])
+        return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
+
+    texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
+    left = sorted((name for name in names if name not in texts), key=order)
+    return (left, texts) if left else (names, [])

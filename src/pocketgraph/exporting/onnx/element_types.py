@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from functools import cache
 
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import UnsupportedInOnnx
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64, STRING, UINT8
 

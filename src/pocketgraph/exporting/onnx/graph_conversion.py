@@ -9,8 +9,7 @@ from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
-from pocketgraph.exporting.onnx.program import Body, OnnxValue
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import Body, OnnxValue, UnsupportedInOnnx
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.static_values import Statics

@@ -8,12 +8,14 @@ from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.graph_verification import check_references
-from pocketgraph.transforms.parts.quantize_passes.fake_quants import convert_fake_quants
-from pocketgraph.transforms.parts.quantize_passes.hoist import hoist_fake_quants
+from pocketgraph.transforms.parts.quantize_passes.fake_quants import (
+    convert_fake_quants,
+    hoist_fake_quants,
+    merge_adjacent_requantizes,
+)
 from pocketgraph.transforms.parts.quantize_passes.ops import quantize_ops
 from pocketgraph.transforms.parts.quantize_passes.placeholders import quantize_placeholders
 from pocketgraph.transforms.parts.quantize_passes.redundant import remove_redundant_quantizations
-from pocketgraph.transforms.parts.quantize_passes.requantizes import merge_adjacent_requantizes
 from pocketgraph.transforms.rules.merge_duplicate_nodes import merge_duplicate_nodes
 from pocketgraph.transforms.tool import transform
 
