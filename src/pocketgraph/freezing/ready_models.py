@@ -74,6 +74,32 @@ def read_model(
     return found.graph
 
 
+def read_directory(
+    path: str | os.PathLike[str], outputs: Sequence[str] | None = None, *, notify: Tell | None = None
+) -> Graph:
+    """``read_model`` of a directory or a checkpoint, whose graph has no values as it is stored; a file as it is stored.
+
+    This is for looking at graphs and rewriting them. A SavedModel that cannot be frozen is taken as it is stored.
+    """
+    name = os.fspath(path)
+    if is_training(name):
+        return read_model(name, outputs, notify=notify)
+    if not os.path.isdir(name):
+        return load(name)
+    try:
+        return read_model(name, outputs, notify=notify)
+    except FreezeError as error:
+        graph = load(name)
+        if notify is not None:
+            notify(f"'{name}' is taken as it is stored, without the values of its variables: {error}")
+        return graph
+
+
+def is_training(path: str) -> bool:
+    """Whether a path is the directory of a training, or a checkpoint in one."""
+    return saved_model_file(path) is None and (os.path.isdir(path) or training_dir.names_checkpoint(path))
+
+
 def for_session(
     path: str | os.PathLike[str],
     outputs: Sequence[str] | None = None,

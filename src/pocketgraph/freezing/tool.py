@@ -256,7 +256,7 @@ def _repaired(
     if control_flow is not None or is_bound or lines:
         part = settled(part, names, control_flow or "keep")
     for name in wanted:
-        if name not in ("flags", "batch_norms"):
+        if name != "flags":  # batch norms once more: those of functions are seen now
             part, told = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
             lines += told

@@ -125,7 +125,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
     With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
     """
-    graph = graph.map_nodes(lambda node: Node(node.name, "NoOp") if node.op in ASSERTIONS else node)
+    graph = _without_assertions(graph)
     specs = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
@@ -137,6 +137,18 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
     return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+
+
+def _without_assertions(graph: Graph) -> Graph:
+    """The graph with a NoOp for each assertion: where there are loops behind its condition, so that it stays in the one
+    that it is in, and what waits for it does not seem to be outside."""
+    has_loops = any(node.op in ops_with("enter") for node in graph)
+
+    def as_no_op(node: Node) -> Node:
+        waits = tuple(f"^{node_name(ref)}" for ref in node.data_inputs[:1]) if has_loops else ()
+        return Node(node.name, "NoOp", waits)
+
+    return graph.map_nodes(lambda node: as_no_op(node) if node.op in ASSERTIONS else node)
 
 
 def _changes_something(node: Node) -> bool:

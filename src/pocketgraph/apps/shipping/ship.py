@@ -295,7 +295,7 @@ class _Work:
         """Whether the model chooses among classes; measured once, on two samples."""
         first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
-        return beside is not None and beside.width > 1 and math.isfinite(beside.kl)
+        return beside is not None and beside.tells_classes
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
@@ -339,10 +339,11 @@ class _Work:
             self.result.budget = f"{most:g} points"
             words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
             return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.width > 1 and math.isfinite(beside.kl):
+        if beside.tells_classes:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
-            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
+            divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
+            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
         return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"

@@ -268,8 +268,9 @@ def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
     def rank(place: int) -> int:
         name = names[place]
-        found = (at for at, other in enumerate(wanted) if name == other or name.startswith(canonical(other)))
-        return next(found, len(wanted))
+        same = (at for at, other in enumerate(wanted) if canonical(name) == canonical(other))
+        longer = (at for at, other in enumerate(wanted) if name.startswith(canonical(other)))
+        return next(same, next(longer, len(wanted)))
 
     return sorted(range(len(names)), key=rank)
 
