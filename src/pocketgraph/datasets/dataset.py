@@ -65,7 +65,7 @@ class Dataset:
         if self.front is not None and self.files:
             for path in self.files:
                 yield self.front(path, self.rate)
-        elif self._are_recordings:
+        elif self.are_recordings:
             item = self.inputs[0]
             for path in self.files:
                 heard = samples_at(path, self.rate, math.prod(item.shape))
@@ -116,7 +116,7 @@ class Dataset:
     @property
     def are_pictures(self) -> bool:
         """Whether the samples are files of pictures."""
-        return bool(self.files) and self.front is None and not self._are_recordings
+        return bool(self.files) and self.front is None and not self.are_recordings
 
     @property
     def pixel_scaling(self) -> tuple[float, float]:
@@ -125,12 +125,13 @@ class Dataset:
         return DEFAULT_MEAN if mean is None else mean, DEFAULT_STD if std is None else std
 
     @property
-    def _are_recordings(self) -> bool:
+    def are_recordings(self) -> bool:
+        """Whether the samples are files of recordings."""
         return bool(self.files) and file_lists.is_recording(self.files[0])
 
     def other_rates(self) -> Counter[int]:
         """How many recordings have which rate, in samples a second, other than the model's; they are resampled."""
-        found = Counter(rate_of(path) for path in self.files) if self._are_recordings else Counter()
+        found = Counter(rate_of(path) for path in self.files) if self.are_recordings else Counter()
         return Counter({rate: count for rate, count in found.items() if rate not in (None, self.rate)})
 
     @property
@@ -191,7 +192,7 @@ class Dataset:
         Raises:
             FormatError: none can be read, or there is no such file.
         """
-        if not self.files or self.front is not None or self._are_recordings:
+        if not self.files or self.front is not None or self.are_recordings:
             return self, {}
         broken = {path: text for path in self.files if (text := image_loading.problem(path))}
         if len(broken) == len(self.files):
