@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
@@ -68,11 +68,12 @@ def prepared(
         )
     heads = outputs_before_selection(graph, outputs)
     if heads is not None:
+        notify(
+            f"the part in front of the {choice_words(graph, outputs)} ships, which gives {', '.join(heads)}; "
+            "the rest is the app's"
+        )
         outputs = heads
         graph = graph.replace(outputs=heads, signatures={})
-        notify(
-            f"the part in front of the selection of boxes ships, which gives {', '.join(heads)}; selecting is the app's"
-        )
     graph = with_sizes(graph, outputs, shapes or {})
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
