@@ -22,7 +22,8 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         kept = AssignVariableOp(window, later)
         y = MatMul(later, weights, ^kept)
 
-    What a branch of the graph does is training's as a rule (moving averages), and is not looked at.
+    What optimizers do is training's, and so as a rule is what a branch of the graph does (moving averages): neither is
+    looked at.
 
     Args:
         graph: with its variables, and its functions inlined.
@@ -32,7 +33,7 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
     computed_with = reachable(graph, outputs, data_only=True, missing_ok=True)
     found: dict[str, None] = {}
     for node in graph:
-        if node.name not in needed or not is_update(node) or len(node.data_inputs) < 2:
+        if node.name not in needed or not is_update(node) or not node.op.startswith("Assign"):
             continue
         variable = updated_variable(graph, node)
         if variable is None or variable not in computed_with:

@@ -13,7 +13,7 @@ from pocketgraph.passes.training_switches import dropout_share
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
 SPECTRA = frozenset({"RFFT", "FFT", "IFFT", "IRFFT", "RFFT2D", "FFT2D", "ComplexAbs", "Real", "Imag", "Angle"})
-"""Not a trait: ops with complex numbers; only this hint asks."""
+"""Not a trait: ops with complex numbers, asked for where a network is cut behind them."""
 FROM_COMPLEX = frozenset({"ComplexAbs", "Real", "Imag", "Angle", "IRFFT"})
 """Not a trait: those of them that give floats."""
 MOST_HEADS = 16  # that a hint names
