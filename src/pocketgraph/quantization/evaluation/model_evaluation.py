@@ -19,6 +19,7 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
+from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
@@ -90,7 +91,10 @@ def judge_models(
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
-    verdicts = [ModelVerdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    verdicts = [
+        ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
+        for at, model in enumerate(models)
+    ]
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None

@@ -24,10 +24,11 @@ def noise_words(snr: float, same: str = "the same results") -> str:
 
 
 def signal_to_noise(signal: float, noise: float) -> float:
-    """Decibels of the squares' sums; infinite for no noise."""
+    """Decibels of the squares' sums; infinite for no noise, and minus that where the noise is, or is no number."""
     if noise <= 0:
         return math.inf
-    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+    ratio = signal / noise
+    return 10 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
 def interval(hits: float, count: int) -> tuple[float, float]:
