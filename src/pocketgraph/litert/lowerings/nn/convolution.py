@@ -139,6 +139,8 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
         size = [size[axis] for axis in TO_NHWC]
     kernel = emit.require(emit.input(1), "float")
     source = image(emit, 2, layout)
+    if (source.shape[0], *kernel.shape[2:]) != (size[0], size[3], source.shape[3]):
+        raise emit.unsupported(f"an output of {size} does not come from {list(source.shape)} and {list(kernel.shape)}")
     computed = transposed_by_computed(emit, node, source, kernel, size, layout)
     if computed is not None:
         yield_image(emit, computed, layout)
