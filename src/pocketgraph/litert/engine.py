@@ -125,10 +125,11 @@ def compile(
         without = SPREADING.union(without)
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without, strict=strict)
-    else:
-        optimize(program, without)
-    is_first = folder is not None and in_tiers and _is_slow_to_compile(program)
+        program = _lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
+    may_wait = folder is not None and in_tiers
+    is_first = may_wait and _has_computed_tiles(program)
+    optimize(program, FIRST_TIER.union(without) if is_first else without)
+    is_first = is_first or (may_wait and _is_slow_to_compile(program))
     optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if isinstance(found, Executable):
         found.program = program
@@ -145,7 +146,7 @@ def compile(
     return made
 
 
-FIRST_TIER = frozenset(("winograd_convolutions",))
+FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 """Passes that a large part's first runs do without."""
 
 
@@ -158,6 +159,13 @@ def _is_slow_to_compile(program: Program) -> bool:
     large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
     weights = [value for op in large if (value := op.inputs[1]) is not None]
     return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
+
+
+def _has_computed_tiles(program: Program) -> bool:
+    """Likewise, of convolutions whose weights are computed: a hundred operations or more for each."""
+    from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
+
+    return any(computed_tiling_of(operation) is not None for operation in program.operations)
 
 
 def lowered(
@@ -175,12 +183,30 @@ def lowered(
     """The part in LiteRT's terms, optimized (arguments as for ``compile``).
 
     With ``custom`` nodes that LiteRT has no builtin operator for become custom operators; ``strict`` refuses what
-    differs from TensorFlow at the edges.
+    differs from TensorFlow at the edges. It has nothing that is for this processor.
     """
+    from pocketgraph.litert.rewriting.optimize import TILED, optimize
+
+    program = _lowered(graph, nodes, inputs, outputs, input_specs, inferred, custom=custom, strict=strict)
+    optimize(program, TILED.union(without))
+    return program
+
+
+def _lowered(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    inferred: Inference | None = None,
+    *,
+    custom: bool = False,
+    strict: bool = False,
+) -> Program:
+    """The same before any rewriting."""
     from pocketgraph.litert.emitter import Emit
     from pocketgraph.litert.narrow_floats import widened
     from pocketgraph.litert.program import Program, Value
-    from pocketgraph.litert.rewriting.optimize import optimize
     from pocketgraph.litert.static_values import Statics
     from pocketgraph.litert.trial import MALFORMED, in_order
 
@@ -207,11 +233,7 @@ def lowered(
 
             emit_custom(emit, node)
     leaving = [canonical(name) for name in outputs]
-    program = Program(
-        entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
-    )
-    optimize(program, without)
-    return program
+    return Program(entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving))
 
 
 def resizable(
