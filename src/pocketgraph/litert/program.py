@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pocketgraph.graph import DType
 from pocketgraph.litert.constant import Constant
@@ -65,6 +65,25 @@ class Value:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
 
 
+class ComputedConvolution(NamedTuple):
+    """What an operation ends that lays windows out and multiplies: a convolution without strides or gaps, NHWC.
+
+    Attributes:
+        source: the images that the windows slide over.
+        other: the weights (HWIO); of a gradient by the weights the gradient by the results (NHWC).
+        window: rows and columns.
+        before: zeros in front of the images' rows and columns.
+        kind: ``plain``; ``turned``, where the weights are turned round and their channels swapped, as in the gradient
+            by the images; ``by weights``.
+    """
+
+    source: Value
+    other: Value
+    window: tuple[int, int]
+    before: tuple[int, int]
+    kind: str
+
+
 @dataclass(eq=False)
 class Operation:
     """One builtin operator at work.
@@ -78,6 +97,8 @@ class Operation:
         may_code: whether its weights may be rounded to eight bits.
         whole: the smallest and the largest that the whole numbers may be which it multiplies by weights that are such
             too; less what is subtracted right before it, where that is only known while running.
+        convolution: what it ends, where weights are computed. It is true of operations as they were lowered: passes
+            that change them do not keep it so.
     """
 
     code: str
@@ -87,6 +108,7 @@ class Operation:
     nodes: tuple[str, ...] = ()
     may_code: bool = False
     whole: tuple[int, int] | None = None
+    convolution: ComputedConvolution | None = None
 
 
 @dataclass

@@ -18,7 +18,7 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.litert.rewriting.optimize import optimize
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
@@ -115,7 +115,7 @@ class Simplified(NamedTuple):
         program = lowered(
             known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, fallback=fallback
         )
-        optimize(program)
+        optimize(program, FOR_THIS_PROCESSOR)
         share_weights(program)
         return program
 
