@@ -132,7 +132,7 @@ def _time(operation: Operation, tiling: Tiling) -> float:
     )
 
 
-def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
+def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
     """float32 (points of a tile's rows, of its columns, outputs, channels) of (outputs, rows, columns, channels).
 
     One product over the whole window: a window's elements are few, so that float32 loses nothing that counts.
@@ -164,7 +164,7 @@ class _Tiled:
         tiling, (result,) = self._tiling, self._whole.outputs
         count, height, width, _ = weights.shape
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = _transformed_weights(weights.constant.numpy(), by_row, by_column)
+        filters = transformed_weights(weights.constant.numpy(), by_row, by_column)
         no_bias = self._zeros(count)
         offset = self._constant("bias", bias.constant.numpy().reshape(-1))
         # where there is no transform along an axis, its only point has the bias

@@ -131,7 +131,9 @@ def _compiled(
     def nodes() -> PartReference:
         from pocketgraph.runtime.certificates.part_reference import PartReference
 
-        return PartReference(graph, inputs, outputs)
+        from pocketgraph.litert.type_edges import SPREADING
+
+        return PartReference(graph, inputs, outputs, request.without | (SPREADING if request.strict else frozenset()))
 
     executable = engine.compile(
         graph,
