@@ -129,7 +129,7 @@ def _time(batch: int, window: tuple[int, int], depth: int, count: int, tiling: T
     )
 
 
-def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
+def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
     """float32 (points of a tile's rows, of its columns, outputs, channels) of (outputs, rows, columns, channels).
 
     One product over the whole window: a window's elements are few, so that float32 loses nothing that counts.
@@ -160,7 +160,7 @@ class _Tiled(TileOperations):
         count, height, width, _ = weights.shape
         before = ((height - 1) // 2, (width - 1) // 2) if self._whole.options["padding"] == "SAME" else (0, 0)
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = _transformed_weights(weights.constant.numpy(), by_row, by_column)
+        filters = transformed_weights(weights.constant.numpy(), by_row, by_column)
         no_bias = self.zeros(count)
         offset = self.constant("bias", bias.constant.numpy().reshape(-1))
         # where there is no transform along an axis, its only point has the bias

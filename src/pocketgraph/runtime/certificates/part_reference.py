@@ -39,9 +39,17 @@ class PartReference:
         graph: the graph that they are of.
         inputs: what the part takes, in its order.
         outputs: what it gives, in its order.
+        without: passes that engines are to do without.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Sequence[Endpoint],
+        outputs: Sequence[Endpoint],
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.without = without
         self.graph = graph
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)

@@ -140,7 +140,7 @@ def _compiled(
         trial=trial,
         without=request.without,
         strict=request.strict,
-        opener=opener(request, lambda: reference_of(graph, inputs, outputs)),
+        opener=opener(request, lambda: reference_of(request, graph, inputs, outputs)),
         with_program=request.call.is_traced,
         in_tiers=request.is_tiered,
     )
