@@ -67,7 +67,7 @@ def file_digest(
 
 
 def hasher() -> Any:
-    """An empty BLAKE3 with ``update`` and a ``hexdigest`` of 64 digits; SHA-256, which is slower, where there is none."""
+    """An empty BLAKE3, whose ``hexdigest`` has 64 digits; without the package SHA-256, which is slower."""
     try:
         from blake3 import blake3
     except ImportError:

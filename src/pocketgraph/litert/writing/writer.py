@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ class EntrySignature(Record):
     outputs: Mapping[str, Value]
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Record):
     """What a file holds beside operators' numbers.
 
     Attributes:
@@ -51,9 +50,9 @@ class Contents:
     programs: Sequence[Program]
     names: Sequence[str] = ("main",)
     signatures: Sequence[EntrySignature] = ()
-    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    metadata: Mapping[str, bytes] = MappingProxyType({})
     unnamed: Collection[Value] = ()
-    open_shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
+    open_shapes: Mapping[Value, tuple[int, ...]] = MappingProxyType({})
     version: Callable[[Operation], int] | None = None
     description: str = "pocketgraph"
 
