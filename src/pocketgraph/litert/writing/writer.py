@@ -85,9 +85,12 @@ def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes 
         head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
     yield head
     position = len(head)
-    for blob, values in zip(blobs, computed(layout.constants, passing=passing), strict=True):
+    parts = [constant.in_parts() for constant in layout.constants]
+    made = computed([part for each in parts for part in each], passing=passing)
+    for blob, each in zip(blobs, parts, strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
-        yield np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        for _ in each:
+            yield np.ascontiguousarray(next(made)).reshape(-1).view(np.uint8).data
         position = blob.position + blob.size
 
 
