@@ -316,7 +316,7 @@ def bytes_of(value: Value) -> Value:
     """The same numbers as uint8 codes: those of int8, each 128 more."""
     codes = value.quantization
     assert codes is not None
-    quantization = replace(codes, zero_points=tuple(zero + 128 for zero in codes.zero_points))
+    quantization = Quantization(codes.scales, tuple(zero + 128 for zero in codes.zero_points), codes.axis)
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 
 
