@@ -12,7 +12,6 @@ import textwrap
 
 import numpy as np
 import pytest
-from blake3 import blake3
 
 from litert.parts import compiled_part
 from pocketgraph import formats
@@ -269,11 +268,11 @@ def test_a_large_file_is_hashed_while_it_is_made_ready(tmp_path: pathlib.Path, m
     for size, seen in ((999, 0), (1000, 1)):
         path = tmp_path / f"{size}.pb"
         path.write_bytes(bytes(size))
-        wanted = blake3(bytes(size)).hexdigest()
+        wanted = hashlib.sha256(bytes(size)).hexdigest()
         assert digest.file_digest(path, notes, lambda: asked.append(1)) == wanted
         assert len(asked) == seen
     path.write_bytes(b"1" * 2000)  # a path that was seen before is likely to be in the cache
-    assert digest.file_digest(path, notes, lambda: asked.append(1)) == blake3(b"1" * 2000).hexdigest()
+    assert digest.file_digest(path, notes, lambda: asked.append(1)) == hashlib.sha256(b"1" * 2000).hexdigest()
     assert len(asked) == 1
     with pytest.raises(ZeroDivisionError):
         digest.file_digest(path, "", lambda: 1 / 0)
@@ -283,25 +282,18 @@ def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) 
     path = tmp_path / "model.pb"
     path.write_bytes(b"one")
     notes = tmp_path / "cache"
-    assert digest.file_digest(path, notes) == blake3(b"one").hexdigest()
+    assert digest.file_digest(path, notes) == hashlib.sha256(b"one").hexdigest()
     (note,) = notes.glob("digest*.json")
     record = json.loads(note.read_text())
-    note.write_text(json.dumps({**record, "digest": "f" * 64}))
+    note.write_text(json.dumps({**record, "sha256": "f" * 64}))
     assert digest.file_digest(path, notes) == "f" * 64
     path.write_bytes(b"two")
     os.utime(path, ns=(1, 1))
-    assert digest.file_digest(path, notes) == blake3(b"two").hexdigest()
+    assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
     note.write_text("{")
-    assert digest.file_digest(path, notes) == blake3(b"two").hexdigest()
+    assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
     (tmp_path / "empty").write_bytes(b"")
-    assert digest.file_digest(tmp_path / "empty", "") == blake3(b"").hexdigest()
-
-
-def test_without_blake3_the_digest_is_sha_256(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "blake3", None)
-    path = tmp_path / "model.pb"
-    path.write_bytes(b"one")
-    assert digest.file_digest(path, "") == hashlib.sha256(b"one").hexdigest()
+    assert digest.file_digest(tmp_path / "empty", "") == hashlib.sha256(b"").hexdigest()
 
 
 def test_equal_graphs_have_equal_digests_and_others_not() -> None:

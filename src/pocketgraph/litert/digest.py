@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 from collections.abc import Callable
-from typing import Any
 
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import is_own
@@ -20,7 +19,7 @@ def file_digest(
     cache_dir: cache.Folder | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> str:
-    """A cryptographic digest of a file, 64 digits, taken from the cache directory when it has not changed since.
+    """The SHA-256 of a file, taken from the cache directory when the file has not changed since.
 
     Args:
         path: the file.
@@ -46,35 +45,25 @@ def file_digest(
                 if not is_own(os.fstat(remembered.fileno())):
                     raise ValueError
                 known = json.loads(remembered.read())
-                if known["state"] == state and len(known["digest"]) == 64:
-                    return str(known["digest"])
-        import mmap  # not needed by a process that finds the digest
+                if known["state"] == state and len(known["sha256"]) == 64:
+                    return str(known["sha256"])
+        import mmap  # neither is needed by a process that finds the digest
+        from hashlib import sha256
 
         if note is not None:
             _settle(status.st_ctime_ns)
-        found = hasher()
+        found = sha256()
         if status.st_size:
             with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
                 if meanwhile is None or not is_new or status.st_size < cache.LARGE:
                     found.update(content)
                 else:
                     _beside(lambda: found.update(content), meanwhile)
-        digest = str(found.hexdigest())
+        digest = found.hexdigest()
     if note is not None:
         with contextlib.suppress(OSError):
-            cache.write(note, json.dumps({"state": state, "digest": digest}))
+            cache.write(note, json.dumps({"state": state, "sha256": digest}))
     return digest
-
-
-def hasher() -> Any:
-    """An empty BLAKE3, whose ``hexdigest`` has 64 digits; without the package SHA-256, which is slower."""
-    try:
-        from blake3 import blake3
-    except ImportError:
-        from hashlib import sha256
-
-        return sha256()
-    return blake3()
 
 
 def _beside(task: Callable[[], object], meanwhile: Callable[[], object]) -> None:

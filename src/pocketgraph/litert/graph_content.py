@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import mmap
 import os
 import struct
@@ -13,8 +14,8 @@ import numpy as np
 
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, Tensor
 from pocketgraph.graph.attr import Opaque, Parameter
-from pocketgraph.litert import digest
 from pocketgraph.litert.cache import Folder
+from pocketgraph.litert.digest import file_digest
 
 PROBES = 64  # places at which a mapped file is compared with what now lies at its path
 PROBE = 256  # bytes
@@ -36,7 +37,7 @@ def graph_digest(graph: Graph, cache_dir: Folder | None = None) -> str:
 
 def content_digest(graph: Graph, cache_dir: Folder | None) -> str:
     """A digest of the graph's nodes and functions (see graph_digest)."""
-    total = digest.hasher()
+    total = hashlib.blake2b(digest_size=32)
     files: dict[int, str] = {}
     for node in graph:
         stored = _stored(node, files, cache_dir)
@@ -50,7 +51,7 @@ def content_digest(graph: Graph, cache_dir: Folder | None) -> str:
         if not function.encoded:
             for node in function.nodes:
                 _add_node(total, node)
-    return str(total.hexdigest())
+    return total.hexdigest()
 
 
 def _stored(node: Node, files: dict[int, str], cache_dir: Folder | None) -> bytes | None:
@@ -73,10 +74,8 @@ def _mapped_digest(buffer: mmap.mmap, path: str, cache_dir: Folder | None) -> st
     """The digest of a mapped file's content."""
     with contextlib.suppress(OSError, ValueError):
         if path and os.path.getsize(path) == len(buffer) and _is_still(buffer, path):
-            return digest.file_digest(path, cache_dir)
-    whole = digest.hasher()
-    whole.update(buffer)
-    return str(whole.hexdigest())
+            return file_digest(path, cache_dir)
+    return hashlib.sha256(buffer).hexdigest()
 
 
 def _is_still(buffer: mmap.mmap, path: str) -> bool:
