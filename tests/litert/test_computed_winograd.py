@@ -7,15 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
+from litert.parts import lowered
 from litert.single_ops import run_graph, run_reference
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine
 from pocketgraph.litert.cost_model import TILED_AT_ONCE
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR
+from pocketgraph.quantization.float_program import float_program
 from support import assert_close
 
 random = np.random.default_rng(12)
@@ -117,12 +119,17 @@ def test_it_stays_on_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "DEPTHWISE_CONV_2D" not in run_graph(model, feeds, ["y:0", "dx:0", "dw:0"])[1]
 
 
-def test_exported_programs_have_no_tiles_and_keep_the_note() -> None:
+def test_exported_programs_have_no_tiles() -> None:
+    model, feeds = network((8, 16, 16, 64), (3, 3), 64)
+    program = float_program(model, ["y:0", "dx:0", "dw:0"], {name: value.shape for name, value in feeds.items()})
+    assert all(operation.code != "DEPTHWISE_CONV_2D" for operation in program.operations)
+
+
+def test_passes_keep_the_note() -> None:
     model, feeds = network((8, 16, 16, 64), (3, 3), 64)
     specs = {name: (FLOAT, value.shape) for name, value in feeds.items()}
-    program = engine.lowered(model, [model["y"], model["dx"], model["dw"]], list(feeds), ["y:0", "dx:0", "dw:0"], specs)
-    assert all(operation.code != "DEPTHWISE_CONV_2D" for operation in program.operations)
-    plain = engine.lowered(model, [model["y"]], ["x:0", "w:0"], ["y:0"], specs, without=["merge_reshapes"])
+    without = ["merge_reshapes", *FOR_THIS_PROCESSOR]
+    plain = lowered(model, [model["y"]], ["x:0", "w:0"], ["y:0"], specs, without)
     assert computed_tiling_of(plain.operations[-1]) is not None
 
 
