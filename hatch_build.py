@@ -1,7 +1,4 @@
-"""What the build adds: the version of a wheel's code (litert/code_version.py), guides, a page with whole links.
-
-The folders of data that pyproject.toml excludes from a wheel are in it as one file each (data_folders.py).
-"""
+"""What the build adds: the version of a wheel's code (litert/code_version.py), guides, a page with whole links."""
 
 from __future__ import annotations
 
@@ -17,7 +14,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 from hatchling.metadata.plugin.interface import MetadataHookInterface
 
 PLACE = "pocketgraph/litert/code_version"
-GUIDES = "pocketgraph/cli/guides.zip"
+GUIDES = "pocketgraph/cli/guides.json.gz"
 
 
 def module(root: str, place: str) -> ModuleType:
@@ -39,17 +36,10 @@ class WheelFiles(BuildHookInterface):  # type: ignore[type-arg]
         if version == "editable":
             return
         code = module(self.root, PLACE).content_version(os.path.join(self.root, "src", "pocketgraph"))
-        packed = module(self.root, "pocketgraph/data_folders").packed
-        guides = module(self.root, "pocketgraph/cli/shared/guides").guide_files(pathlib.Path(self.root, "docs"))
+        guides = module(self.root, "pocketgraph/cli/shared/guides").packed(pathlib.Path(self.root, "docs"))
         self.written: list[str] = []
         self.add(code.encode(), f"{PLACE}.txt", build_data)
-        self.add(packed(guides), GUIDES, build_data)
-        for place in self.build_config.target_config["exclude"]:
-            folder = pathlib.Path(self.root, place)
-            contents = {
-                path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()
-            }
-            self.add(packed(contents), place.removeprefix("src/") + ".zip", build_data)
+        self.add(guides, GUIDES, build_data)
 
     def add(self, content: bytes, place: str, build_data: dict[str, Any]) -> None:
         """Puts a file into the wheel."""

@@ -91,7 +91,7 @@ def for_tensorflow1(graph: Graph) -> Graph:
     """The graph without the attributes that came after TensorFlow 1.15."""
 
     def older(node: Node) -> Node:
-        known = opdefs.get(node.op).attrs
+        known = opdefs.definition(node.op).attrs
         kept = {
             k: v for k, v in node.attrs.items() if k.startswith("_") or (k in known and known[k].since == opdefs.OLD)
         }

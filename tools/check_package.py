@@ -24,7 +24,6 @@ report = pocketgraph.verify(graph, small, tolerance=0.1)
 assert report.passed, report
 from pocketgraph.cli.shared.guides import guides
 assert "freezing" in guides()
-pocketgraph.export(small, "library", target="c")
 print(f"pocketgraph {pocketgraph.__version__} froze, transformed and ran a model")
 """
 

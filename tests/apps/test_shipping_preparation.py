@@ -10,7 +10,7 @@ import pytest
 
 import pocketgraph
 from pocketgraph import Session, save
-from pocketgraph.apps.shipping.preparation import outputs_before_selection
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
@@ -178,6 +178,33 @@ def detector() -> Graph:
                for name, size in (("box", 4), ("score", 1))}  # fmt: skip
     biases = {f"{name}_biases": np.zeros(size, np.float32) for name, size in (("box", 4), ("score", 1))}
     return Graph([*constants(**weights, **biases), *parse(DETECTOR)])
+
+
+def test_a_decoder_of_sequences_is_the_apps(tmp_path: pathlib.Path) -> None:
+    weights = RNG.normal(size=(3, 5)).astype(np.float32)
+    graph = Graph([
+        *constants(weights=weights),
+        *parse("""
+            x = Placeholder(dtype=float, shape=[12, 3])
+            scores = MatMul(x, weights, T=float)
+            shape = Const(int32 [12, 1, 5])
+            steps = Reshape(scores, shape, T=float, Tshape=int32)
+            length = Const(int32 [12])
+            decoded = CTCGreedyDecoder(steps, length, T=float)
+            text = SparseToDense(decoded, decoded:2, decoded:1, none, T=int64, Tindices=int64)
+            none = Const(int64 -1)
+        """),
+    ])  # fmt: skip
+    assert outputs_before_selection(graph, ["text"]) == ["steps"]
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=["text"], notify=told.append)
+    assert any(
+        "in front of the decoder of sequences ships, which gives steps; the rest is the app's" in line for line in told
+    )
+    assert not shipment.doubt
+    with pytest.raises(PocketgraphError, match="cut in front of the decoder, which is then the app's: outputs=steps"):
+        pocketgraph.export(tmp_path / "model.pb", tmp_path / "x.tflite", outputs=["text"])
 
 
 def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:

@@ -124,6 +124,8 @@ def test_what_reads_files_is_fed_files(
         ("poets_retrained_128", "retrained_graph.pb"),  # a layer of the network is a placeholder
         ("mobilenet_v1_025_128_quant", "quantized_graph.pb"),  # in eight bits already
         ("federated_graph", "graph.pb"),  # variables whose values are elsewhere
+        ("sm_counter", "saved_model_counter/00000123"),  # what counts has become a constant
+        ("sm_half_plus_two_cpu", "saved_model_half_plus_two_cpu/00000123"),  # a stated input behind what parses records
     ],
 )
 def test_what_is_proposed_runs_as_it_is_printed(

@@ -18,7 +18,7 @@ FLOAT, INT32, INT64, BOOL = (DType.named(name) for name in ("float", "int32", "i
 
 
 def test_a_whole_signature() -> None:
-    conv = opdefs.get("Conv2D")
+    conv = opdefs.definition("Conv2D")
     assert [(arg.name, arg.type_attr) for arg in conv.inputs] == [("input", "T"), ("filter", "T")]
     assert [arg.name for arg in conv.outputs] == ["output"]
     assert list(conv.attrs) == [
@@ -34,23 +34,23 @@ def test_a_whole_signature() -> None:
 
 
 def test_properties_of_ops() -> None:
-    assert opdefs.get("RandomUniform").stateful
-    assert opdefs.get("Mul").commutative
-    assert not opdefs.get("Sub").commutative
-    assert opdefs.get("AddN").aggregate
-    assert opdefs.get("Assign").takes_uninitialized
-    assert opdefs.get("BatchNormWithGlobalNormalization").deprecated.startswith("since GraphDef version 9")
-    assert opdefs.get("ConcatV2").attrs["N"].minimum == 2
+    assert opdefs.definition("RandomUniform").stateful
+    assert opdefs.definition("Mul").commutative
+    assert not opdefs.definition("Sub").commutative
+    assert opdefs.definition("AddN").aggregate
+    assert opdefs.definition("Assign").takes_uninitialized
+    assert opdefs.definition("BatchNormWithGlobalNormalization").deprecated.startswith("since GraphDef version 9")
+    assert opdefs.definition("ConcatV2").attrs["N"].minimum == 2
 
 
 def test_defaults_of_every_kind() -> None:
-    assert opdefs.get("FusedBatchNorm").attrs["epsilon"].default == pytest.approx(1e-4, rel=1e-6)
-    assert opdefs.get("ArgMax").attrs["Tidx"].default is INT32
-    assert opdefs.get("Placeholder").attrs["shape"].default == Shape(None)
-    assert opdefs.get("VarHandleOp").attrs["shared_name"].default == b""
-    colour = opdefs.get("ImageSummary").attrs["bad_color"].default
+    assert opdefs.definition("FusedBatchNorm").attrs["epsilon"].default == pytest.approx(1e-4, rel=1e-6)
+    assert opdefs.definition("ArgMax").attrs["Tidx"].default is INT32
+    assert opdefs.definition("Placeholder").attrs["shape"].default == Shape(None)
+    assert opdefs.definition("VarHandleOp").attrs["shared_name"].default == b""
+    colour = opdefs.definition("ImageSummary").attrs["bad_color"].default
     assert colour.numpy().tolist() == [255, 0, 0, 255]  # type: ignore[union-attr]
-    assert opdefs.get("Conv2D").attrs["explicit_paddings"].default == ()
+    assert opdefs.definition("Conv2D").attrs["explicit_paddings"].default == ()
 
 
 def test_every_line_decodes_to_what_it_says() -> None:
@@ -58,7 +58,7 @@ def test_every_line_decodes_to_what_it_says() -> None:
     assert list(names) == sorted(set(names))
     assert len(names) > 1900
     for name in names:
-        op = opdefs.get(name)
+        op = opdefs.definition(name)
         assert op.name == name
         for attr in op.attrs.values():
             if attr.default is not None and attr.default != ():
@@ -75,24 +75,26 @@ def test_unknown_ops() -> None:
     assert opdefs.find('Conv2D",[') is None
     assert opdefs.find("Conv2") is None  # the beginning of a name is not the name
     with pytest.raises(GraphError, match="no op called 'Conv2d'; did you mean 'Conv2D'"):
-        opdefs.get("Conv2d")
+        opdefs.definition("Conv2d")
 
 
 def test_versions() -> None:
-    newer = opdefs.get("FusedBatchNormV3").attrs
+    newer = opdefs.definition("FusedBatchNormV3").attrs
     assert (newer["epsilon"].since, newer["exponential_avg_factor"].since) == ("1.15", "2.x")
-    assert opdefs.get("Conv2D").only == ""
-    assert opdefs.get("Conv").only == "2.x"  # a newer op
-    assert opdefs.get("Conv").attrs["T"].since == "2.x"
-    assert opdefs.get("CompareAndBitpack").only == "1.15"  # an op that newer versions keep elsewhere
+    assert opdefs.definition("Conv2D").only == ""
+    assert opdefs.definition("Conv").only == "2.x"  # a newer op
+    assert opdefs.definition("Conv").attrs["T"].since == "2.x"
+    assert opdefs.definition("CompareAndBitpack").only == "1.15"  # an op that newer versions keep elsewhere
 
 
 def test_defaults_that_older_versions_do_not_know_are_not_written() -> None:
-    written = opdefs.get("FusedBatchNormV3").written_defaults
+    written = opdefs.definition("FusedBatchNormV3").written_defaults
     assert "exponential_avg_factor" not in written
     assert written["epsilon"] == pytest.approx(1e-4)
     assert "T" not in written  # it has no default
-    assert opdefs.get("Conv").written_defaults["data_format"] == b"CHANNELS_LAST"  # nobody older knows the op at all
+    assert (
+        opdefs.definition("Conv").written_defaults["data_format"] == b"CHANNELS_LAST"
+    )  # nobody older knows the op at all
 
 
 def test_types_of_inputs_and_outputs() -> None:
@@ -146,12 +148,12 @@ def test_the_signatures_fit_real_graphs(name: str) -> None:
 
 def test_the_first_lookup_is_quick() -> None:
     code = (
-        "from pocketgraph.graph import opdefs; import time; t = time.process_time(); opdefs.get('Conv2D');"
+        "from pocketgraph.graph import opdefs; import time; t = time.process_time(); opdefs.definition('Conv2D');"
         "print(time.process_time() - t)"
     )
     best = min(float(subprocess.check_output([sys.executable, "-c", code])) for _ in range(3))
     assert best < 0.05  # seconds; about 0.004
     start = time.process_time()
     for _ in range(1000):
-        opdefs.get("Conv2D")
+        opdefs.definition("Conv2D")
     assert time.process_time() - start < 0.05

@@ -47,7 +47,7 @@ ALL = (registry.KERNELS, rules.SHAPE_RULES, LOWERINGS)
 
 def test_what_an_op_needs_is_imported_and_nothing_else() -> None:
     code = (
-        "import sys; from pocketgraph.kernels import registry; assert registry.find('Relu')\n"
+        "import sys; from pocketgraph.kernels import registry; assert registry.KERNELS.row('Relu')\n"
         "print(*sorted(m for m in sys.modules if m.startswith('pocketgraph.kernels.') and m.count('.') > 2))"
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -56,16 +56,16 @@ def test_what_an_op_needs_is_imported_and_nothing_else() -> None:
 
 def test_an_op_that_nobody_computes_has_no_row() -> None:
     for table in ALL:
-        assert table.find("NoSuchOp") is None
+        assert table.row("NoSuchOp") is None
         assert "NoSuchOp" not in table
         assert table.homes(["NoSuchOp"]) == []
         table.load(["no_such.module", "nn.no_such"])  # what an older version kept
 
 
 def test_an_op_has_one_row_in_a_table() -> None:
-    assert registry.find("Relu") is not None
+    assert registry.KERNELS.row("Relu") is not None
     with pytest.raises(ValueError, match="Relu has two kernels"):
         registry.kernel("Relu")(lambda features: features)
     with pytest.raises(ValueError, match="Cast has two shape rules"):
-        assert rules.find("Cast")
+        assert rules.SHAPE_RULES.row("Cast")
         rules.shape_rule("Cast")(lambda call: call.shape(0))

@@ -13,7 +13,7 @@ from kernels.cases import FAMILIES, Case, cases
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const, opdefs
-from pocketgraph.kernels import evaluate, find
+from pocketgraph.kernels import KERNELS, evaluate
 from pocketgraph.kernels.ranks import RANKS, letters, wrong_input
 from pocketgraph.runtime.planning import partitioning
 
@@ -22,8 +22,8 @@ FLOAT, INT32 = DType.named("float"), DType.named("int32")
 
 @pytest.mark.parametrize("op", RANKS)
 def test_a_row_has_a_letter_for_each_input(op: str) -> None:
-    definition, row = opdefs.get(op), RANKS[op]
-    assert find(op) is not None
+    definition, row = opdefs.definition(op), RANKS[op]
+    assert op in KERNELS
     lists = [bool(argument.number_attr or argument.type_list_attr) for argument in definition.inputs]
     assert [letter for letter in row if letter == "…"] == ["…"] * sum(lists)
     assert len(row.replace("…", "")) == len(lists)

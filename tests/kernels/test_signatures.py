@@ -13,7 +13,7 @@ from pocketgraph.kernels.registry import plain
 
 
 def all_kernels() -> list[Kernel]:
-    found = (registry.find(op) for op in sorted(registry.KERNELS))
+    found = (registry.KERNELS.row(op) for op in sorted(registry.KERNELS))
     return [kernel for kernel in found if kernel is not None]
 
 

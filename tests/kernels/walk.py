@@ -15,7 +15,7 @@ CONTROL_FLOW = frozenset(("Switch", "Merge", "Enter", "Exit", "NextIteration", "
 
 def missing(graph: Graph) -> set[str]:
     """The ops of a graph that no kernel computes, those of control flow and placeholders left out."""
-    return {n.op for n in graph if registry.find(n.op) is None} - CONTROL_FLOW - {"Placeholder"}
+    return {n.op for n in graph if n.op not in registry.KERNELS} - CONTROL_FLOW - {"Placeholder"}
 
 
 def run(graph: Graph, fetches: Iterable[str], feeds: Mapping[str, Any]) -> list[Any]:

@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 
+from litert.parts import compiled_part
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, const
 from pocketgraph.graph.order import topological
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
+from pocketgraph.litert.part_lowering import Trial
 
 Array = np.ndarray[Any, Any]
 
@@ -68,11 +70,11 @@ def run_node(
     graph = Graph([*sources, tested])
     specs = {name: (DType.of_numpy(array.dtype), array.shape) for name, array in fed.items()}
     inferred = infer(graph, {name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
-    reasons = engine.supported(graph, [tested], inferred)
+    reasons = Trial(graph, [tested], (), inferred, ()).reasons
     if reasons:
         return Outcome([], reasons["tested"])
     wanted = [f"tested:{port}" for port in range(outputs)]
-    executable = engine.compile(graph, [tested], list(fed), wanted, specs, inferred=inferred)
+    executable = engine.compile(graph, [tested], list(fed), wanted, specs, inferred)
     try:
         return Outcome(executable.run(list(fed.values())))
     finally:
@@ -82,7 +84,7 @@ def run_node(
 def run_graph(graph: Graph, feeds: dict[str, Array], outputs: list[str]) -> tuple[list[Array], list[str]]:
     """Runs a whole graph on LiteRT: the outputs, and the operators that it became."""
     specs = {name: (DType.of_numpy(array.dtype), array.shape) for name, array in feeds.items()}
-    executable = engine.compile(graph, list(graph), list(feeds), outputs, specs)
+    executable = compiled_part(graph, list(graph), list(feeds), outputs, specs)
     try:
         program = executable.program
         assert program is not None

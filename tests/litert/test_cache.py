@@ -13,6 +13,7 @@ import textwrap
 import numpy as np
 import pytest
 
+from litert.parts import compiled_part
 from pocketgraph import formats
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.text_format import parse
@@ -38,7 +39,7 @@ def product() -> Graph:
 def compiled(folder: pathlib.Path | str, graph: Graph | None = None, key: str = "model") -> engine.Executable:
     graph = graph or product()
     specs = {"x:0": (FLOAT, (4, 64))}
-    return engine.compile(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=folder, key=key)
+    return compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=folder, key=key)
 
 
 def found(folder: pathlib.Path | str, key: str = "model") -> engine.Executable | None:
@@ -229,7 +230,7 @@ def test_the_user_directory_is_the_platforms(monkeypatch: pytest.MonkeyPatch) ->
 def test_no_key_means_no_cache(tmp_path: pathlib.Path) -> None:
     graph = product()
     specs = {"x:0": (FLOAT, (4, 64))}
-    check(engine.compile(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path))
+    check(compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -348,7 +349,7 @@ def test_element_types_of_packed_segments(tmp_path: pathlib.Path, dtype: str, li
     kind = DType.named(dtype)
     x = np.array([[0, 1], [1, 1]]).astype(kind.numpy)
     specs = {"x:0": (kind, (2, 2))}
-    first = engine.compile(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path, key="model")
+    first = compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path, key="model")
     again = engine.lookup("model", ["x:0"], ["y:0"], specs, cache_dir=tmp_path)
     assert again is not None
     assert isinstance(again._runner, PlainRunner if dtype == "int64" else PackedRunner)
@@ -376,7 +377,7 @@ def test_fetched_constants_are_found_again(tmp_path: pathlib.Path) -> None:
     specs = {"x:0": (FLOAT, (2, 3))}
     outputs = ["wide:0", "s:0", "y:0"]
     x = np.ones((2, 3), np.float32)
-    engine.compile(graph, list(graph), ["x:0"], outputs, specs, cache_dir=tmp_path, key="model").close()
+    compiled_part(graph, list(graph), ["x:0"], outputs, specs, cache_dir=tmp_path, key="model").close()
     again = engine.lookup("model", ["x:0"], outputs, specs, cache_dir=tmp_path)
     assert again is not None
     for actual, expected in zip(again.run([x]), [np.array([0.1, np.nan, np.inf]), np.array([2, 3]), -x], strict=True):

@@ -12,10 +12,10 @@ import sys
 import numpy as np
 import pytest
 
+from litert.parts import lowered
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine
 from pocketgraph.runtime.session import Session
 
 CHILD = """
@@ -80,7 +80,7 @@ def lowered_codes(text: str, kind: str = "int32") -> list[str]:
     fed = [node.name for node in graph if node.op == "Placeholder"]
     specs = {f"{name}:0": (DType.named(kind), (4,)) for name in fed}
     nodes = [node for node in graph if node.op not in ("Placeholder", "Const")]
-    return [operation.code for operation in engine.lowered(graph, nodes, [*specs], ["y:0"], specs).operations]
+    return [operation.code for operation in lowered(graph, nodes, [*specs], ["y:0"], specs).operations]
 
 
 def test_a_known_harmless_divisor_costs_nothing() -> None:

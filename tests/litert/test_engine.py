@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from litert.parts import compiled_part
 from litert.single_ops import run_graph
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
+from pocketgraph.litert.part_lowering import Trial
 from support import assert_close, in_threads
 
 FLOAT = DType.named("float")
@@ -19,7 +21,7 @@ FLOAT = DType.named("float")
 def reasons(text: str, **shapes: tuple[int, ...]) -> dict[str, str]:
     graph = parse(text)
     inferred = infer(graph, {f"{name}:0": (FLOAT, Shape(shape)) for name, shape in shapes.items()})
-    return engine.supported(graph, [node for node in graph if node.op != "Placeholder"], inferred)
+    return Trial(graph, [node for node in graph if node.op != "Placeholder"], (), inferred, ()).reasons
 
 
 @pytest.mark.parametrize(
@@ -152,7 +154,7 @@ def test_a_concatenation_of_computed_and_constant_parts() -> None:
 
 def segment() -> engine.Executable:
     graph = parse("x = Placeholder(dtype=float, shape=[2,3])\ny = Exp(x, T=float)\nz = Neg(y, T=float)")
-    return engine.compile(graph, list(graph), ["x:0"], ["y:0", "z:0"], {"x:0": (FLOAT, (2, 3))}, threads=2)
+    return compiled_part(graph, list(graph), ["x:0"], ["y:0", "z:0"], {"x:0": (FLOAT, (2, 3))}, threads=2)
 
 
 @pytest.mark.parametrize(
@@ -235,7 +237,7 @@ def test_tensors_beyond_reason_are_refused() -> None:
 def test_a_loop_of_static_looking_nodes_is_refused() -> None:
     graph = Graph([Node("a", "Neg", ["b"], {"T": FLOAT}), Node("b", "Neg", ["a"], {"T": FLOAT})])
     with pytest.raises(engine.Unsupported):
-        engine.compile(graph, list(graph), [], ["a:0"], {}, inferred=infer(Graph([const("c", 1.0)])))
+        engine.compile(graph, list(graph), [], ["a:0"], {}, infer(Graph([const("c", 1.0)])))
 
 
 @pytest.mark.parametrize("name", ["uint8", "int8", "int16"])
@@ -281,7 +283,7 @@ def test_operation_times_name_the_nodes_and_add_up() -> None:
         "a = Const(int32 [1, 2])\ny = Mean(r, a, T=float, Tidx=int32)"
     )
     graph = parse(text)
-    running = engine.compile(graph, list(graph), ["x:0"], ["y:0"], {"x:0": (FLOAT, (1, 8, 8, 3))})
+    running = compiled_part(graph, list(graph), ["x:0"], ["y:0"], {"x:0": (FLOAT, (1, 8, 8, 3))})
     found = running.op_times([np.zeros((1, 8, 8, 3), np.float32)])
     assert found is not None
     times, how = found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from litert.parts import lowered
 from litert.single_ops import run_graph
 from pocketgraph import formats
 from pocketgraph.graph import DType
-from pocketgraph.litert import engine
 from support import assert_close, golden, model_dir, model_info, needs_shared
 
 WHOLE = (
@@ -38,7 +38,7 @@ def test_mobilenet_becomes_what_the_official_converter_makes_of_it() -> None:
     feeds, wanted = golden(folder)
     graph = formats.load(folder / model_info("mobilenet_v1_025_128")["file"])
     specs = {name: (DType.of_numpy(array.dtype), array.shape) for name, array in feeds.items()}
-    program = engine.lowered(graph, list(graph), list(feeds), list(wanted), specs)
+    program = lowered(graph, list(graph), list(feeds), list(wanted), specs)
     codes = [operation.code for operation in program.operations]
     assert {code: codes.count(code) for code in codes} == {
         "CONV_2D": 15, "DEPTHWISE_CONV_2D": 13, "AVERAGE_POOL_2D": 1, "RESHAPE": 1, "SOFTMAX": 1,

@@ -10,6 +10,7 @@ import threading
 import numpy as np
 import pytest
 
+from litert.parts import compiled_part
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
@@ -36,7 +37,7 @@ known = pytest.mark.skipif(
 def model(tmp_path: pathlib.Path) -> str:
     graph = parse(NET)
     specs = {"x:0": (FLOAT, X.shape)}
-    engine.compile(graph, list(graph), ["x:0"], ["s:0", "t:0"], specs, cache_dir=tmp_path, key="k").close()
+    compiled_part(graph, list(graph), ["x:0"], ["s:0", "t:0"], specs, cache_dir=tmp_path, key="k").close()
     (found,) = tmp_path.glob("*.tflite")
     return str(found)
 

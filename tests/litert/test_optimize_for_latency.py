@@ -7,12 +7,12 @@ import pathlib
 import numpy as np
 import pytest
 
+from litert.parts import compiled_part
 from litert.single_ops import run_graph, run_reference
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import narrow_convolutions
 from support import assert_close
@@ -74,7 +74,7 @@ def test_only_the_pixels_that_a_stride_takes_are_computed(size: int, padding: st
 def compiled(model: Graph, shape: tuple[int, ...], outputs: tuple[str, ...] = ("y",)) -> list[Operation]:
     """The operations of the whole graph on LiteRT."""
     names = [f"{name}:0" for name in outputs]
-    executable = engine.compile(model, list(model), ["x:0"], names, {"x:0": (FLOAT, shape)})
+    executable = compiled_part(model, list(model), ["x:0"], names, {"x:0": (FLOAT, shape)})
     try:
         assert executable.program is not None
         return executable.program.operations

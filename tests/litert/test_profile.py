@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from litert.parts import compiled_part
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine
@@ -26,7 +27,7 @@ def operations(*codes: str) -> list[Operation]:
 
 def compiled() -> engine.Executable:
     graph = parse(NET)
-    return engine.compile(graph, list(graph), ["x:0"], ["s:0"], {"x:0": (FLOAT, X.shape)})
+    return compiled_part(graph, list(graph), ["x:0"], ["s:0"], {"x:0": (FLOAT, X.shape)})
 
 
 @pytest.mark.skipif(not engine.cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT")

@@ -10,11 +10,11 @@ from textwrap import dedent
 import numpy as np
 import pytest
 
+from litert.parts import lowered
 from litert.program_pass_pictures import PICTURES
 from litert.program_text import program_text
 from litert.single_ops import run_reference
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert import engine
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting import narrow_convolutions, winograd
 from pocketgraph.litert.rewriting.optimize import FOR_LATENCY, OPTIMIZE
@@ -43,13 +43,13 @@ def computed(program: Program, x: np.ndarray) -> np.ndarray:
 def test_the_result_of_a_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(narrow_convolutions, "LANES", 16)
     monkeypatch.setattr(narrow_convolutions, "has_wide_kernels", lambda: False)
-    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: name == "winograd_convolutions")
+    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: name.startswith("winograd"))
     picture, rng = PICTURES[name], np.random.default_rng(0)
     drawn = {key: rng.normal(size=shape).astype(np.float32) for key, shape in picture.weights.items()}
     graph = with_weights(picture.graph, **drawn)
     shape = graph["x"].attrs["shape"].known
     nodes = [node for node in graph if node.name != "x"]
-    program = engine.lowered(graph, nodes, ["x:0"], ["y:0"], {"x:0": (FLOAT, shape)}, without=PASSES.keys())
+    program = lowered(graph, nodes, ["x:0"], ["y:0"], {"x:0": (FLOAT, shape)}, without=PASSES.keys())
     for earlier in picture.earlier:
         run(program, earlier)
     assert program_text(program) == dedent(picture.given).strip().splitlines()

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pocketgraph.graph import Graph, Shape
+from litert.parts import lowered
+from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.kernels.shapes import infer
-from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.runtime import Session
@@ -27,8 +26,7 @@ ALONG_ONE_AXIS = """
 
 
 def hastened(graph: Graph, shape: tuple[int, ...], output: str) -> Program:
-    inferred = infer(graph, feeds={"x:0": (FLOAT, Shape(shape))})
-    program = lowered(graph, list(graph.nodes.values()), ["x:0"], [output], {"x:0": (FLOAT, shape)}, inferred)
+    program = lowered(graph, list(graph.nodes.values()), ["x:0"], [output], {"x:0": (FLOAT, shape)})
     optimize_for_latency(program)
     return program
 

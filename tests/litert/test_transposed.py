@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from litert.parts import lowered
 from pocketgraph.graph import Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.kernels.shapes import infer
-from pocketgraph.litert.engine import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize_for_latency
 from pocketgraph.runtime import Session
@@ -95,8 +94,7 @@ def program_of(
         source, size, RANDOM.normal(size=(*extent, size[3], source[3])).astype(np.float32), strides, padding
     )
     specs = {"x:0": (FLOAT, source)}
-    inferred = infer(graph, feeds={"x:0": (FLOAT, Shape(source))})
-    program = lowered(graph, list(graph.nodes.values()), ["x:0"], ["y:0"], specs, inferred)
+    program = lowered(graph, list(graph.nodes.values()), ["x:0"], ["y:0"], specs)
     optimize_for_latency(program)
     return program
 

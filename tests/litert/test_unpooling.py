@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from litert.parts import lowered
 from litert.single_ops import run_node
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.kernels.registry import evaluate
-from pocketgraph.litert import engine
 
 Array = np.ndarray[Any, Any]
 FLOAT, INT32, INT64 = (DType.named(name) for name in ("float", "int32", "int64"))
@@ -133,7 +133,7 @@ def codes_and_result(graph: Graph, x: Array, fetch: str = "y:0") -> tuple[list[s
     """The operators that the graph becomes, and what the session makes of it."""
     dtype = DType.of_numpy(x.dtype)
     nodes = [node for node in graph if node.op not in ("Const", "Placeholder")]
-    program = engine.lowered(graph, nodes, ["x:0"], [fetch], {"x:0": (dtype, x.shape)})
+    program = lowered(graph, nodes, ["x:0"], [fetch], {"x:0": (dtype, x.shape)})
     with Session(graph, engine="litert", cache_dir="") as session:
         return [operation.code for operation in program.operations], session.run(fetch, {"x": x})[0]
 
@@ -235,7 +235,7 @@ def test_the_pooled_image_in_another_part_of_the_graph() -> None:
     inside = {"place", "rows", "pixels", "columns", "stack", "matrix", "indices", "y"}
     pooled, places = evaluate(graph["pool"], [x])
     specs = {"pool:1": (INT64, places.shape), "updates:0": (FLOAT, (pooled.size,))}
-    program = engine.lowered(graph, [n for n in graph if n.name in inside], list(specs), ["y:0"], specs)
+    program = lowered(graph, [n for n in graph if n.name in inside], list(specs), ["y:0"], specs)
     assert "SCATTER_ND" in [operation.code for operation in program.operations]
 
 

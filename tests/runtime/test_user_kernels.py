@@ -174,7 +174,7 @@ def test_wherever_ops_are_looked_up(tmp_path: Path) -> None:
     calls: list[int] = []
     clip_to(calls, shape=lambda call: call.shape(0))
     graph = parse(SMALL)
-    assert opdefs.get("Clip01").attrs["limit"].default == 1.0
+    assert opdefs.definition("Clip01").attrs["limit"].default == 1.0
     assert infer(graph).shape("y") == Shape((3,))
     assert infer(graph).dtype("clipped").name == "float"
     trained = parse("""

@@ -175,7 +175,7 @@ def test_default_attributes_are_written_but_only_those_of_tensorflow_1() -> None
     assert conv["dilations"] == (1, 1, 1, 1)
     assert conv["explicit_paddings"] == ()
     assert conv["data_format"] == b"NHWC"
-    newer = [name for name, attr in opdefs.get("MatMul").attrs.items() if attr.since == opdefs.NEW]
+    newer = [name for name, attr in opdefs.definition("MatMul").attrs.items() if attr.since == opdefs.NEW]
     grads = fold("x = Placeholder(dtype=float)\ny = MatMul(x, x, T=float)", "x", "y")["y"].attrs
     assert newer
     assert not set(newer) & set(grads)

@@ -88,7 +88,7 @@ def broken(rng: np.random.Generator, case: Case) -> Iterator[Broken]:
 
 def retyped(case: Case, kernels: Sequence[Mapping[str, Sequence[int]]]) -> Iterator[Broken]:
     """The case in every type that TensorFlow has a registered CPU kernel for, its inputs cast."""
-    definition = opdefs.get(case.node.op)
+    definition = opdefs.definition(case.node.op)
     if any(argument.type_list_attr or argument.number_attr for argument in definition.inputs):
         return
     names = tuple(f"in{n}" for n in range(len(case.inputs)))
@@ -158,7 +158,7 @@ def wrong_values(rng: np.random.Generator, value: Array) -> Iterator[tuple[str, 
 
 def wrong_attributes(node: Node) -> Iterator[tuple[str, Any]]:
     """(attribute, value) for numbers and lists of numbers that an op may not take."""
-    definition = opdefs.get(node.op)
+    definition = opdefs.definition(node.op)
     counts = {arg.number_attr for arg in (*definition.inputs, *definition.outputs)}
     for name, attr in definition.attrs.items():
         value = node.attrs.get(name, attr.default)

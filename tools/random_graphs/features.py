@@ -22,7 +22,7 @@ SILENT = ("shared_name", "container", "use_cudnn_on_gpu", "message", "name", "co
 
 def shown(node: Node, inputs: Sequence[Any]) -> set[str]:
     """The features of one case: ``T=float``, ``padding=SAME``, ``depth_radius≠``, ``broadcast``, ``empty`` …"""
-    definition = opdefs.get(node.op)
+    definition = opdefs.definition(node.op)
     found = set()
     for name, attr in definition.attrs.items():
         value = node.attrs.get(name, attr.default)
@@ -48,7 +48,7 @@ def shown(node: Node, inputs: Sequence[Any]) -> set[str]:
 
 def wanted(op: str, registered: Registered) -> set[str]:
     """The features that goldens of an op should show, as far as its signature and TensorFlow's kernels tell."""
-    definition = opdefs.get(op)
+    definition = opdefs.definition(op)
     found = set()
     for name, attr in definition.attrs.items():
         if attr.kind == "type":
@@ -77,7 +77,7 @@ def types(op: str, name: str, registered: Registered) -> set[str]:
     numbers: set[int] = set()
     for kernel in registered.get(op, []):
         numbers.update(kernel.get(name) or ())
-    allowed = {kind.name for kind in opdefs.get(op).attrs[name].allowed if isinstance(kind, DType)}
+    allowed = {kind.name for kind in opdefs.definition(op).attrs[name].allowed if isinstance(kind, DType)}
     found = {kind.name for kind in map(known_type, numbers) if kind is not None} - set(UNUSED)
     return found & allowed if allowed else found
 

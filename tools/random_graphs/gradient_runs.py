@@ -31,7 +31,7 @@ def judged(arguments: argparse.Namespace, registered: making.Registered) -> int:
     wanted = {op for op in arguments.ops.split(",") if op}
     known = [op for op in making.known_ops() if op in GRADIENTS and op not in NO_JUDGE and (not wanted or op in wanted)]
     table = {op: making.combinations(op, registered) for op in known}
-    ops = [op for op, choices in table.items() if choices and GRADIENTS.find(op) is not no_gradient]
+    ops = [op for op, choices in table.items() if choices and GRADIENTS.row(op) is not no_gradient]
     differ = down = 0
     jobs = _jobs(rng, ops, table, arguments)
     for _ in range(0, arguments.gradients, BATCH):

@@ -79,7 +79,7 @@ def chosen(g: Growth, kinds: Sequence[DType]) -> DType:
 
 def family(g: Growth, op: str) -> tuple[list[str], dict[str, Any]]:
     """Inputs of one shape, or of shapes that broadcast."""
-    definition = opdefs.get(op)
+    definition = opdefs.definition(op)
     inputs: list[str] = []
     attrs: dict[str, Any] = {}
     first: tuple[int, ...] | None = None
@@ -112,7 +112,7 @@ def family(g: Growth, op: str) -> tuple[list[str], dict[str, Any]]:
 
 def fitted(g: Growth, op: str, inputs: list[str], attrs: dict[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """As many inputs as the op has, in its order, and only the attributes it has, the types among them."""
-    definition = opdefs.get(op)
+    definition = opdefs.definition(op)
     numbers = sum(
         attrs.get(a.number_attr, 1) if a.number_attr else 1 for a in definition.inputs if not a.type_list_attr
     )

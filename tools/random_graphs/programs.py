@@ -100,7 +100,7 @@ class Body(Program):
 
     def add(self, op: str, inputs: Sequence[str] = (), /, **attrs: Any) -> str:
         name = super().add(op, inputs, **attrs)
-        return f"{name}:{opdefs.get(op).outputs[0].name}:0" if opdefs.get(op).outputs else name
+        return f"{name}:{opdefs.definition(op).outputs[0].name}:0" if opdefs.definition(op).outputs else name
 
     def const(self, value: Any, dtype: DType = INT) -> str:
         return super().const(value, dtype) + ":output:0"

@@ -187,7 +187,7 @@ class _WayBack:
     def _through(self, node: Node, carrying: set[str]) -> bool:
         """Notes whether gradients flow through a node; whether anything is new."""
         through = any(canonical(ref) in carrying and canonical(ref) not in self.stop for ref in node.data_inputs)
-        if not through or node.name in self.way or GRADIENTS.find(node.op) is no_gradient:
+        if not through or node.name in self.way or GRADIENTS.row(node.op) is no_gradient:
             return False
         self.way.add(node.name)
         carrying |= {
@@ -315,7 +315,7 @@ def _step(builder: GraphBuilder, node: Node, arriving: dict[str, list[str]], sto
         return
     with builder.scope(f"{node.name}_grad", node.device):
         grads = [_summed(builder, arriving, ref) for ref in refs]
-        function = GRADIENTS.find(node.op)
+        function = GRADIENTS.row(node.op)
         assert function is not None
         given = function(Backward(builder, node, grads))
     found = [given] if given is None or isinstance(given, str) else list(given)

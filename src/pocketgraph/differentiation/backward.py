@@ -71,7 +71,7 @@ class Backward:
 
     def attrs(self, *names: str) -> dict[str, AttrValue]:
         """These attributes of the node, defaults included, for a node of its gradient; those it lacks stay out."""
-        known = opdefs.get(self.node.op).attrs
+        known = opdefs.definition(self.node.op).attrs
         return {name: opdefs.attr_or_default(self.node, name) for name in names if name in known}
 
     def static(self, ref: str) -> Shape:

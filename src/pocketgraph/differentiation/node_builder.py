@@ -105,7 +105,7 @@ class GraphBuilder:
         Raises:
             GraphError: the op is unknown, or an input's type is not known.
         """
-        definition = opdefs.get(op)
+        definition = opdefs.definition(op)
         if len(inputs) != len(definition.inputs):
             raise GraphError(f"{op} takes {len(definition.inputs)} arguments, not {len(inputs)}")
         told: dict[str, AttrValue] = {}  # by the inputs

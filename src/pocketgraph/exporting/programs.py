@@ -11,8 +11,8 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -136,7 +136,7 @@ def _lowered(simple: Simplified, target: str, custom: bool) -> Program:
     try:
         return simple.lowered(custom=custom)
     except Unsupported as refusal:
-        from pocketgraph.litert.trial import Trial
+        from pocketgraph.litert.part_lowering import Trial
 
         graph = simple.known.graph
         trial = Trial(graph, simple.nodes, simple.outputs, simple.known.inferred, list(simple.inputs))

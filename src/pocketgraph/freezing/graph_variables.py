@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pocketgraph.freezing.handles import CARRIERS
-from pocketgraph.graph import DType, Graph, Node, Shape, node_name
+from pocketgraph.graph import DType, Graph, Node, Shape
 
 REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
 HANDLE_OP = "VarHandleOp"
@@ -53,15 +53,5 @@ def _variable(node: Node) -> VariableNode:
 
 def variable_behind(graph: Graph, ref: str) -> str | None:
     """The name of the variable that a reference or handle comes from, through carriers; None when it is none."""
-    for _ in range(len(graph)):
-        node = graph.nodes.get(node_name(ref))
-        if node is None:
-            return None
-        if is_variable(node):
-            return node.name
-        if (
-            node.op not in CARRIERS and node.op not in ("RefIdentity", "RefEnter", "RefSwitch")
-        ) or not node.data_inputs:
-            return None
-        ref = node.data_inputs[0]
-    return None
+    node = graph.find_producer(ref, CARRIERS | REFERENCE_CARRIERS)
+    return node.name if node is not None and is_variable(node) else None

@@ -121,16 +121,11 @@ def _needs(part: Graph, filler: Node) -> tuple[Node, ...] | None:
         node = part.nodes.get(name)
         if name in wanted:
             continue
-        if node is None or node.op.startswith("Placeholder") or node.op in _NOT_COPIED or _is_stateful(node):
+        if node is None or node.op.startswith("Placeholder") or node.op in _NOT_COPIED or opdefs.is_stateful(node.op):
             return None
         wanted.add(name)
         waiting.extend(node_name(ref) for ref in node.data_inputs)
     return tuple(node.replace(inputs=node.data_inputs) for node in part if node.name in wanted)
-
-
-def _is_stateful(node: Node) -> bool:
-    spec = opdefs.find(node.op)
-    return spec is None or spec.stateful
 
 
 def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> ResourceContents | None:

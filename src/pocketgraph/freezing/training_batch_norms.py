@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pocketgraph.errors import FreezeError, option
-from pocketgraph.graph import Graph, Node, node_name, opdefs
+from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
@@ -98,10 +98,10 @@ def _is_layer_norm(graph: Graph, node: Node) -> bool:
     """Whether a fused batch norm is how Keras computes a layer norm: examples become channels of a batch of one, with
     scales of 1 and offsets of 0, so that each is normalized by itself."""
     inputs = node.data_inputs
-    reshape = graph.nodes.get(node_name(inputs[0])) if len(inputs) == 5 else None
+    reshape = graph.find_producer(inputs[0]) if len(inputs) == 5 else None
     if reshape is None or reshape.op != "Reshape" or len(reshape.data_inputs) != 2:
         return False
-    sizes = graph.nodes.get(node_name(reshape.data_inputs[1]))
+    sizes = graph.find_producer(reshape.data_inputs[1])
     if sizes is not None and sizes.op == "Pack" and sizes.data_inputs:
         first = graph.constant(sizes.data_inputs[0])
     else:
@@ -112,7 +112,7 @@ def _is_layer_norm(graph: Graph, node: Node) -> bool:
 
 
 def _is_all(graph: Graph, ref: str, wanted: float) -> bool:
-    node = graph.nodes.get(node_name(ref))
+    node = graph.find_producer(ref)
     is_fill = node is not None and node.op == "Fill" and len(node.data_inputs) == 2
     value = graph.constant(node.data_inputs[1] if node is not None and is_fill else ref)
     return value is not None and value.size > 0 and bool(np.all(value.numpy() == wanted))
@@ -137,12 +137,7 @@ def _composed(graph: Graph, node: Node) -> str:
 
 
 def _producer(graph: Graph, ref: str) -> Node | None:
-    for _ in range(8):
-        node = graph.nodes.get(node_name(ref))
-        if node is None or node.op not in _THROUGH or not node.data_inputs:
-            return node
-        ref = node.data_inputs[0]
-    return None
+    return graph.find_producer(ref, _THROUGH)
 
 
 def _on_branches(graph: Graph) -> set[str]:
@@ -151,7 +146,7 @@ def _on_branches(graph: Graph) -> set[str]:
     waiting = []
     for node in graph:
         if node.op in ("Switch", "RefSwitch") and len(node.data_inputs) == 2:
-            decides = graph.nodes.get(node_name(node.data_inputs[1]))
+            decides = graph.find_producer(node.data_inputs[1])
             if decides is None or decides.op != "LoopCond":
                 waiting.append(node.name)
     while waiting:

@@ -58,7 +58,7 @@ def _with_boundaries(frozen: Graph, whole: Graph, store: Mapping[str, Tensor] | 
     new: dict[str, list[Node]] = {}
     renamed: dict[str, str] = {}
     for node in frozen:
-        stream = whole.nodes.get(node_name(node.data_inputs[0])) if node.op == BOUNDARIES else None
+        stream = whole.find_producer(node.data_inputs[0]) if node.op == BOUNDARIES else None
         values = [] if stream is None else _restored(whole, stream, RESTORE_BOUNDARIES, store)
         if values:
             names = [node.name, *(f"{node.name}/{port}" for port in range(1, len(values)))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -209,6 +209,23 @@ class Graph:
             GraphError: there is none; the message suggests near names.
         """
         return self[node_name(ref)]
+
+    def find_producer(self, ref: str, through: Collection[str] = ()) -> Node | None:
+        """The node that makes a tensor.
+
+        Args:
+            ref: as for ``producer``.
+            through: ops that hand on their first input; what makes that is looked for then.
+
+        Returns:
+            The node; None when the graph has no such node, or a circle hands on what it takes.
+        """
+        for _ in range(len(self.nodes) + 1):
+            node = self.nodes.get(node_name(ref))
+            if node is None or node.op not in through or not node.data_inputs:
+                return node
+            ref = node.data_inputs[0]
+        return None
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:

@@ -136,7 +136,7 @@ def given() -> frozenset[str]:
     return frozenset(_GIVEN)
 
 
-def get(op: str) -> OpDef:
+def definition(op: str) -> OpDef:
     """The op's signature.
 
     Raises:
@@ -146,6 +146,12 @@ def get(op: str) -> OpDef:
     if found is None:
         raise GraphError(f"there is no op called '{op}'", hint=did_you_mean(op, names()))
     return found
+
+
+def is_stateful(op: str) -> bool:
+    """Whether an op may give different results for the same inputs, or has effects; one that nobody knows may."""
+    found = find(op)
+    return found is None or found.stateful
 
 
 def names() -> tuple[str, ...]:
@@ -178,7 +184,7 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     told = node.attrs.get(TYPES) if node.op.startswith((PREFIX, ONNX_PREFIX)) else None
     if isinstance(told, tuple):
         return told
-    args = get(node.op).outputs
+    args = definition(node.op).outputs
     if len(args) == 1:
         return arg_dtypes(node, args[0])
     return tuple([dtype for arg in args for dtype in arg_dtypes(node, arg)])
@@ -186,7 +192,7 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
 
 def input_dtypes(node: Node) -> tuple[DType, ...]:
     """The type that each data input of a node should have, in order; errors as for ``output_dtypes``."""
-    return tuple(dtype for arg in get(node.op).inputs for dtype in arg_dtypes(node, arg))
+    return tuple(dtype for arg in definition(node.op).inputs for dtype in arg_dtypes(node, arg))
 
 
 def arg_dtypes(node: Node, arg: Arg) -> tuple[DType, ...]:

@@ -50,7 +50,7 @@ class OpTable(Generic[Row]):
             self._given[op] = row
         self.given = frozenset(self._given)
 
-    def find(self, op: str) -> Row | None:
+    def row(self, op: str) -> Row | None:
         """An op's row, whose module is imported for it; None when there is none."""
         found = self._rows.get(op)
         if found is None:

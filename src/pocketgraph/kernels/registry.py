@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
 
 
-@dataclass(eq=False, repr=False)
 class Context:
     """What a kernel may need beyond its inputs; kernels that declare a ``context`` parameter are given it.
 
@@ -30,12 +28,21 @@ class Context:
         caller: the calls of functions that the node runs in, ``CALL/FUNCTION/`` each; "" outside of functions.
     """
 
-    node: Node
-    state: dict[str, Any] = field(default_factory=dict)
-    step: dict[str, Any] = field(default_factory=dict)
-    rng: np.random.Generator | None = None
-    files: Any = None
-    caller: str = ""
+    def __init__(
+        self,
+        node: Node,
+        state: dict[str, Any] | None = None,
+        step: dict[str, Any] | None = None,
+        rng: np.random.Generator | None = None,
+        files: Any = None,
+        caller: str = "",
+    ) -> None:
+        self.node = node
+        self.state: dict[str, Any] = {} if state is None else state
+        self.step: dict[str, Any] = {} if step is None else step
+        self.rng = rng
+        self.files = files
+        self.caller = caller
 
     @property
     def instance(self) -> str:
@@ -106,11 +113,6 @@ def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[s
     return attrs, {name: given[name] for name in attrs if name in given}, "context" in code.co_varnames[:count]
 
 
-def find(op: str) -> Kernel | None:
-    """The kernel of an op, or None when there is none."""
-    return KERNELS.find(op)
-
-
 def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:
     """The keyword arguments that ``kernel`` takes from ``node``: its attributes, missing ones by the op's default.
 
@@ -153,7 +155,7 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
         MissingKernelError: nothing computes this op.
         RunError: the kernel refused the inputs; the message names the node and the shapes.
     """
-    found = find(node.op)
+    found = KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"no kernel computes the op '{node.op}'", where=f"node '{node.name}'")
     keywords = arguments(found, node)

@@ -12,8 +12,7 @@ from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.lowering import LOWERINGS
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
 from pocketgraph.litert.narrow_floats import (
     JUMPING,
     NARROW,
@@ -25,7 +24,6 @@ from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.static_values import Inference, Statics
 from pocketgraph.litert.type_edges import OPS, edge_of
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.litert.writing import schema
 
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {
@@ -77,7 +75,7 @@ class Emit(Operands[Value]):
         """
         self._node = node
         self._count = 0
-        lowering = LOWERINGS.find(node.op)
+        lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
         if self.strict and node.op in OPS:
@@ -265,7 +263,7 @@ class Emit(Operands[Value]):
         target = tuple(int(d) for d in shape)
         if target == value.shape:
             return value
-        if int(np.prod(target, dtype=np.int64)) != int(np.prod(value.shape, dtype=np.int64)):
+        if math.prod(target) != value.size:
             raise self.unsupported(f"{list(value.shape)} does not reshape to {list(target)}")
         if value.constant is not None:
             return self._derive(value.constant, target, is_permutation=False)

@@ -1,4 +1,4 @@
-"""The LiteRT engine: says which nodes it can run, and compiles parts of them.
+"""The LiteRT engine: compiles parts of a graph.
 
 What only compiling needs is imported when compiling, so that opening a compiled part stays fast.
 """
@@ -10,57 +10,40 @@ import os
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Graph, Node, Shape, canonical
+from pocketgraph.graph import Graph, Node
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.cached_executable import first_tier, lookup, open_entry, open_tier
 from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.runner import prepare
-from pocketgraph.litert.unsupported import Unsupported
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.static_values import Inference
-    from pocketgraph.litert.trial import Trial
 
-__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup", "lowered", "supported"]
+__all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
 
 def get_ready(size: int, ops: Iterable[str]) -> None:
     """Imports what compiling nodes of these ops takes, and starts LiteRT as it will run so many bytes of weights."""
-    from pocketgraph.kernels.shapes import rules
-    from pocketgraph.litert import trial  # noqa: F401
+    from pocketgraph.kernels.shapes.rules import SHAPE_RULES
+    from pocketgraph.litert import part_lowering  # noqa: F401
     from pocketgraph.litert.lowering import LOWERINGS
     from pocketgraph.litert.rewriting import optimize  # noqa: F401
     from pocketgraph.litert.writing import writer  # noqa: F401
 
     for op in ops:
-        rules.find(op)
-        LOWERINGS.find(op)
+        SHAPE_RULES.row(op)
+        LOWERINGS.row(op)
     if size >= PACKED_FROM:
         prepare()
     else:
         import ai_edge_litert.interpreter  # noqa: F401
-
-
-def supported(graph: Graph, nodes: Sequence[Node], inferred: Inference) -> dict[str, str]:
-    """Which of the nodes LiteRT can not run, and why.
-
-    Args:
-        graph: the graph that the nodes belong to.
-        nodes: the nodes to judge.
-        inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
-
-    Returns:
-        The reason by node name, in the order of ``nodes``; nodes that are not named can be in a part.
-    """
-    from pocketgraph.litert.trial import Trial
-
-    return Trial(graph, nodes, (), inferred, ()).reasons
 
 
 def compile(
@@ -69,11 +52,11 @@ def compile(
     inputs: Sequence[str],
     outputs: Sequence[str],
     input_specs: Specs,
+    inferred: Inference,
     *,
     threads: int = 1,
     cache_dir: Folder | None = None,
     key: str | None = None,
-    inferred: Inference | None = None,
     trial: Trial | None = None,
     without: Collection[str] = (),
     strict: bool = False,
@@ -89,10 +72,10 @@ def compile(
         inputs: the tensor names (``n:0``) that enter, in the order in which ``run`` will be given them.
         outputs: the tensor names to compute.
         input_specs: the element type and shape of each input.
+        inferred: what is known of the tensors given these inputs (kernels.shapes.infer).
         threads: how many threads to compute with.
         cache_dir: see cache.directory.
         key: a digest of the model (see digest); None keeps the part out of the cache.
-        inferred: what is known of the tensors given these inputs; found out when None.
         trial: a trial of the graph, by which the nodes need not be lowered once more.
         without: program passes to leave out (see rewriting/optimize.py); ``key`` must tell them apart.
         strict: refuse what differs from TensorFlow at the edges, and leave out the passes that do; likewise.
@@ -118,6 +101,7 @@ def compile(
                 raise Unsupported("it gave other results than the reference engine")
             if found is not None and not with_program:
                 return found
+    from pocketgraph.litert.part_lowering import lowered
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
     from pocketgraph.litert.type_edges import SPREADING
 
@@ -125,10 +109,11 @@ def compile(
         without = SPREADING.union(without)
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
-        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, without, strict=strict)
-    else:
-        optimize(program, without)
-    is_first = folder is not None and in_tiers and _is_slow_to_compile(program)
+        program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
+    may_wait = folder is not None and in_tiers
+    is_first = may_wait and _has_computed_tiles(program)
+    optimize(program, FIRST_TIER.union(without) if is_first else without)
+    is_first = is_first or (may_wait and _is_slow_to_compile(program))
     optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if isinstance(found, Executable):
         found.program = program
@@ -145,7 +130,7 @@ def compile(
     return made
 
 
-FIRST_TIER = frozenset(("winograd_convolutions",))
+FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 """Passes that a large part's first runs do without."""
 
 
@@ -160,58 +145,11 @@ def _is_slow_to_compile(program: Program) -> bool:
     return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
 
 
-def lowered(
-    graph: Graph,
-    nodes: Sequence[Node],
-    inputs: Sequence[str],
-    outputs: Sequence[str],
-    input_specs: Specs,
-    inferred: Inference | None = None,
-    without: Collection[str] = (),
-    *,
-    custom: bool = False,
-    strict: bool = False,
-) -> Program:
-    """The part in LiteRT's terms, optimized (arguments as for ``compile``).
+def _has_computed_tiles(program: Program) -> bool:
+    """Likewise, of convolutions whose weights are computed: a hundred operations or more for each."""
+    from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
 
-    With ``custom`` nodes that LiteRT has no builtin operator for become custom operators; ``strict`` refuses what
-    differs from TensorFlow at the edges.
-    """
-    from pocketgraph.litert.emitter import Emit
-    from pocketgraph.litert.narrow_floats import widened
-    from pocketgraph.litert.program import Program, Value
-    from pocketgraph.litert.rewriting.optimize import optimize
-    from pocketgraph.litert.static_values import Statics
-    from pocketgraph.litert.trial import MALFORMED, in_order
-
-    taken = [canonical(name) for name in inputs]
-    specs = {canonical(name): spec for name, spec in input_specs.items()}
-    if inferred is None:
-        from pocketgraph.kernels.shapes import infer
-
-        inferred = infer(graph, feeds={name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
-    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)), strict=strict)
-    for name in taken:
-        dtype, shape = specs[name]
-        emit.values[name] = Value(name, widened(dtype), tuple(shape))
-    entering = [emit.values[name] for name in taken]
-    for node in timed(in_order(nodes, outputs, emit.values, emit.statics)):
-        try:
-            emit.lower(node)
-        except MALFORMED as error:
-            raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
-        except Unsupported:
-            if not custom:
-                raise
-            from pocketgraph.litert.custom_operators import emit_custom
-
-            emit_custom(emit, node)
-    leaving = [canonical(name) for name in outputs]
-    program = Program(
-        entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving)
-    )
-    optimize(program, without)
-    return program
+    return any(computed_tiling_of(operation) is not None for operation in program.operations)
 
 
 def resizable(

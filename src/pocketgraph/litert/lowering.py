@@ -1,10 +1,11 @@
-"""The table of lowerings: how LiteRT does each op. its rows are in lowerings/, by family."""
+"""How LiteRT does each op: the table of lowerings, whose rows are in lowerings/ by family, and what they refuse."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeAlias, TypeVar
 
+from pocketgraph.errors import RunError
 from pocketgraph.kernels.op_table import OpTable
 
 F = TypeVar("F", bound=Callable[..., None])
@@ -13,6 +14,29 @@ Lowering: TypeAlias = Callable[[Any, Any], None]
 """What is called with an Emit (see emitter.py) and a node."""
 
 LOWERINGS: OpTable[Lowering] = OpTable("lowering", "pocketgraph.litert.lowerings", "LOWERINGS")
+
+# Private attributes by which a rewriting of the graph tells the lowering what it knows of a node.
+
+MAY_QUANTIZE = "_eight_bit"
+"""True on nodes that may be computed with eight-bit weights and values."""
+
+WHOLE_NUMBERS = "_whole_numbers"
+"""The lowest and highest of the whole numbers in a node's operand, which eight-bit kernels multiply exactly; (0, 0)
+where no bounds are known."""
+
+
+class Unsupported(RunError):  # noqa: N818 - it is an answer to a question more often than an error
+    """A node that LiteRT cannot compute, or not as TensorFlow does.
+
+    Attributes:
+        reason: why.
+        node: the node's name.
+    """
+
+    def __init__(self, reason: str, node: str = "") -> None:
+        super().__init__(reason, where=f"node '{node}'" if node else "")
+        self.reason = reason
+        self.node = node
 
 
 def lowers(*ops: str) -> Callable[[F], F]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,10 +12,10 @@ from pocketgraph.litert import cache, program_pieces
 from pocketgraph.litert.cached_executable import LITERT, PIECES
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.runner import PlainRunner, Runner
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
@@ -118,6 +117,8 @@ def _uncached(
 
 def temporary_file(model: Program) -> str | None:
     """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
+    import tempfile  # it takes six modules, and only what is not kept needs it
+
     path = None
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, node_name, opdefs, parse_ref
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.constant import Array, Constant
 
@@ -44,6 +44,9 @@ class Statics:
         """The value of a tensor name (``n:0``) when it is static, else None."""
         if ref in self._known:
             return self._known[ref]
+        if self._waiting(ref) is None:  # most of what is no constant
+            self._known[ref] = None
+            return None
         stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
         while stack:
             top = stack[-1]
@@ -68,17 +71,17 @@ class Statics:
         """The inputs to be looked at first; None when the tensor is not static whatever they are."""
         if ref in self.fed:
             return None
-        node = self.graph.nodes.get(node_name(ref))
+        node = self.graph.find_producer(ref)
         if node is None or node.op in NEVER_FOLDED:
             return None
-        if node.op == "Const" or self._inferred_value(ref) is not None:
+        if node.op == "Const" or self._is_inferred(ref):
             return []
         inputs = node.data_inputs
         if not inputs:
             return None
         if node.op in PASS_THROUGH and parse_ref(ref).port == 0:
             return [r for r in [canonical(inputs[0])] if r not in self._known]
-        if not _is_pure(node.op):
+        if opdefs.is_stateful(node.op):
             return None
         unknown: list[str] = []
         for text in inputs:
@@ -110,6 +113,10 @@ class Statics:
         operands = [self._known[canonical(i)] for i in node.data_inputs]
         return self._folded(node, port, [operand for operand in operands if operand is not None])
 
+    def _is_inferred(self, ref: str) -> bool:
+        value = self.inferred.value(ref)
+        return value is not None and value.dtype != object
+
     def _inferred_value(self, ref: str) -> Array | None:
         value = self.inferred.value(ref)
         if value is None or value.dtype == object:
@@ -119,9 +126,9 @@ class Statics:
 
     def _folded(self, node: Node, port: int, operands: list[Constant]) -> Constant | None:
         """What the reference kernel makes of constant operands; None when it cannot."""
-        from pocketgraph.kernels.registry import evaluate, find
+        from pocketgraph.kernels.registry import KERNELS, evaluate
 
-        if find(node.op) is None:
+        if node.op not in KERNELS:
             return None
 
         def compute() -> Array:
@@ -143,9 +150,3 @@ class Statics:
 
 def _has_numpy(dtype: Any) -> bool:
     return dtype.base.name not in ("string", "resource", "variant")
-
-
-def _is_pure(op: str) -> bool:
-    """Whether the op gives the same outputs for the same inputs whenever it runs."""
-    definition = opdefs.find(op)
-    return definition is not None and not definition.stateful

@@ -1,7 +1,7 @@
 """What follows from a graph's constants alone, worked out where it is asked for and no further.
 
-The values that inference of shapes finds (kernels/shapes/static_values.py) are another thing: it walks the whole graph,
-knows what the feeds' shapes tell, and of integers also a part.
+The values that inference of shapes finds (kernels/shapes/partial_values.py) are another thing: it walks the whole
+graph, knows what the feeds' shapes tell, and of integers also a part.
 """
 
 from __future__ import annotations
@@ -95,8 +95,7 @@ class ConstantValues:
             return False
         if self._ops is not None:
             return node.op in self._ops and not node.control_inputs
-        definition = opdefs.find(node.op)
-        return node.op not in _NEVER and definition is not None and not definition.stateful
+        return node.op not in _NEVER and not opdefs.is_stateful(node.op)
 
     def _computed(self, node: Node) -> tuple[Array, ...] | None:
         if node.op == "Const":

@@ -137,12 +137,7 @@ class _GraphTensors:
         self.value = ConstantValues(graph.nodes).value
 
     def producer(self, ref: str) -> Node | None:
-        node = self.graph.nodes.get(node_name(ref))
-        for _ in range(DEPTH):
-            if node is None or node.op not in _PASSES or not node.data_inputs:
-                break
-            node = self.graph.nodes.get(node_name(node.data_inputs[0]))
-        return node
+        return self.graph.find_producer(ref, _PASSES)
 
 
 def _both_ways(node: Node) -> Iterator[tuple[str, str]]:

@@ -277,7 +277,7 @@ def _in_control_flow(graph: Graph) -> set[str]:
 
 
 def _is_turn(graph: Graph, ref: str) -> bool:
-    source = graph.nodes.get(node_name(ref))
+    source = graph.find_producer(ref)
     return source is not None and source.op == "NextIteration"
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.batch_norms import arranged
+from pocketgraph.passes.batch_norm_parameters import arranged
 
 Array = np.ndarray[Any, Any]
 
@@ -74,17 +74,12 @@ def _spelled_out(graph: Graph, node: Node) -> tuple[Array | None, Array | None]:
 
 def _behind(graph: Graph, ref: str) -> str:
     """The name of the node that makes a tensor, past those that only pass it on."""
-    name = node_name(ref)
-    for _ in range(len(graph.nodes)):
-        node = graph.nodes.get(name)
-        if node is None or node.op not in ops_with("passes") or not node.data_inputs:
-            break
-        name = node_name(node.data_inputs[0])
-    return name
+    node = _maker(graph, ref)
+    return node_name(ref) if node is None else node.name
 
 
 def _maker(graph: Graph, ref: str) -> Node | None:
-    return graph.nodes.get(_behind(graph, ref))
+    return graph.find_producer(ref, ops_with("passes"))
 
 
 def _constant(graph: Graph, ref: str) -> Array | None:

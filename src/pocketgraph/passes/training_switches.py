@@ -113,7 +113,7 @@ def dropout_share(graph: Graph, name: str) -> float | None:
     >>> dropout_share(graph, "rate")
     0.0
     """
-    node = graph.nodes.get(node_name(name))
+    node = graph.find_producer(name)
     if node is None or node.op not in FED or not _may_be_a_number(node):
         return None
     readers = graph.consumers.get(node.name, ())

@@ -13,15 +13,18 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.litert.engine import lowered
+from pocketgraph.litert.custom_operators import emit_custom
+from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.litert.unsupported import Unsupported
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
-from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unsupported_help import help_with
 
@@ -83,7 +86,7 @@ class Simplified(NamedTuple):
         outputs: the tensor names wanted.
     """
 
-    known: SpecializedGraph
+    known: GraphState
     inputs: dict[str, tuple[DType, tuple[int, ...]]]
     outputs: list[str]
 
@@ -103,15 +106,16 @@ class Simplified(NamedTuple):
         return [item.node for name, item in items.items() if name in needed]
 
     def lowered(self, *, custom: bool = False) -> Program:
-        """The graph in LiteRT's terms, equal weights once; with ``custom`` see ``engine.lowered``.
+        """The graph in LiteRT's terms, equal weights once; with ``custom``, custom operators where none is builtin.
 
         Raises:
             Unsupported: a node has no LiteRT form.
         """
-        known = self.known
+        known, fallback = self.known, emit_custom if custom else None
         program = lowered(
-            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, custom=custom
+            known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, fallback=fallback
         )
+        optimize(program, FOR_THIS_PROCESSOR)
         share_weights(program)
         return program
 
@@ -121,7 +125,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
     With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
     """
-    graph = graph.map_nodes(lambda node: Node(node.name, "NoOp") if node.op in ASSERTIONS else node)
+    graph = _without_assertions(graph)
     specs = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
@@ -133,6 +137,18 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
     return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+
+
+def _without_assertions(graph: Graph) -> Graph:
+    """The graph with a NoOp for each assertion: where there are loops behind its condition, so that it stays in the one
+    that it is in, and what waits for it does not seem to be outside."""
+    has_loops = any(node.op in ops_with("enter") for node in graph)
+
+    def as_no_op(node: Node) -> Node:
+        waits = tuple(f"^{node_name(ref)}" for ref in node.data_inputs[:1]) if has_loops else ()
+        return Node(node.name, "NoOp", waits)
+
+    return graph.map_nodes(lambda node: as_no_op(node) if node.op in ASSERTIONS else node)
 
 
 def _changes_something(node: Node) -> bool:

@@ -22,7 +22,13 @@ from pocketgraph.quantization.conversion import constant_compression, int8_conve
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.fitting import weight_fitting
-from pocketgraph.quantization.mixed_precision import float_layers, float_partition, recurrent_layers, sensitivity
+from pocketgraph.quantization.mixed_precision import (
+    float_layers,
+    float_partition,
+    guarded_poles,
+    recurrent_layers,
+    sensitivity,
+)
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import range_margin, range_selection
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
@@ -98,6 +104,8 @@ ANALYSIS_STEPS = (
          float_layers.keep_last_normalizations, has_float_ends),
     Step("float_preparation", "what is computed of the inputs before the first layer stays in float",
          float_layers.keep_preparation, has_float_ends),
+    Step("guarded_poles", "what is added so that a logarithm or a quotient stays finite stays in float",
+         guarded_poles.keep_guards, has_float_ends),
     Step("recurrent_layers", "layers in the steps of a loop quantize their operand anew, as rounding would add up",
          recurrent_layers.apply,
          lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),

@@ -134,10 +134,10 @@ def _definition(
     if _is_tensorflows(op):
         if inputs is not None or outputs is not None or attrs or stateful:
             raise UsageError(
-                f"{op} is an op of TensorFlow with a signature of its own: {op_spec.text_of(opdefs.get(op))}",
+                f"{op} is an op of TensorFlow with a signature of its own: {op_spec.text_of(opdefs.definition(op))}",
                 hint="leave out inputs, outputs, attrs and stateful",
             )
-        return opdefs.get(op)
+        return opdefs.definition(op)
     if inputs is None or outputs is None:
         raise UsageError(
             f"nobody knows the signature of {op}",

@@ -5,9 +5,10 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from kernels.image.box_overlap import overlap
 from pocketgraph.graph import Node
 from pocketgraph.kernels.image import non_max_suppression as kernels
-from pocketgraph.kernels.image.non_max_suppression import BLOCK, non_max_suppression_v3, overlap
+from pocketgraph.kernels.image.non_max_suppression import BLOCK, non_max_suppression_v3
 from pocketgraph.litert import suppression
 
 QUICK = suppression.quicker(Node("n", "NonMaxSuppressionV3"), non_max_suppression_v3)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.kernels.image.non_max_suppression import overlap, suppressed
+from kernels.image.box_overlap import overlap
+from pocketgraph.kernels.image.non_max_suppression import suppressed
 from pocketgraph.kernels.image.soft_non_max_suppression import softly_apart
 
 Array = np.ndarray[Any, Any]

@@ -28,7 +28,7 @@ def variable(value: Any, name: str = "var") -> Variable:
 
 
 def is_variable(op: str, place: int) -> bool:
-    argument = opdefs.get(op).inputs[place]
+    argument = opdefs.definition(op).inputs[place]
     return argument.is_ref or argument.dtype is DType.named("resource")
 
 
@@ -40,7 +40,7 @@ def test_variables_become_what_tensorflow_makes_of_them(case: Case) -> None:
     held = [value for value in inputs if isinstance(value, Variable)]
     with np.errstate(all="ignore"):
         results = evaluate(case.node, inputs)
-    assert results == ((held[0],) if opdefs.get(case.node.op).outputs else ())
+    assert results == ((held[0],) if opdefs.definition(case.node.op).outputs else ())
     assert len(held) == len(case.expected)
     for made, expected in zip(held, case.expected, strict=True):
         actual = made.read()

@@ -12,7 +12,7 @@ from pocketgraph.formats import from_bytes, load, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import HALF
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner

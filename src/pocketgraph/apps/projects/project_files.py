@@ -9,9 +9,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 from typing import Any
 
-from pocketgraph.data_folders import data_folder
 from pocketgraph.exporting.templates import filled
 
 PLACEHOLDER = re.compile(r"@[a-z_]+@")
@@ -29,7 +29,7 @@ def project_files(kind: str, words: Mapping[str, str], leave: frozenset[str] = f
         ValueError: a template asks for a word that is not there.
     """
     made: dict[str, bytes] = {}
-    waiting: list[tuple[str, Any]] = [("", data_folder("apps/projects/files").joinpath(kind))]
+    waiting: list[tuple[str, Any]] = [("", files("pocketgraph.apps.projects").joinpath("files").joinpath(kind))]
     while waiting:
         place, found = waiting.pop()
         if found.is_dir():

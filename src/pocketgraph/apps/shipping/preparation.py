@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
@@ -18,7 +19,6 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
-from pocketgraph.runtime.unsupported_help import last_layers
 
 
 def prepared(
@@ -73,11 +73,12 @@ def prepared(
         )
     heads = outputs_before_selection(graph, outputs)
     if heads is not None:
+        notify(
+            f"the part in front of the {choice_words(graph, outputs)} ships, which gives {', '.join(heads)}; "
+            "the rest is the app's"
+        )
         outputs = heads
         graph = graph.replace(outputs=heads, signatures={})
-        notify(
-            f"the part in front of the selection of boxes ships, which gives {', '.join(heads)}; selecting is the app's"
-        )
     graph = with_sizes(graph, outputs, shapes or {})
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
@@ -87,39 +88,6 @@ def prepared(
     elif batch > 1:
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
     return graph, list(outputs), how
-
-
-def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:
-    """The outputs that depend on no selection of boxes, and in place of the others the last layers in front of it.
-
-    Devices get the heads, and selecting is the app's:
-
-        x ─ Conv2D … ─ BiasAdd (boxes) ─┊─ decoding ─ NonMaxSuppression …
-                     └ BiasAdd (scores) ─┊─ Sigmoid ─┘
-
-    None where no boxes are selected, or weights would be left out.
-
-    Args:
-        graph: the model.
-        outputs: what it computes.
-    """
-    selecting = ops_with("box_selection")
-    heads: dict[str, None] = {}
-    left = []
-    for name in outputs:
-        before = reachable(graph, [node_name(name)])
-        nodes = [graph[each] for each in sorted(before) if graph[each].op in selecting]
-        for node in nodes:
-            heads |= dict.fromkeys(last_layers(graph, node))
-        left += [] if nodes else [name]
-    if not heads:
-        return None
-    found = [*left, *heads]
-    layers = {
-        name for name in reachable(graph, [node_name(name) for name in outputs])
-        if graph[name].op in ops_with("convolution", "matrix_product")
-    }  # fmt: skip
-    return found if layers <= reachable(graph, [node_name(name) for name in found]) else None
 
 
 def whole_model(graph: Graph) -> list[str]:

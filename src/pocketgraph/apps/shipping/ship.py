@@ -27,7 +27,8 @@ from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
-from pocketgraph.freezing.ready_models import read_model
+from pocketgraph.freezing.ready_models import ready
+from pocketgraph.freezing.run_state import forgotten
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -130,7 +131,10 @@ def ship(
             notify(text)
         said.add(text)
 
-    graph = read_model(source, outputs, signature=signature, repair=True, notify=told)
+    found = ready(source, outputs, signature=signature, repair=True)
+    for note in found.notes:
+        told(note)
+    graph = found.graph
     refuse_finished(graph, "ship")
     wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
@@ -140,6 +144,7 @@ def ship(
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
     work.target = target
+    work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
     return earlier(place, work.key) or work.run(graph)
@@ -167,6 +172,7 @@ class _Work:
         self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
         self.source, self.target = source, "android"
+        self.forgets: tuple[str, ...] = ()
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -181,7 +187,7 @@ class _Work:
             f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
             f"({len(frozen)} nodes)"
         )
-        result.doubt = unsaid_sizes(frozen, self.outputs) if self.data is None else ""
+        result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
         self.settle_scaling(frozen, calibrated)
@@ -206,6 +212,10 @@ class _Work:
             if kept:
                 break
         return self.finished()
+
+    def doubt(self, other: str) -> str:
+        """Why the model's answers cannot be right: because it forgets, else the other reason."""
+        return forgotten(self.forgets) if self.forgets else other
 
     def shares(self, graph: Graph) -> tuple[int, int]:
         """How many samples calibrate, and how many judge."""
@@ -295,7 +305,7 @@ class _Work:
         """Whether the model chooses among classes; measured once, on two samples."""
         first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
-        return beside is not None and beside.width > 1 and math.isfinite(beside.kl)
+        return beside is not None and beside.tells_classes
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
@@ -315,7 +325,7 @@ class _Work:
         for note in found_all.notes:
             self.notify(note)
         before, after = found_all[0], found_all[1]
-        result.doubt = before.doubt if before.accuracy is not None else ""
+        result.doubt = self.doubt(before.doubt if before.accuracy is not None else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
@@ -339,10 +349,11 @@ class _Work:
             self.result.budget = f"{most:g} points"
             words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
             return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.width > 1 and math.isfinite(beside.kl):
+        if beside.tells_classes:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
-            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
+            divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
+            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
         return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"

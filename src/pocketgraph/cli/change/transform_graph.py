@@ -105,7 +105,9 @@ def command(
         raise UsageError(f"a view is an .html page, not '{view}'", where="--view")
 
     from pocketgraph import formats
+    from pocketgraph.cli.shared.data_options import say
     from pocketgraph.formats.files import check_place
+    from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.transforms import tool
     from pocketgraph.transforms.rule_files import load_file
     from pocketgraph.transforms.transform_report import Recorder
@@ -116,7 +118,7 @@ def command(
         load_file(os.path.expanduser(path))
     _check_transforms(transforms, compat)
     try:
-        graph = formats.load(source)
+        graph = read_directory(source, names(outputs), notify=say)
     except PocketgraphError as error:
         raise type(error)(f"Loading graph '{in_graph or model}' failed with {error}") from error
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs

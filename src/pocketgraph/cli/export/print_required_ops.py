@@ -27,9 +27,11 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
       pocketgraph print_required_ops --form=litert model.tflite small.tflite > registered_ops.cc
       pocketgraph print_required_ops --form=onnxruntime model.onnx > required_operators.config
     """
+    from pocketgraph.cli.shared.data_options import say
     from pocketgraph.exporting import required_ops
     from pocketgraph.formats import load
     from pocketgraph.formats.files import mapped
+    from pocketgraph.freezing.ready_models import is_training, read_model
     from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 
     paths = [*names(graphs), *models]
@@ -47,7 +49,7 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
             raise UsageError("there are no ONNX operators in it", where=paths[0], hint="give .onnx files")
         echo(required_ops.onnx_config(found_onnx))
         return
-    loaded = {path: load(path) for path in paths}
+    loaded = {path: read_model(path, notify=say) if is_training(path) else load(path) for path in paths}
     for path, graph in loaded.items():
         if is_model_file(graph):
             runtime, form = ("LiteRT", "litert") if is_litert_file(graph) else ("ONNX Runtime", "onnxruntime")

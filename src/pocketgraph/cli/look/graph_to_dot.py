@@ -35,7 +35,8 @@ def command(
       pocketgraph graph_to_dot --graph=small.pb --dot_output=small.dot
       pocketgraph graph_to_dot small.pb -o small.svg --colors --shapes --clusters
     """
-    from pocketgraph.formats import load
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect import dot
 
     path = graph or model or ""
@@ -45,7 +46,7 @@ def command(
         raise UsageError("no file to write given", hint="pass --dot_output=graph.dot")
     if not os.path.exists(path):
         raise FormatError(f"Input graph file '{path}' does not exist!")
-    loaded = load(path)
+    loaded = read_directory(path, notify=say)
     plain = not (colors or shapes or clusters)
     lines = dot.original_dot(loaded) if plain else dot.dot(loaded, colors=colors, shapes=shapes, clusters=clusters)
     dot.write_dot(lines, dot_output)

@@ -20,8 +20,10 @@ def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
       pocketgraph import_pb_to_tensorboard --model_dir=small.pb --log_dir=logs --measure
       tensorboard --logdir=logs
     """
+    from pocketgraph.cli.shared.data_options import say
     from pocketgraph.errors import UsageError
     from pocketgraph.formats import load
+    from pocketgraph.freezing.ready_models import is_training, read_directory
     from pocketgraph.inspect.tensorboard import write_for_tensorboard
 
     trace = None
@@ -30,8 +32,9 @@ def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
 
         if tag_set:
             raise UsageError("--measure runs the graph that is served", hint="leave --tag_set or --measure out")
-        graph, trace, _ = measured(model_dir)
+        graph, trace, _ = measured(model_dir, say)
     else:
-        graph = load(model_dir, tags=names(tag_set) or None)
+        is_frozen = not tag_set and is_training(model_dir)
+        graph = read_directory(model_dir, notify=say) if is_frozen else load(model_dir, tags=names(tag_set) or None)
     write_for_tensorboard(graph, log_dir, trace)
     echo(f"Model Imported. Visualize by running: tensorboard --logdir={log_dir}")

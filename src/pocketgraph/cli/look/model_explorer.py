@@ -26,7 +26,8 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
       pocketgraph model_explorer frozen.pb -o frozen.json --measure
       model-explorer frozen.json        # pip install ai-edge-model-explorer; then load frozen.time.json as node data
     """
-    from pocketgraph.formats import load
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect.model_explorer import sensitivity_of_report, write_model_explorer
     from pocketgraph.inspect.node_times import measured
 
@@ -35,6 +36,6 @@ def command(model: str, output: str, measure: bool, quantization: str | None) ->
     if not output.endswith(".json"):
         raise UsageError(f"Model Explorer reads .json, not '{output}'", hint="-o graph.json")
     sensitivity = sensitivity_of_report(quantization) if quantization is not None else {}
-    graph, trace = measured(model)[:2] if measure else (load(model), None)
+    graph, trace = measured(model, say)[:2] if measure else (read_directory(model, notify=say), None)
     for file in write_model_explorer(graph, output, name, trace, sensitivity):
         echo(f"{file}: {os.path.getsize(file):,} bytes")

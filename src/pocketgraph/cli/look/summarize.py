@@ -41,7 +41,7 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
     """
     import pocketgraph
     from pocketgraph.cli.shared.data_options import say
-    from pocketgraph.freezing.ready_models import ready
+    from pocketgraph.freezing.ready_models import is_training, ready
 
     found: ReadyModel | None = None
     if signature is not None or is_training(model):
@@ -53,14 +53,6 @@ def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> 
         echo(json.dumps(as_dict(facts, model), indent=2))
     else:
         show(facts, model, all_ops, found)
-
-
-def is_training(path: str) -> bool:
-    """Whether a path is the directory of a training, or a checkpoint in one."""
-    from pocketgraph.formats.meta_graph import saved_model_file
-    from pocketgraph.freezing.training_dir import names_checkpoint
-
-    return saved_model_file(path) is None and (os.path.isdir(path) or names_checkpoint(path))
 
 
 def as_dict(facts: Summary, path: str) -> dict[str, Any]:
@@ -159,6 +151,7 @@ def has_values(path: str) -> bool:
 
 def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
     """What to paste next, with this graph's own names."""
+    from pocketgraph.freezing.leftovers import changed_constants
     from pocketgraph.freezing.table_contents import lookups_without_filler
 
     fed = fed_inputs(facts)
@@ -173,6 +166,8 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return frozen_commands(path) or [f"pocketgraph view {model}"]
     if not outputs:
         return []
+    if changed_constants(facts.graph, chosen):
+        return [f"pocketgraph view {model}"]  # no session runs it
     if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
         return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]
     if is_litert:
@@ -294,28 +289,40 @@ def bears_few_bits(graph: Graph) -> bool:
 def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
+    from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
     from pocketgraph.runtime.feeding.made_up_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
     before = reachable(facts.graph, facts.main_outputs)
-    return [
+    fed = [
         end
         for end in facts.inputs
         if node_name(end.name) in before
         and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph.producer(end.name)))
+    ]
+    placeholders = {node_name(end.name) for end in fed if end.op in ops_with("placeholder")}
+    return [
+        end
+        for end in fed  # what a signature names behind a placeholder, which wants its feed all the same
+        if node_name(end.name) in placeholders or placeholders.isdisjoint(reachable(facts.graph, [end.name]))
     ]
 
 
 def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     """The layer flags, left out where the graph tells all."""
     from pocketgraph.runtime.feeding.encoded_samples import decoder_of
+    from pocketgraph.runtime.feeding.record_samples import parser_of
+
+    def is_told(end: EndpointSummary) -> bool:
+        if end.shape.dims is not None and None not in end.shape.dims[1:]:
+            return True
+        return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
     outputs = shlex.quote(",".join(facts.main_outputs))
     if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
-        (e.shape.dims is not None and None not in e.shape.dims[1:]) or decoder_of(facts.graph, e.name) is not None
-        for e in fed
+        map(is_told, fed)
     ):
         return f" --output_layer={outputs}"
     shapes = open_shapes(facts)

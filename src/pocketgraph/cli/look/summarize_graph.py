@@ -21,11 +21,12 @@ def command(model: str | None, in_graph: str, print_structure: bool) -> None:
     \b
       pocketgraph summarize_graph --in_graph=frozen.pb
     """
-    import pocketgraph
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect.summarize import original_report
 
     path = in_graph or model
     if not path:
         raise UsageError("in_graph graph can't be empty", hint="pass --in_graph=MODEL.pb")
-    for line in original_report(pocketgraph.load(path), path, print_structure=print_structure):
+    for line in original_report(read_directory(path, notify=say), path, print_structure=print_structure):
         echo(line)

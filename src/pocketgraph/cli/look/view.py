@@ -31,6 +31,7 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
       pocketgraph view frozen.pb --quantization=small.report.json
       pocketgraph view small.pb -o small.svg
     """
+    from pocketgraph.cli.shared.data_options import say
     from pocketgraph.formats.files import check_place, write_atomically
 
     name = os.path.basename(os.path.normpath(model))
@@ -49,13 +50,13 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
     if ending in PAGES:
         from pocketgraph.inspect.view.viewing import view
 
-        view(model, compare=compare, measure=measure, quantization=quantization).save(output)
+        view(model, compare=compare, measure=measure, quantization=quantization, notify=say).save(output)
         echo(f"{output}: {os.path.getsize(output):,} bytes; open it in a browser")
         return
-    from pocketgraph.formats import load
+    from pocketgraph.freezing.ready_models import read_directory
     from pocketgraph.inspect.view.static_picture import as_png, as_svg, flat_picture
 
-    graph = load(model)
+    graph = read_directory(model, notify=say)
     picture = flat_picture(graph)
     write_atomically(
         output, as_svg(picture).encode("utf-8", "backslashreplace") if ending == ".svg" else as_png(picture)

@@ -5,14 +5,14 @@ The build (hatch_build.py) reads this file by its path: it imports the standard 
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from importlib.abc import Traversable
-
+PACKED = Path(__file__).parents[1] / "guides.json.gz"
+"""The guides in an installed package; the build puts them there."""
 DOCS = Path(__file__).parents[4] / "docs"
 """The guides in a checkout."""
 FOR_DEVELOPERS = frozenset(
@@ -35,10 +35,10 @@ INDEX = "index"
 @lru_cache(maxsize=1)
 def user_documents() -> dict[str, str]:
     """The guides by name, and the document that lists them, in Markdown."""
-    from pocketgraph.data_folders import data_folder
-
-    folder = DOCS if DOCS.joinpath("architecture.md").is_file() else data_folder("cli/guides")
-    return {path.removesuffix(".md"): text.decode() for path, text in guide_files(folder).items()}
+    if DOCS.joinpath("architecture.md").is_file():
+        return read_documents(DOCS)
+    found: dict[str, str] = json.loads(gzip.decompress(PACKED.read_bytes()))
+    return found
 
 
 def guides() -> dict[str, str]:
@@ -57,7 +57,12 @@ def guides_by_heading() -> dict[str, dict[str, str]]:
     return {heading: names for heading, names in found.items() if names}
 
 
-def guide_files(folder: Traversable) -> dict[str, bytes]:
-    """The guides for users and their index in the documents' folder, by file name."""
-    paths = sorted((path for path in folder.iterdir() if path.name.endswith(".md")), key=lambda path: path.name)
-    return {path.name: path.read_bytes() for path in paths if path.name.removesuffix(".md") not in FOR_DEVELOPERS}
+def read_documents(folder: Path) -> dict[str, str]:
+    """The guides for users and their index out of the documents' folder, by name."""
+    found = {path.stem: path.read_text(encoding="utf-8") for path in sorted(folder.glob("*.md"))}
+    return {name: text for name, text in found.items() if name not in FOR_DEVELOPERS}
+
+
+def packed(folder: Path) -> bytes:
+    """The guides of a documents' folder as an installed package has them, the same bytes each time."""
+    return gzip.compress(json.dumps(read_documents(folder)).encode(), mtime=0)

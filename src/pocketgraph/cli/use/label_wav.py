@@ -20,6 +20,8 @@ from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @click.option("--input_name", "--input-name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
+@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+              help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
 @click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip
 @click.option(
@@ -38,12 +40,13 @@ def command(
     labels: str | None,
     input_name: str | None,
     output_name: str | None,
+    sample_rate: int | None,
     how_many_labels: int,
     style: str,
     as_json: bool,
     threads: int | None,
 ) -> None:
-    """Say what is in RECORDINGS (16-bit WAV) with a model of spoken words.
+    """Say what is in RECORDINGS (WAV files) with a model of spoken words.
 
     Recordings of another rate than the model's are resampled.
 
@@ -69,6 +72,7 @@ def command(
         read_labels(labels) if labels else (),
         input_name=input_name,
         output_name=output_name,
+        rate=sample_rate,
         threads=threads,
     )
     results = []

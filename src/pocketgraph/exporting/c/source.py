@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from importlib.resources import files
 from typing import NamedTuple
 
-from pocketgraph.data_folders import data_folder
 from pocketgraph.exporting.arena import ALIGNMENT, Layout
 from pocketgraph.exporting.c.storage import Buffer
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, CConstant, Pointer, Unit, number
@@ -44,13 +44,13 @@ class CTensor(NamedTuple):
 @lru_cache
 def kernel_text(name: str) -> str:
     """A file of kernels, or a template of another file."""
-    return data_folder("exporting/c/kernels").joinpath(name).read_text("utf-8")
+    return files("pocketgraph.exporting.c").joinpath("kernels").joinpath(name).read_text("utf-8")
 
 
 @lru_cache
 def template(name: str) -> str:
     """A file that goes with every library."""
-    return data_folder("exporting/c/files").joinpath(name).read_text("utf-8")
+    return files("pocketgraph.exporting.c").joinpath("files").joinpath(name).read_text("utf-8")
 
 
 def filled_in(text: str, name: str, **parts: str) -> str:

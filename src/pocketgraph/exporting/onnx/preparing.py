@@ -15,7 +15,8 @@ from pocketgraph.passes.inlining import inlined
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ROOT, LoopFrame, split
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unrolling.array_origins import reads
 from pocketgraph.runtime.unrolling.loop_shapes import with_loop_shapes
@@ -102,7 +103,7 @@ def prepared(
     return Prepared(known.graph, plan, inferred, ports, fetches, graph, stored, stored_types)
 
 
-def _is_worth_unrolling(known: SpecializedGraph, without_loops: bool) -> bool:
+def _is_worth_unrolling(known: GraphState, without_loops: bool) -> bool:
     """Whether the graph has loops, and none of them makes too many nodes or has matrices that each round would hold."""
     items, frames = known.plan.items, known.plan.frames
     if all(frame is ROOT for frame in frames.values()):

@@ -220,7 +220,7 @@ class _SignatureWalk:
             raise self._refused(node, "it changes a variable in a branch or a loop only")
         # A later input may be a variable of TensorFlow 1 that is only read, as Adam's powers are.
         inputs = [self._given(ref) for ref in refs]
-        attrs = {key: opdefs.attr_or_default(node, key) for key in opdefs.get(node.op).attrs}
+        attrs = {key: opdefs.attr_or_default(node, key) for key in opdefs.definition(node.op).attrs}
         with self.builder.scope(node.name):
             found = UPDATES[node.op](Nodes(self.builder, inputs[0], attrs), *inputs)
         for name, value in zip(names, found, strict=False):

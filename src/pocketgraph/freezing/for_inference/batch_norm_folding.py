@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.batch_norms import GLOBAL, affine_of, arranged
+from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
 log = logging.getLogger("pocketgraph.freezing")
@@ -77,19 +77,19 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
 def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | None:
     if len(norm.data_inputs) != 5:
         return None
-    conv, *parameters = (_node(graph, ref) for ref in norm.data_inputs)
+    conv, *parameters = (graph.find_producer(ref) for ref in norm.data_inputs)
     gamma, beta, mean, variance = arranged(norm, parameters)
     add = bias = None
     if like == "2.x" and conv is not None and conv.op in _ADDS and len(conv.data_inputs) == 2:
         add = conv
-        conv, bias = (_node(graph, ref) for ref in add.data_inputs)
+        conv, bias = (graph.find_producer(ref) for ref in add.data_inputs)
         if conv is None or conv.op not in CONVOLUTIONS:
             conv, bias = bias, conv
         if bias is None or bias.op != "Const":
             return _not_folded(norm, "the bias before it is no constant")
     if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
         return _not_folded(norm, "it does not follow a Conv2D or DepthwiseConv2dNative")
-    weights = _node(graph, conv.data_inputs[1])
+    weights = graph.find_producer(conv.data_inputs[1])
     if weights is None or weights.op != "Const":
         return _not_folded(norm, f"the weights of '{conv.name}' are no constant")
     shape = weights.tensor.shape
@@ -139,7 +139,3 @@ def _folded(match: _FoldedLayer, like: Version) -> list[Node]:
 
 def _dtype(node: Node) -> DType:
     return node.dtype("dtype")
-
-
-def _node(graph: Graph, ref: str) -> Node | None:
-    return graph.nodes.get(node_name(ref))

@@ -81,26 +81,26 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
 
 
 def _match(graph: Graph, node: Node) -> _DecomposedNorm | None:
-    sides = [_node(graph, ref) for ref in node.data_inputs]
+    sides = [graph.find_producer(ref) for ref in node.data_inputs]
     ops = [side.op if side is not None else "" for side in sides]
     if ops not in (["Mul", "Sub"], ["Sub", "Mul"]):
         return None
     product, difference = sides if ops[0] == "Mul" else sides[::-1]
     assert product is not None
     assert difference is not None
-    data, scale = (_node(graph, ref) for ref in product.data_inputs)
-    beta, shift = (_node(graph, ref) for ref in difference.data_inputs)
+    data, scale = (graph.find_producer(ref) for ref in product.data_inputs)
+    beta, shift = (graph.find_producer(ref) for ref in difference.data_inputs)
     if data is None or scale is None or beta is None or shift is None or shift.op != "Mul":
         return None
     data_format = _data_format(graph, data)
     if data_format != b"NHWC" or scale.op not in ("Rsqrt", "Mul"):
         return None
-    root, gamma = (scale, None) if scale.op == "Rsqrt" else (_node(graph, ref) for ref in scale.data_inputs)
-    mean, same = (_node(graph, ref) for ref in shift.data_inputs)
-    total = _node(graph, root.data_inputs[0]) if root is not None and root.op == "Rsqrt" else None
+    root, gamma = (scale, None) if scale.op == "Rsqrt" else (graph.find_producer(ref) for ref in scale.data_inputs)
+    mean, same = (graph.find_producer(ref) for ref in shift.data_inputs)
+    total = graph.find_producer(root.data_inputs[0]) if root is not None and root.op == "Rsqrt" else None
     if same is not scale or root is None or total is None or total.op != "Add":
         return None
-    variance, epsilon = (_node(graph, ref) for ref in total.data_inputs)
+    variance, epsilon = (graph.find_producer(ref) for ref in total.data_inputs)
     if scale.op == "Mul" and not _is_const(gamma, 1):
         return None
     if not (_is_const(beta, 1) and _is_const(mean, 1) and _is_const(variance, 1) and _is_const(epsilon, 0)):
@@ -114,7 +114,7 @@ def _match(graph: Graph, node: Node) -> _DecomposedNorm | None:
 
 def _data_format(graph: Graph, data: Node) -> bytes | None:
     """Of the convolution that this is, or that one of its inputs is."""
-    for node in (data, *(_node(graph, ref) for ref in data.data_inputs)):
+    for node in (data, *(graph.find_producer(ref) for ref in data.data_inputs)):
         if node is not None and node.op in CONVOLUTIONS:
             value = node.attr("data_format", b"")
             return value if isinstance(value, bytes) else None
@@ -123,7 +123,3 @@ def _data_format(graph: Graph, data: Node) -> bytes | None:
 
 def _is_const(node: Node | None, rank: int) -> bool:
     return node is not None and node.op == "Const" and len(node.tensor.shape) == rank
-
-
-def _node(graph: Graph, ref: str) -> Node | None:
-    return graph.nodes.get(node_name(ref))

@@ -29,9 +29,9 @@ def fuse_resize_and_conv(graph: Graph, output_node_names: Iterable[str]) -> Grap
     for node in graph:
         if node.op != "Conv2D" or len(node.data_inputs) != 2:
             continue
-        before = graph.nodes.get(node_name(node.data_inputs[0]))
+        before = graph.find_producer(node.data_inputs[0])
         pad = before if before is not None and before.op == "MirrorPad" else None
-        source = graph.nodes.get(node_name(pad.data_inputs[0])) if pad is not None else before
+        source = graph.find_producer(pad.data_inputs[0]) if pad is not None else before
         resize = source if source is not None and source.op == "ResizeBilinear" else None
         if pad is None and resize is None:
             continue

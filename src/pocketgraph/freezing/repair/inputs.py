@@ -113,7 +113,7 @@ def _components(graph: Graph, node: Node) -> Iterator[tuple[DType, Shape]]:
     told = node.attrs.get("_output_shapes") or node.attrs.get("output_shapes")
     shapes: list[object] = list(told) if isinstance(told, tuple) else []
     if not shapes and node.data_inputs:
-        queue = graph.nodes.get(node_name(node.data_inputs[0]))
+        queue = graph.find_producer(node.data_inputs[0])
         kept = queue.attrs.get("shapes") if queue is not None else None
         shapes = list(kept) if isinstance(kept, tuple) else []
         if "Many" in node.op or "UpTo" in node.op:

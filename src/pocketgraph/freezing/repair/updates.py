@@ -66,15 +66,9 @@ def is_update(node: Node) -> bool:
 
 def updated_variable(graph: Graph, node: Node) -> str | None:
     """The variable or constant that an assignment changes."""
-    ref = node.data_inputs[0]
+    source: Node | None = node
     for _ in range(len(graph)):
-        source = graph.nodes.get(node_name(ref))
-        if source is None:
-            return None
-        if is_variable(source) or source.op == "Const":
-            return source.name
-        passes = source.op in CARRIERS or source.op in REFERENCE_CARRIERS or is_update(source)
-        if not passes or not source.data_inputs:
-            return None
-        ref = source.data_inputs[0]
-    return None
+        if source is None or not is_update(source):
+            break
+        source = graph.find_producer(source.data_inputs[0], CARRIERS | REFERENCE_CARRIERS)
+    return source.name if source is not None and (is_variable(source) or source.op == "Const") else None

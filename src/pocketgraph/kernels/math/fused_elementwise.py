@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.registry import find, kernel
+from pocketgraph.kernels.registry import KERNELS, kernel
 
 COMPOSABLE = frozenset((
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Exp", "Expm1", "Floor", "Inv",
@@ -26,7 +26,7 @@ def unary_ops_composition(x: Array, *, op_names: Sequence[str]) -> Array:
         RunError: one of them is none that TensorFlow joins.
     """
     for op in op_names:
-        found = find(op)
+        found = KERNELS.row(op)
         if op not in COMPOSABLE or found is None:
             raise RunError(f"Do not have a compute function registered for op: {op}")
         x = np.asarray(found.function(x))

@@ -15,7 +15,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
-from pocketgraph.kernels.shapes.static_values import Known, Partial, of_dims, of_tensor, result
+from pocketgraph.kernels.shapes.partial_values import Known, Partial, of_dims, of_tensor, result
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
@@ -299,7 +299,7 @@ class _Walk:
     def _shapes(self, call: rules.ShapeCall) -> list[Shape]:
         """The output shapes, one for each output the signature has."""
         op = call.node.op
-        rule = rules.find("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
+        rule = rules.SHAPE_RULES.row("Identity" if op == "PlaceholderWithDefault" and self.complete else op)
         shapes: list[Shape] = []
         if rule is not None:
             try:
@@ -340,7 +340,7 @@ class _Walk:
             return []
         if node.op == "Identity":
             return list(call.known)
-        if node.op in ("Merge", "Switch", "_SwitchN") or is_stateful(node):
+        if node.op in ("Merge", "Switch", "_SwitchN") or opdefs.is_stateful(node.op):
             return []
         return list(result(node, call.known, call.inputs, shapes))
 
@@ -357,12 +357,6 @@ def _equal(one: TensorFacts, other: TensorFacts) -> bool:
         if left.dtype.hasobject or left.shape != right.shape or left.tobytes() != right.tobytes():
             return False
     return True
-
-
-def is_stateful(node: Node) -> bool:
-    """Whether the node may give another result in another run; unknown ops may."""
-    found = opdefs.find(node.op)
-    return found is None or found.stateful
 
 
 def output_dtypes(node: Node) -> tuple[DType, ...] | None:

@@ -17,7 +17,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.activations import ACTIVATIONS, fuse_activations
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.optimize import merge_reshapes

@@ -22,7 +22,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
@@ -277,7 +277,7 @@ def _widened(
         made: Value | None = None
         for place in places:
             old = operations[place]
-            new = replace(old, inputs=list(old.inputs), outputs=list(old.outputs), options=dict(old.options))
+            new = old.replace(inputs=list(old.inputs), outputs=list(old.outputs), options=dict(old.options))
             if made is not None:
                 new.inputs[0] = made
             if place == places[-1]:

@@ -19,7 +19,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
 from pocketgraph.graph.order import reachable, topological
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core.operator_rules import WEIGHT_AXIS

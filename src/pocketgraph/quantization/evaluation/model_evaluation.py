@@ -19,9 +19,10 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
+from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 MOST_CLASSES = 3  # that a note names
@@ -90,7 +91,10 @@ def judge_models(
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
-    verdicts = [ModelVerdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    verdicts = [
+        ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
+        for at, model in enumerate(models)
+    ]
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
@@ -101,7 +105,7 @@ def judge_models(
             odd.append(done + 1)
         reference = row["0"]
         if done == 0:
-            classes, numbers = _wanted(data, labels, reference.size, verdicts)
+            classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
             verdict.times.append(float(row["seconds"][at]))
@@ -152,11 +156,13 @@ def _key(models: Sequence[RunnableModel], data: Dataset) -> str:
 
 
 def _wanted(
-    data: Dataset, labels: Sequence[str] | None, size: int, verdicts: Sequence[ModelVerdict]
+    data: Dataset, labels: Sequence[str] | None, answer: Array, verdicts: Sequence[ModelVerdict]
 ) -> tuple[list[int] | None, Array | None]:
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
-    classes = data.truth(labels, size)
-    has_classes = classes is not None and size > 1
+    size = answer.size
+    is_pick = labels is not None and size == 1 and are_picks(answer)
+    classes = data.truth(labels, len(labels) if labels is not None and is_pick else size)
+    has_classes = classes is not None and (size > 1 or is_pick)
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
         verdict.accuracy = ClassAccuracy() if has_classes else None

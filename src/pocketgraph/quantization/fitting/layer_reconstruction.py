@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.litert.program import Operation
-from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.quantized_weights import (
     QuantizedWeights,

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph import cluster
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.activations import ACTIVATION_BOUNDS
+from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 
 RATIOS = (2.0**-8, 2.0**7)
 """What a step may be of the result's step for XNNPACK to convert codes."""

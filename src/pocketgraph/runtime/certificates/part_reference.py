@@ -15,7 +15,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.registry import evaluate
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Array, Precision
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
@@ -39,9 +39,17 @@ class PartReference:
         graph: the graph that they are of.
         inputs: what the part takes, in its order.
         outputs: what it gives, in its order.
+        without: passes that engines are to do without.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Sequence[Endpoint],
+        outputs: Sequence[Endpoint],
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.without = without
         self.graph = graph
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)

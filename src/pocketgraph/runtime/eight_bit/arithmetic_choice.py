@@ -25,7 +25,7 @@ from pocketgraph.litert.cost_model import (
     MOST_LAYERS_PER_RANGE,
     MOST_SEARCHED,
 )
-from pocketgraph.runtime.eight_bit.operands import operands
+from pocketgraph.runtime.eight_bit.quantized_operands import operands
 
 LAYERS = ("QuantizedConv2D", "QuantizedMatMul")
 Feeds = Mapping[Endpoint, tuple[DType | None, tuple[int | None, ...]]]

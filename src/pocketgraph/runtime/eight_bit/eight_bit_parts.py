@@ -11,7 +11,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, joint_range
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, shapes_of
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, KEEPS_RANGE, MOVES
-from pocketgraph.runtime.eight_bit.operands import has_ranges, known_number, operands
+from pocketgraph.runtime.eight_bit.quantized_operands import has_ranges, known_number, operands
 
 Range = tuple[float, float]
 
@@ -112,7 +112,7 @@ class EightBitParts:
 
     def is_searched(self, node: Node, index: int, op: str) -> bool:
         """Whether a range's end is searched in the values themselves."""
-        source = self.graph.nodes.get(node_name(node.data_inputs[index]))
+        source = self.graph.find_producer(node.data_inputs[index])
         return source is not None and source.op == op
 
     def fixed_range(self, node: Node) -> Range | None:
@@ -123,7 +123,7 @@ class EightBitParts:
     def follows_range(self, node: Node) -> bool:
         """Whether a Requantize asks for the range that RequantizationRange finds for the same codes."""
         refs = [canonical(ref) for ref in node.data_inputs]
-        source = self.graph.nodes.get(node_name(refs[3]))
+        source = self.graph.find_producer(refs[3])
         if source is None or source.op != "RequantizationRange":
             return False
         same = [canonical(ref) for ref in source.data_inputs] == refs[:3]

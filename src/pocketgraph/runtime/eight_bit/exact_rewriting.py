@@ -33,8 +33,8 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     to_code,
 )
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.litert.lowering_hints import WHOLE_NUMBERS
-from pocketgraph.runtime.eight_bit.operands import Operand, known_number, operands
+from pocketgraph.litert.lowering import WHOLE_NUMBERS
+from pocketgraph.runtime.eight_bit.quantized_operands import Operand, known_number, operands
 from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 

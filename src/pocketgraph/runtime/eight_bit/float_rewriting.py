@@ -30,12 +30,12 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     sum_range,
     to_code,
 )
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.runtime.eight_bit.arithmetic_choice import Feeds, wants_codes
 from pocketgraph.runtime.eight_bit.eight_bit_parts import EightBitParts, Range
 from pocketgraph.runtime.eight_bit.exact_rewriting import OPS, ExactCodes
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES, FLOAT_OPS, MOVES
-from pocketgraph.runtime.eight_bit.operands import operands
+from pocketgraph.runtime.eight_bit.quantized_operands import operands
 from pocketgraph.runtime.eight_bit.rounding import rounded_values
 
 ATTRS = (
@@ -170,7 +170,7 @@ class _Floats:
         if node.op not in ("QuantizedAdd", "QuantizedBiasAdd"):
             return []
         limits: list[Range] = []
-        sources = [self.graph.nodes.get(node_name(operand.codes)) for operand in operands(node)]
+        sources = [self.graph.find_producer(operand.codes) for operand in operands(node)]
         tensors = [
             None if source is None else self.parts.behind_quantization(source).attr("value") for source in sources
         ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,8 +21,6 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 )
 from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
 from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, SMALLEST_WIDTH, TENS, RangeNodeWriter, RangeNumber
-
-Array = np.ndarray[Any, Any]
 
 
 class Span(NamedTuple):

@@ -57,13 +57,10 @@ class FunctionLibrary:
         while waiting:
             node = waiting.popleft()
             yield node
-            for func in _functions_of(node):
-                if func.name in self.graph.functions and func.name not in seen:
-                    seen.add(func.name)
-                    waiting.extend(self.graph.functions[func.name].nodes)
-            if node.op in self.graph.functions and node.op not in seen:
-                seen.add(node.op)
-                waiting.extend(self.graph.functions[node.op].nodes)
+            for name in self._called(node):
+                if name not in seen:
+                    seen.add(name)
+                    waiting.extend(self.graph.functions[name].nodes)
 
     def inlined_nodes(self, nodes: Iterable[Node]) -> float:
         """How many nodes there were with the nodes of its functions in place of each call; infinite if one recurs."""
@@ -138,41 +135,22 @@ class FunctionLibrary:
     def _compiled(self, function: Function, attrs: Mapping[str, AttrValue]) -> StepProgram:
         from pocketgraph.formats.function_def import arguments, result_names, results
         from pocketgraph.graph import opdefs
+        from pocketgraph.graph.function_body import flat_body
         from pocketgraph.runtime.engines.step_program import StepProgram
 
-        given = arguments(function)
-        inside = {node.name: node for node in function.nodes}
-
-        def flat(text: str) -> str:
-            """A body's spelling of a tensor (``node:output:0``) as a graph's (``node:2``)."""
-            name, _, rest = text.partition(":")
-            if text.startswith("^") or not rest or name not in inside:
-                return text
-            output, _, index = rest.rpartition(":")
-            if not output:
-                return text
-            called = self.graph.functions.get(inside[name].op)
-            names = result_names(called) if called is not None else []
-            first = names.index(output) if output in names else _first_port(inside[name], output)
-            return f"{name}:{first + int(index)}"
-
-        nodes = [Node(name, "Placeholder") for name in given]
-        for node in function.nodes:
-            values = {k: attrs.get(v.name, v) if isinstance(v, Parameter) else v for k, v in node.attrs.items()}
-            nodes.append(Node(node.name, node.op, [flat(text) for text in node.inputs], values))
-        graph = self.graph.replace(nodes, inputs=(), outputs=())
-        wanted = []
-        for text in results(function):
-            name, _, port = flat(text).partition(":")
-            wanted.append(Endpoint(name, int(port or 0)))
+        functions = self.graph.functions
+        called = {node.op: result_names(functions[node.op]) for node in function.nodes if node.op in functions}
+        own = {v.name: v for node in function.nodes for v in node.attrs.values() if isinstance(v, Parameter)}
+        body = flat_body(function, arguments(function), results(function), (), (), {**own, **attrs}, called)
+        nodes = [Node(name, "Placeholder") for name in body.arguments]
+        graph = self.graph.replace([*nodes, *body.nodes], inputs=(), outputs=())
         effects = []
         for node in function.nodes:
             definition = opdefs.find(node.op)
             if definition is not None and definition.stateful and not definition.outputs:
                 effects.append(node.name)
-        return StepProgram(
-            graph, [Endpoint(name, 0) for name in given], wanted, effects, library=self, dynamic=self.dynamic
-        )
+        feeds, wanted = [Endpoint(name, 0) for name in body.arguments], list(map(Endpoint.of, body.results))
+        return StepProgram(graph, feeds, wanted, effects, library=self, dynamic=self.dynamic)
 
 
 class _CompiledBody:
@@ -287,21 +265,3 @@ def _func(node: Node, name: str) -> Func:
     if not isinstance(value, Func):
         raise RunError(f"the {node.op} has no function '{name}'", where=f"node '{node.name}'")
     return value
-
-
-def _first_port(node: Node, output: str) -> int:
-    """The number of the first tensor of one of the op's outputs."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(node.op)
-    port = 0
-    for argument in definition.outputs if definition is not None else ():
-        if argument.name == output:
-            break
-        if argument.type_list_attr:
-            port += len(node.attr(argument.type_list_attr, ()))
-        elif argument.number_attr:
-            port += int(node.attr(argument.number_attr, 1))
-        else:
-            port += 1
-    return port

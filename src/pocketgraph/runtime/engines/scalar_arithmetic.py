@@ -19,7 +19,6 @@ from pocketgraph.kernels.arrays import Array
 Call = Callable[..., Any]
 Constants = Mapping[int, Array]
 INT32, INT64, SINGLE, TRUTH = map(np.dtype, ("int32", "int64", "float32", "bool"))
-WHOLE = (INT32, INT64)
 TRUE, FALSE = np.asarray(True), np.asarray(False)
 for _truth in (TRUE, FALSE):
     _truth.flags.writeable = False  # they are given again and again

@@ -93,7 +93,7 @@ def dereferenced(call: Callable[..., Any], positions: tuple[int, ...]) -> Callab
 
 def bound(node: Node) -> tuple[Callable[..., Any], bool]:
     """The node's kernel with its attributes, and whether it wants the Run as its first argument."""
-    found = registry.find(node.op)
+    found = registry.KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"No OpKernel was registered to support Op '{node.op}'", where=f"node '{node.name}'")
     keywords = registry.arguments(found, node)
@@ -116,7 +116,7 @@ PLAIN: set[str] = set()
 
 def takes_run(node: Node) -> bool:
     """Whether a node's kernel wants the Run as its first argument."""
-    found = registry.find(node.op)
+    found = registry.KERNELS.row(node.op)
     return found is not None and found.takes_context
 
 

@@ -231,7 +231,9 @@ def _whole(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None
             return None
         specs[str(endpoint)] = (dtype, Shape(shape).known)
     names, fetches = sorted(specs), [str(endpoint) for endpoint in call.fetches]
-    found = request.part_of_earlier(call.of_model(request.key), names, fetches, specs, graph)
+    from pocketgraph.runtime.planning.part_setup import part_of_earlier
+
+    found = part_of_earlier(request, call.of_model(request.key), names, fetches, specs, graph)
     if found is None:
         return None
     order = {name: index for index, name in enumerate(specs)}

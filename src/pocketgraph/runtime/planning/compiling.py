@@ -12,26 +12,25 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
-from pocketgraph.runtime.planning.graph_passes import SpecializedGraph
+from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.part_setup import opener, reference_of
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.trial import Trial
-    from pocketgraph.litert.unsupported import Unsupported
-    from pocketgraph.runtime.certificates.part_check import PartCheck
-    from pocketgraph.runtime.certificates.part_reference import PartReference
+    from pocketgraph.litert.lowering import Unsupported
+    from pocketgraph.litert.part_lowering import Trial
 
 MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 
-def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPart, CompiledPart], dict[str, str]]:
+def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, CompiledPart], dict[str, str]]:
     """The compiled parts of a graph, by the cuts that they are of; and why each node that is in none is not.
 
     Args:
         request: what is to be run.
         known: the graph after the passes.
     """
-    from pocketgraph.litert.trial import Trial
+    from pocketgraph.litert.part_lowering import Trial
 
     items, static = known.plan.items, known.static
     reasons = {name: "it runs in a loop" for name in items if known.plan.frames[name].depth}
@@ -50,7 +49,7 @@ def compile_parts(request: Request, known: SpecializedGraph) -> tuple[dict[CutPa
 
 
 def _cut_and_compiled(
-    request: Request, known: SpecializedGraph, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
+    request: Request, known: GraphState, candidates: Sequence[str], trial: Trial, reasons: dict[str, str]
 ) -> dict[CutPart, CompiledPart]:
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""
@@ -128,47 +127,27 @@ def _compiled(
     if key is not None:  # what is constant in a part may follow from the shapes of feeds that do not enter it
         key = request.call.of_model(key) if is_whole else request.call.of_call(key)
 
-    def nodes() -> PartReference:
-        from pocketgraph.runtime.certificates.part_reference import PartReference
-
-        return PartReference(graph, inputs, outputs)
-
     executable = engine.compile(
         graph,
         [plan.items[name].node for name in part.nodes],
         list(specs),
         [str(e) for e in outputs],
         specs,
+        inferred,
         threads=request.threads,
         cache_dir=request.cache_dir,
         key=key,
-        inferred=inferred,
         trial=trial,
         without=request.without,
         strict=request.strict,
-        opener=request.opener(nodes),
+        opener=opener(request, lambda: reference_of(request, graph, inputs, outputs)),
         with_program=request.call.is_traced,
         in_tiers=request.is_tiered,
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
     ops = {name: plan.items[name].node.op for name in part.nodes}
-    found = CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
-
-    def check() -> PartCheck:
-        from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
-
-        checked = CheckedPart(found.place)
-        if request.checked is not None:
-            request.checked.append(checked)
-        is_always, kept_as = request.check == "always", executable.kept_as
-        return PartCheck(nodes(), checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
-
-    if not request.trusts(executable):
-        executable.check = check()
-    request.choose_engine(executable, lambda: graph, nodes, check)
-    request.compile_again_later(executable, lambda: request.graph)
-    return found
+    return CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
 
 
 def _with_unknown_inputs(

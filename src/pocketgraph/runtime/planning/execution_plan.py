@@ -14,9 +14,7 @@ from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
-    from pocketgraph.litert.cache import Specs
-    from pocketgraph.litert.executable import Check, Executable, Opener
-    from pocketgraph.runtime.certificates.part_reference import PartReference
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.step_program import StepProgram
 
 Array = np.ndarray[Any, Any]
@@ -111,138 +109,6 @@ class Request(NamedTuple):
         """Whether large parts are compiled quickly at first, and anew when they have run often."""
         is_plain = self.engine is None and not self.strict and not self.call.is_traced
         return is_plain and self.planner is not None and TIERS not in self.without
-
-    def trusts(self, executable: Executable) -> bool:
-        """Whether a compiled part need not be compared with the reference engine."""
-        return self.check == "never" or (self.check == "first" and executable.is_certified)
-
-    def part_of_earlier(
-        self, key: str, inputs: Sequence[str], outputs: Sequence[str], specs: Specs, graph: Callable[[], Graph]
-    ) -> Executable | None:
-        """A part that an earlier process compiled, on the engine that is to run it; None where it has to be compiled.
-
-        Args:
-            key, inputs, outputs, specs: as for litert/executable.lookup.
-            graph: gives the graph, when the part is to be compared that was not yet.
-        """
-        from pocketgraph.litert.cached_executable import lookup
-
-        found = lookup(
-            key,
-            inputs,
-            outputs,
-            specs,
-            threads=self.threads,
-            cache_dir=self.cache_dir,
-            opener=self.opener(),
-            in_tiers=self.is_tiered,
-        )
-        if found is None:
-            return None
-        if not self._may_answer(found, graph):
-            found.close()
-            return None  # planned anew, the nodes are known with which it is compared
-        self.choose_engine(found, graph)
-        self.compile_again_later(found, graph)
-        return found
-
-    def _may_answer(self, executable: Executable, graph: Callable[[], Graph]) -> bool:
-        """Whether a part that an earlier process compiled may answer: it is trusted, or comparing it takes so long that
-        it is left to a time at which the process is idle; ``graph`` is read then."""
-        if self.trusts(executable):
-            return True
-        if self.check == "always" or self.planner is None:
-            return False
-        if not executable.is_put_off:
-            from pocketgraph.runtime.certificates import check_schedule
-
-            if check_schedule.allows(executable.check_time):
-                return False
-        if executable.check is None:
-            self._check_later(executable, graph)
-        return True
-
-    def _check_later(self, executable: Executable, graph: Callable[[], Graph]) -> None:
-        from pocketgraph.runtime.certificates.warm_check import WarmCheck
-
-        assert self.planner is not None
-        wanted, planner = self._replace(check="always"), self.planner
-        executable.check = WarmCheck(lambda: planner(wanted, graph).executables)
-
-    def opener(self, nodes: Callable[[], PartReference] | None = None) -> Opener | None:
-        """What opens parts; None for LiteRT.
-
-        Args:
-            nodes: makes what computes a part's nodes on the reference engine, where the graph was read.
-        """
-        if not self.wants_one_engine or self.engine in (None, "litert"):
-            return None
-        from pocketgraph.runtime.part_engines.registry import opener
-
-        return opener(self.engine, nodes)
-
-    def choose_engine(
-        self,
-        executable: Executable,
-        graph: Callable[[], Graph],
-        nodes: Callable[[], PartReference] | None = None,
-        check: Callable[[], Check] | None = None,
-    ) -> None:
-        """Lets a part run on the fastest engine where the session leaves that open (see part_engines/engine_choice.py).
-
-        Args:
-            executable: the part.
-            graph: gives the graph, to compare the part after another engine has taken over.
-            nodes: as for ``opener``.
-            check: makes what compares it, where the graph was read.
-        """
-        if self.engine != "auto" or self.strict:
-            return
-        from pocketgraph.runtime.part_engines.engine_choice import consider
-
-        def certify() -> None:
-            if self.trusts(executable):
-                return
-            if check is not None:
-                executable.check = check()
-            elif self.planner is not None:
-                self._check_later(executable, graph)
-
-        if nodes is None and self.planner is not None:
-
-            def nodes() -> PartReference:
-                return self._nodes_of(executable, graph)
-
-        consider(executable, nodes, certify, measure=self.measure, at_once=self.call.is_traced)
-
-    def compile_again_later(self, executable: Executable, graph: Callable[[], Graph]) -> None:
-        """Lets a part that was compiled for its first runs be compiled anew when it has run often.
-
-        Args:
-            executable: the part.
-            graph: gives the whole graph.
-        """
-        if executable.next_tier is not None and self.planner is not None:
-            from pocketgraph.runtime.planning.tiered_compilation import prepare
-
-            wanted, planner = self._replace(without=self.without | {TIERS}), self.planner
-            prepare(executable, lambda: planner(wanted, graph).executables, self.checked)
-
-    def _nodes_of(self, executable: Executable, graph: Callable[[], Graph]) -> PartReference:
-        """What computes a part's nodes on the reference engine, where an earlier process compiled it: all is planned
-        anew, since the cache does not say which nodes a part is of.
-
-        Raises:
-            LookupError: the plan has another part by now.
-        """
-        assert self.planner is not None
-        made: Sequence[Any] = self.planner(self._replace(check="always", engine=None), graph).executables
-        found = {getattr(each, "kept_as", None): getattr(each, "check", None) for each in made}
-        for each in made:
-            each.close()
-        check: Any = found[executable.kept_as]
-        reference: PartReference = check.reference
-        return reference
 
 
 class ExecutionPlan:

@@ -58,5 +58,4 @@ def _may_move(node: Node, library: FunctionLibrary) -> bool:
 
     if library.is_call(node):
         return node.op not in (REMOTE, COUNTED)
-    definition = opdefs.find(node.op)
-    return definition is not None and (not definition.stateful or node.op in DRAWS)
+    return not opdefs.is_stateful(node.op) or node.op in DRAWS

@@ -14,14 +14,12 @@ import numpy as np
 from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
-from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.function_inlining import inline_calls
-from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
@@ -42,26 +40,6 @@ class GraphPass(NamedTuple):
     name: str
     does: str
     run: Callable[[GraphState], None]
-
-
-class SpecializedGraph(NamedTuple):
-    """A graph made simpler for one set of feed types and shapes.
-
-    Attributes:
-        graph: the graph.
-        plan: its needed nodes.
-        inferred: types, shapes and values of its tensors.
-        conditional: nodes outside of loops that do not run in every run.
-        static: nodes whose outputs are the same in every run.
-        applied: the passes that changed the graph.
-    """
-
-    graph: Graph
-    plan: Plan
-    inferred: Inferred
-    conditional: set[str]
-    static: set[str]
-    applied: tuple[str, ...] = ()
 
 
 def inline_functions(state: GraphState) -> None:
@@ -215,7 +193,7 @@ def specialized(
     items: Mapping[str, Item] | None = None,
     *,
     without: Collection[str] = (),
-) -> SpecializedGraph:
+) -> GraphState:
     """Works out what follows from the types and shapes of the feeds (and from the values given), and uses it.
 
     Args:
@@ -232,7 +210,6 @@ def specialized(
         MissingKernelError: an op behind a branch has no kernel.
     """
     state = GraphState(graph, feeds, values, fetches, targets, items, without)
-    applied = []
     for each in PASSES:
         if each.name in without:
             continue
@@ -240,10 +217,9 @@ def specialized(
         each.run(state)
         check_time(f"while the graph was planned ({each.name})")
         if state.graph is not before:
-            applied.append(each.name)
+            state.applied[each.name] = None
             if after_each is not None:
                 after_each(each.name, state)
     state.settle()
-    conditional = state.conditional & state.plan.items.keys()
-    static = static_nodes(state.plan)
-    return SpecializedGraph(state.graph, state.plan, state.inferred, conditional, static, tuple(dict.fromkeys(applied)))
+    state.conditional.intersection_update(state.plan.items)
+    return state

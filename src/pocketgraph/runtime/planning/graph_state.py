@@ -1,8 +1,9 @@
-"""A graph on its way through the passes, with what is known of it so far."""
+"""A graph for one call, on its way through the passes and after them, with what is known of it."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,6 @@ from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
@@ -24,7 +24,7 @@ STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 
 
 class GraphState:
-    """A graph for one call, with what is known of it. What knows less than the graph is made anew when asked to.
+    """A graph for one call, made simpler by the passes. What knows less than the graph is made anew when asked to.
 
     Attributes:
         graph: the graph.
@@ -32,6 +32,7 @@ class GraphState:
         fetches: the wanted tensors.
         held: nodes that must stay: what is fed, fetched or run.
         without: the passes that are switched off.
+        applied: the passes that changed the graph, in order.
     """
 
     def __init__(
@@ -49,6 +50,7 @@ class GraphState:
         self.feeds = feeds
         self.fetches = fetches
         self.without = without
+        self.applied: dict[str, None] = {}
         self._fed, self._targets, self._values = frozenset(feeds), targets, values
         self._types = {str(e): (dtype, Shape(shape)) for e, (dtype, shape) in feeds.items() if dtype is not None}
         self._wanted = [*map(str, fetches), *targets]
@@ -92,6 +94,11 @@ class GraphState:
         if self._conditional is None:
             self._conditional = conditional_nodes(self.plan)
         return self._conditional
+
+    @cached_property
+    def static(self) -> set[str]:
+        """The nodes whose outputs are the same in every run, once the passes are over."""
+        return static_nodes(self.plan)
 
     def take(self, graph: Graph) -> bool:
         """Goes on with this graph; says whether it is another one."""
@@ -148,9 +155,7 @@ def static_nodes(plan: Plan) -> set[str]:
     ready: list[str] = []
     for name, item in plan.items.items():
         op = item.node.op
-        definition = opdefs.find(op)
-        is_pure = definition is not None and not definition.stateful
-        if plan.frames[name].depth or not is_pure or op in STRUCTURAL - STATIC_WITH_INPUTS:
+        if plan.frames[name].depth or opdefs.is_stateful(op) or op in STRUCTURAL - STATIC_WITH_INPUTS:
             continue
         if not item.data and op not in ("Const", "NoOp"):
             continue
@@ -182,6 +187,8 @@ def conditional_nodes(plan: Plan) -> set[str]:
     switches = {name for name, item in plan.items.items() if item.node.op in SWITCH}
     if not switches:
         return set()
+    from pocketgraph.runtime.planning.missing_kernels import check_kernels
+
     check_kernels((item.node for item in plan.items.values()), plan.library)
     if all(plan.frames[name].depth for name in switches):  # only those that loops end by
         return switches

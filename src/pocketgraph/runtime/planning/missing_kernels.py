@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels import registry
+from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
 
 BETWEEN = (
@@ -85,7 +85,7 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     missing: dict[str, list[str]] = {}
     incoming: list[str] = []
     for node in library.with_bodies(nodes):
-        if node.op not in STRUCTURAL and not library.is_call(node) and registry.find(node.op) is None:
+        if node.op not in STRUCTURAL and not library.is_call(node) and node.op not in KERNELS:
             missing.setdefault(node.op, []).append(node.name)
             if node.op in INCOMING:
                 incoming += _outputs(node)
@@ -96,9 +96,10 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         lines.append(f"No OpKernel was registered to support Op '{op}' used by {', '.join(map(repr, names[:3]))}{more}")
     hints = []
-    unknown = [op for op in missing if opdefs.find(op) is None]
+    known = opdefs.names()
+    unknown = [op for op in missing if op not in known]
     if unknown:
-        near = [hint for op in unknown[:3] if (hint := did_you_mean(op, opdefs.names()))]
+        near = [hint for op in unknown[:3] if (hint := did_you_mean(op, known))]
         told = f" ({' '.join(near)})" if near else ""
         hints.append(f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{told}")
     told_of: dict[str, list[str]] = {}

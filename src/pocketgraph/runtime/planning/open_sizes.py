@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.planning.call_key import CallKey
@@ -130,10 +130,7 @@ def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
 
 
 def _is_along_a_line(item: Item, graph: Graph) -> bool:
-    passed = ops_with("passes", "view")
-    node = graph.nodes.get(item.data[1].node)
-    while node is not None and node.op in passed and node.data_inputs:
-        node = graph.nodes.get(node_name(node.data_inputs[0]))
+    node = graph.find_producer(item.data[1].node, ops_with("passes", "view"))
     if node is None or node.op != "Const":
         return False
     return len(node.tensor.shape) == 3 or 1 in node.tensor.shape[:2]  # three: that of a Conv1D, before it is expanded

@@ -22,10 +22,11 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.open_program import opened as with_open_sizes
-from pocketgraph.litert.rewriting.optimize import optimize_for_latency
+from pocketgraph.litert.part_lowering import lowered
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize, optimize_for_latency
 from pocketgraph.litert.type_edges import SPREADING
-from pocketgraph.litert.unsupported import Unsupported
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -108,11 +109,10 @@ def _lowered(
 ) -> Program | None:
     without = SPREADING | request.without if request.strict else request.without
     try:
-        program = engine.lowered(
-            request.graph, part.nodes, list(specs), part.outputs, specs, inferred, without, strict=request.strict
-        )
+        program = lowered(request.graph, part.nodes, list(specs), part.outputs, specs, inferred, strict=request.strict)
     except (Unsupported, PocketgraphError):
         return None
+    optimize(program, FOR_THIS_PROCESSOR.union(without))
     optimize_for_latency(program, without)
     return program if program.operations else None
 

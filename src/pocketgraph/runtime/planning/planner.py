@@ -1,7 +1,7 @@
 """Plans a call: LiteRT takes the largest parts of the graph that it can hold, the reference engine the rest.
 
-graph ──passes──▶ specialized graph ──partition──▶ cut parts ──compile──▶ compiled parts ┐
-                                          └─ what only the run knows ──▶ dynamic parts   ┴──▶ ExecutionPlan
+graph ──passes──▶ GraphState ──partition──▶ cut parts ──compile──▶ compiled parts ──set up──┐
+                                   └─ what only the run knows ──▶ dynamic parts ────────────┴──▶ ExecutionPlan
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
-from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, SpecializedGraph, specialized
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
+from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
+from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     cuts, reasons = compile_parts(request, known)
     check_time("while parts were compiled")  # also where what it interrupted took that for a reason to go on without
     parts = list(cuts.values())
+    for part in parts:
+        set_up(request, part, known.graph)
     opened: list[Runnable] = [part.executable for part in parts]
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None
@@ -70,7 +73,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         from pocketgraph.runtime.planning.stored_plan_content import keep
 
         keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
-    description = _described(request, known.plan.items, cuts, found, reasons, known.applied)
+    description = _described(request, known.plan.items, cuts, found, reasons, tuple(known.applied))
     if whole is None:
         plan = ExecutionPlan(program, description=description, executables=opened)
         plan.inferred = known.inferred if not request.call.has_open_sizes else None
@@ -99,6 +102,7 @@ def _program(
         MissingKernelError: ops that nothing can run; all of them are named.
     """
     from pocketgraph.runtime.engines.step_program import StepProgram
+    from pocketgraph.runtime.planning.missing_kernels import check_kernels
 
     library = FunctionLibrary(
         request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without
@@ -117,7 +121,7 @@ def _program(
     )
 
 
-def _able_when_run(request: Request, known: SpecializedGraph) -> frozenset[str]:
+def _able_when_run(request: Request, known: GraphState) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
     that is not left open on purpose."""
     from pocketgraph.runtime.planning.dynamic_parts import may_be_dynamic

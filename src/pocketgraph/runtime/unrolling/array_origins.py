@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.op_traits import ops_with
 
 PASSES = ops_with("passes", "enter", "switch", "merge", "exit", "next_iteration")
@@ -20,15 +20,8 @@ READS = {"TensorArrayReadV3": 0, "TensorListGetItem": 0, "TensorArrayGatherV3": 
 
 def origin(graph: Graph, ref: str) -> str:
     """The node that made the array; "" where it comes from outside."""
-    for _ in range(len(graph.nodes)):
-        node = graph.nodes.get(node_name(ref))
-        if node is None:
-            return ""
-        if node.op in PASSES or node.op in ("TensorListSetItem", "TensorListResize"):
-            ref = canonical(node.data_inputs[0])
-            continue
-        return node.name
-    return ""
+    node = graph.find_producer(ref, PASSES | {"TensorListSetItem", "TensorListResize"})
+    return "" if node is None else node.name
 
 
 def written(graph: Graph) -> dict[str, list[tuple[str, int]]]:

@@ -259,8 +259,7 @@ class _Unrolling(PartialUnrolling):
                 continue
             if op in ("Switch", "_SwitchN", "Const", "NoOp", "Assert"):
                 continue
-            definition = opdefs.find(op)
-            if definition is None or definition.stateful or self.plan.library.is_call(item.node):
+            if opdefs.is_stateful(op) or self.plan.library.is_call(item.node):
                 raise CannotUnrollError(f"the {op} inside may have effects")
 
     def run(

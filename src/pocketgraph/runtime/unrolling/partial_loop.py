@@ -15,7 +15,6 @@ from pocketgraph.runtime.unrolling.tensor_array_elimination import TensorArrays
 
 Fact = tuple[DType, Shape]
 """What is known of a tensor: its type and its shape, which is known whole."""
-SCALAR = Shape(())
 
 
 class PartialLoop(TensorArrays):

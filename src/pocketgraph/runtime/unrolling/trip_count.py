@@ -133,7 +133,7 @@ def _counting(item: Item, before: Mapping[Endpoint, Value], moving: set[Endpoint
     if op in loops.MERGE:
         source = next(e for e in item.data if not isinstance(before[e], DeadValue))
         return _Counting((source,), live[:1], None) if source in moving else None
-    found = registry.find(op)
+    found = registry.KERNELS.row(op)
     if op not in COUNTED or found is None or found.takes_context or len(live) != len(known):
         raise CannotUnrollError(f"the {op} counts in its own way")
     keywords = registry.arguments(found, node)

@@ -202,7 +202,7 @@ class UnrolledGraph:
             return None if value is None else [KnownValue(np.asarray(value, node.attr("out_type", INT32).numpy))]
         if node.op not in COUNTED or not all(isinstance(v, KnownValue) and v.array.dtype.kind in "iub" for v in data):
             return None
-        found = registry.find(node.op)
+        found = registry.KERNELS.row(node.op)
         if found is None or found.takes_context:
             return None
         arrays = [value.array for value in data if isinstance(value, KnownValue)]

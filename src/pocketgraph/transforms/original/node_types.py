@@ -29,7 +29,7 @@ def input_types(node: Node, *, strict: bool) -> tuple[DType, ...]:
 
 
 def _check_attributes(node: Node) -> None:
-    found = opdefs.get(node.op)
+    found = opdefs.definition(node.op)
     newer = {name for name, attr in found.attrs.items() if attr.since != opdefs.OLD} if found.only != opdefs.NEW else ()
     for arg in (*found.inputs, *found.outputs):
         for attr in (arg.type_attr, arg.type_list_attr, arg.number_attr):

@@ -16,7 +16,7 @@ from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.passes.batch_norms import affine_of, arranged
+from pocketgraph.passes.batch_norm_parameters import affine_of, arranged
 from pocketgraph.passes.channel_scaling import (
     LINEAR,
     has_padding,

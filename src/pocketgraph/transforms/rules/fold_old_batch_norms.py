@@ -13,7 +13,7 @@ from pocketgraph.graph import AttrValue, DType, Graph, Node, const, node_name, p
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
-from pocketgraph.passes.batch_norms import Affine, affine_of, arranged
+from pocketgraph.passes.batch_norm_parameters import Affine, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss

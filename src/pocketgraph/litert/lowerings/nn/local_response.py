@@ -12,8 +12,7 @@ from pocketgraph.graph import Node
 from pocketgraph.litert.cost_model import MOST_RESPONSE_CHANNELS
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import image
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE, WHOLE_NUMBERS
+from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value

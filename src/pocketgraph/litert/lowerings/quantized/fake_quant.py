@@ -14,8 +14,7 @@ from pocketgraph.kernels.arrays import number
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import half_away, nudged
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowering_hints import MAY_QUANTIZE
+from pocketgraph.litert.lowering import MAY_QUANTIZE, lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.program import Quantization, Value
 

@@ -90,7 +90,7 @@ def find_constants(
                 continue
         elif op in exclude_op or name in exclude_node or op in NEVER or step.hidden or _is_stateful(step.node):
             continue
-        elif op not in COMPUTED_HERE and registry.find(op) is None:
+        elif op not in COMPUTED_HERE and op not in registry.KERNELS:
             found.missing.setdefault(op, name)
             continue
         elif _gives_handles(step.node):

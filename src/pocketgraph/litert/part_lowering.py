@@ -1,4 +1,4 @@
-"""Lowers all nodes that LiteRT might run, to see which it can; what comes of it need not be done again.
+"""Lowers a part: for itself, or as a piece of a trial, which lowers all nodes of a graph to see which LiteRT can run.
 
 A node's operations depend on its operands only, so that those of a trial are those of the program, as long as the
 program takes what the trial took for given, and holds everything else that its operations read.
@@ -6,17 +6,17 @@ program takes what the trial took for given, and holds everything else that its 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 
 from pocketgraph.budgets import timed
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.static_values import Inference, Statics
-from pocketgraph.litert.unsupported import Unsupported
 
 MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
 """What a lowering runs into when a node's attributes or operands contradict each other."""
@@ -102,6 +102,45 @@ class Trial:
         found.outputs = [emit.outcome(canonical(ref)) for ref in outputs]
         found.rounded = emit.rounded_outcomes([canonical(ref) for ref in outputs])
         return found if _is_closed(found) else None
+
+
+def lowered(
+    graph: Graph,
+    nodes: Sequence[Node],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+    input_specs: Specs,
+    inferred: Inference,
+    *,
+    fallback: Callable[[Emit, Node], None] | None = None,
+    strict: bool = False,
+) -> Program:
+    """The program of a part, before any rewriting (arguments as for ``engine.compile``).
+
+    ``fallback`` emits nodes that LiteRT has no builtin operator for (see custom_operators.py); ``strict`` refuses what
+    differs from TensorFlow at the edges.
+
+    Raises:
+        Unsupported: LiteRT cannot run some node.
+    """
+    taken = [canonical(name) for name in inputs]
+    specs = {canonical(name): spec for name, spec in input_specs.items()}
+    emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)), strict=strict)
+    for name in taken:
+        dtype, shape = specs[name]
+        emit.values[name] = Value(name, widened(dtype), tuple(shape))
+    entering = [emit.values[name] for name in taken]
+    for node in timed(in_order(nodes, outputs, emit.values, emit.statics)):
+        try:
+            emit.lower(node)
+        except MALFORMED as error:
+            raise Unsupported(f"{node.op} is not what it should be: {error}", node.name) from error
+        except Unsupported:
+            if fallback is None:
+                raise
+            fallback(emit, node)
+    leaving = [canonical(name) for name in outputs]
+    return Program(entering, [emit.outcome(name) for name in leaving], emit.operations, emit.rounded_outcomes(leaving))
 
 
 def _is_closed(program: Program) -> bool:

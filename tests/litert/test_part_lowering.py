@@ -2,13 +2,13 @@
 
 import numpy as np
 
+from litert.parts import compiled_part, lowered
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.litert import engine
+from pocketgraph.litert.part_lowering import Trial
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize
-from pocketgraph.litert.trial import Trial
 
 FLOAT = DType.named("float")
 GRAPH = parse("""
@@ -56,14 +56,14 @@ def test_a_part_is_as_if_lowered_for_itself() -> None:
     program = trial_of(GRAPH, ["y:0"]).program(nodes, ["x:0"], ["d:0"], SPECS)
     assert program is not None
     optimize(program)
-    assert described(program) == described(engine.lowered(GRAPH, nodes, ["x:0"], ["d:0"], SPECS))
+    assert described(program) == described(lowered(GRAPH, nodes, ["x:0"], ["d:0"], SPECS))
 
 
 def test_a_part_behind_a_refused_node_is_too() -> None:
     specs = {"e:0": (FLOAT, (2, 4)), "d:0": (FLOAT, (2, 4))}
     nodes = [GRAPH["f"], GRAPH["y"]]
     program = trial_of(GRAPH, ["y:0"]).program(nodes, ["e:0", "d:0"], ["y:0"], specs)
-    assert described(program) == described(engine.lowered(GRAPH, nodes, ["e:0", "d:0"], ["y:0"], specs))
+    assert described(program) == described(lowered(GRAPH, nodes, ["e:0", "d:0"], ["y:0"], specs))
 
 
 def test_a_part_whose_inputs_are_not_all_named_is_not_given() -> None:
@@ -89,7 +89,7 @@ def test_compiling_with_a_trial_computes_the_same() -> None:
     x = np.linspace(-1, 1, 8, dtype=np.float32).reshape(2, 4)
     results = []
     for trial in (None, trial_of(GRAPH, ["d:0"])):
-        executable = engine.compile(GRAPH, nodes, ["x:0"], ["d:0"], SPECS, trial=trial)
+        executable = compiled_part(GRAPH, nodes, ["x:0"], ["d:0"], SPECS, trial=trial)
         results.append(executable.run([x])[0])
         executable.close()
     np.testing.assert_array_equal(*results)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph import Graph, Node, canonical
 from pocketgraph.kernels.quantized.range_checks import checked
 
 
@@ -58,7 +58,7 @@ def has_ranges(graph: Graph, node: Node) -> bool:
 def known_number(graph: Graph, ref: str) -> float | None:
     """The value of a single number that is constant, or the smallest or largest of a constant."""
     tensor = graph.constant(ref)
-    source = graph.nodes.get(node_name(ref))
+    source = graph.find_producer(ref)
     if tensor is None and source is not None and source.op in ("Min", "Max"):
         return _end_of_constant(graph, source)
     return float(tensor.numpy().reshape(-1)[0]) if tensor is not None and tensor.size >= 1 else None
@@ -66,7 +66,7 @@ def known_number(graph: Graph, ref: str) -> float | None:
 
 def _end_of_constant(graph: Graph, node: Node) -> float | None:
     """What Min or Max finds over all of a constant."""
-    source = graph.nodes.get(node_name(node.data_inputs[0]))
+    source = graph.find_producer(node.data_inputs[0])
     if source is None or source.op != "Reshape":
         return None
     flat = graph.constant(source.data_inputs[1])

@@ -6,7 +6,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.text_format import parse
-from pocketgraph.passes.batch_norms import affine_of, arranged
+from pocketgraph.passes.batch_norm_parameters import affine_of, arranged
 
 PARAMETERS = """
     x = Placeholder(dtype=float, shape=[1, 1, 1, 2])
