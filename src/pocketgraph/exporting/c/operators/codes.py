@@ -24,7 +24,7 @@ from pocketgraph.exporting.c.operators.convolution import (
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
-from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
+from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, strides
 from pocketgraph.exporting.c.operators.table import emits, is_code
 from pocketgraph.exporting.c.unit import CConstant as Place
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
@@ -240,8 +240,8 @@ def add(unit: Unit, operation: Operation) -> None:
     if operation.code == "SUB":
         factors[1] = -factors[1]
     bias = (1 << (shift - 1)) - factors[0] * zero(left) - factors[1] * zero(right)
-    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
-    fields = [len(sizes), sizes, a, b, bias, *factors, shift, zero(result), *ends(operation)]
+    walk = paired_walk(result.shape, left.shape, right.shape)
+    fields = [*walk, bias, *factors, shift, zero(result), *ends(operation)]
     table = unit.table("pg_sum_of_codes", fields)
     unit.call("sums_s8.h", "pg_add_s8", "m->level", table, unit.at(left), unit.at(right), unit.at(result))
 
@@ -251,9 +251,9 @@ def multiply(unit: Unit, operation: Operation) -> None:
     left, right = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
     scale = step(left) * step(right) / step(result)
-    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
+    walk = paired_walk(result.shape, left.shape, right.shape)
     low, high = (float(end - zero(result)) for end in ends(operation))
-    fields = [len(sizes), sizes, a, b, zero(left), zero(right), scale, (zero(result), low, high)]
+    fields = [*walk, zero(left), zero(right), scale, (zero(result), low, high)]
     table = unit.table("pg_product_of_codes", fields)
     unit.call("products_s8.h", "pg_mul_s8", table, unit.at(left), unit.at(right), unit.at(result))
 
@@ -262,12 +262,10 @@ def multiply(unit: Unit, operation: Operation) -> None:
 def prelu(unit: Unit, operation: Operation) -> None:
     left, right = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
-    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
+    walk = paired_walk(result.shape, left.shape, right.shape)
     own = fixed_point(float(step(left)) / float(step(result)))
     slope = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
-    table = unit.table(
-        "pg_prelu_of_codes", [len(sizes), sizes, a, b, zero(left), zero(right), *own, *slope, zero(result)]
-    )
+    table = unit.table("pg_prelu_of_codes", [*walk, zero(left), zero(right), *own, *slope, zero(result)])
     unit.call("prelu_s8.h", "pg_prelu_s8", table, unit.at(left), unit.at(right), unit.at(result))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.c.operators.convolution import activation
-from pocketgraph.exporting.c.operators.shapes import joined, stretched
+from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
 from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
@@ -71,10 +71,9 @@ def emit_pairs(
     unit: Unit, name: str, kind: str, made: str, text: str, left: Value, right: Value, result: Value
 ) -> None:
     """Calls a kernel that makes ``text`` of each pair."""
-    sizes, (a, b) = joined(result.shape, stretched(left.shape, result.shape), stretched(right.shape, result.shape))
     unit.call(
-        "binary.h", name, unit.table("pg_pair", [len(sizes), sizes, a, b]), unit.at(left), unit.at(right),
-        unit.at(result), definition=f"PG_BINARY({name}, {kind}, {made}, {text})",
+        "binary.h", name, unit.table("pg_pair", paired_walk(result.shape, left.shape, right.shape)), unit.at(left),
+        unit.at(right), unit.at(result), definition=f"PG_BINARY({name}, {kind}, {made}, {text})",
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from pocketgraph.exporting.c.unit import LackingOperatorError
 
@@ -52,3 +53,9 @@ def joined(sizes: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list
     if len(made) > RANK:
         raise LackingOperatorError(f"{len(made)} dimensions that do not go together")
     return made, made_steps
+
+
+def paired_walk(result: Sequence[int], left: Sequence[int], right: Sequence[int]) -> list[Any]:
+    """A walk over two operands that stretch to a result: how many dimensions, their sizes, and the strides of both."""
+    sizes, steps = joined(result, stretched(left, result), stretched(right, result))
+    return [len(sizes), sizes, *steps]
