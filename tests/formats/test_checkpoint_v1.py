@@ -13,9 +13,8 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from pocketgraph import formats
+from pocketgraph import formats, wire
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import checkpoint_v1, ordered_code, sstable
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix
 from pocketgraph.formats.tensor_proto import shape_bytes

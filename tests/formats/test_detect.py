@@ -10,10 +10,10 @@ import zipfile
 import numpy as np
 import pytest
 
-from pocketgraph import formats
+from pocketgraph import formats, wire
 from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
-from pocketgraph.formats import Kind, identify, wire
+from pocketgraph.formats import Kind, identify
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared

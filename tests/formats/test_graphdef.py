@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph import formats
+from pocketgraph import formats, wire
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Func, Function, Graph, Node, Opaque, Parameter, Shape, Tensor, Versions, const
 from pocketgraph.graph.attr import AttrValue, same_value

@@ -9,8 +9,8 @@ import resource
 import numpy as np
 import pytest
 
-from pocketgraph import formats, summarize, transform
-from pocketgraph.formats import graphdef, wire
+from pocketgraph import formats, summarize, transform, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import DType, Graph, Node, Shape, const

@@ -10,9 +10,9 @@ import sys
 import numpy as np
 import pytest
 
-from pocketgraph import Session, formats
+from pocketgraph import Session, formats, wire
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import memmapped, wire
+from pocketgraph.formats import memmapped
 from pocketgraph.formats.memmapped_writer import region_name, save_memmapped
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const

@@ -7,9 +7,8 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph import formats
+from pocketgraph import formats, wire
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.text_format import parse as parse_short

@@ -8,8 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph import formats
-from pocketgraph.formats import wire
+from pocketgraph import formats, wire
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, const, opdefs
 from pocketgraph.graph.graph import Versions
 from random_graphs import values
