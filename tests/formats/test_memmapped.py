@@ -10,12 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from pocketgraph import Session, formats, wire
+from pocketgraph import Session, formats
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import memmapped
 from pocketgraph.formats.memmapped_writer import region_name, save_memmapped
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const
+from pocketgraph.protobuf import wire
 
 PACKAGES = pathlib.Path(__file__).parent.parent / "fixtures" / "packages"
 MIN_SIZE = 30  # with which the fixture was made

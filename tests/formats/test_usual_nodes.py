@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketgraph import formats, wire
+from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.attr import same_attrs
+from pocketgraph.protobuf import wire
 
 FLOAT = DType.named("float")
 
