@@ -18,7 +18,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve
 from pocketgraph.kernels.registry import Context, Value, kernel
-from pocketgraph.protobuf.wire import payloads
+from pocketgraph.protobuf.wire import payloads, signed
 
 LEAF, BUCKETS, CATEGORY = 1, 2, 3  # the fields of Node
 FEATURE, THRESHOLD, LEFT, RIGHT, DIMENSION = 1, 2, 3, 4, 5  # the fields of both splits
@@ -118,11 +118,6 @@ class Ensemble:
 
 def _floats(wire: int, payload: Any) -> list[float]:
     return [float(v) for v in np.frombuffer(payload, "<f4")] if wire == LEN else list(struct.unpack("<f", payload))
-
-
-def signed(value: int) -> int:
-    """A varint as the number it stands for."""
-    return value - (1 << 64) if value >= 1 << 63 else value
 
 
 def _tree(data: bytes) -> Tree:

@@ -11,8 +11,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.text.strings import scalar_string
-from pocketgraph.kernels.trees.boosted_trees import leaf_numbers, signed
-from pocketgraph.protobuf.wire import payloads
+from pocketgraph.kernels.trees.boosted_trees import leaf_numbers
+from pocketgraph.protobuf.wire import payloads, signed
 
 LEAF, SPLIT = 1, 4
 """The fields of a node (tensorflow/core/kernels/boosted_trees/boosted_trees.proto)."""
