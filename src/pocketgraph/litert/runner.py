@@ -29,7 +29,8 @@ class Runner(Protocol):
         """The outputs for these inputs, one array each; they stay as they are when it runs again."""
 
     def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """``run`` with its inputs picked from a longer list, without a detour."""
+        """``run`` with its inputs picked from a longer list; large models take so long that no detour counts."""
+        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         """Gives the memory back; it cannot run any more."""
@@ -185,7 +186,7 @@ class PackedModel(Protocol):
         """Gives the memory back."""
 
 
-class PackedRunner:
+class PackedRunner(Runner):
     """LiteRT's compiled model, whose packed weights are a file: written the first time, only mapped from then on."""
 
     def __init__(self, model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
@@ -203,10 +204,6 @@ class PackedRunner:
         if model is None:
             raise RunError("the part is closed")
         return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
-
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As PlainRunner.direct; models of this size take so long that nothing is gained besides."""
-        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         model, self._model = self._model, None
