@@ -41,15 +41,6 @@ def read_texts(
     return made, list(table.classes), class_labels.numbers_of(table.classes)
 
 
-def text_sample(item: ModelInput, text: str) -> Array:
-    """What an input takes for one text: the text, its words, or a record that has it as its only string.
-
-    Raises:
-        UsageError: the record has other features than one text.
-    """
-    return _element(item, {"": text}, "")
-
-
 def other_sample(item: ModelInput, text: str, like: Array | None = None) -> Array:
     """What an input takes for a text where nothing else is known: as ``like``, or zeros, for what is no text."""
     if not item.takes_text:

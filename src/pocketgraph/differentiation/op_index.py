@@ -34,8 +34,7 @@ GRADIENTS = {
         "Cosh Erf Erfc Lgamma Digamma Asinh Acosh Atanh Asin Atan Neg Acos Reciprocal Inv Sqrt Rsqrt Tanh Sigmoid "
         "TanhGrad SigmoidGrad Cast"
     ),
-    "math.linear_algebra": "MatrixInverse MatrixDeterminant",
-    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2",
+    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 MatrixInverse MatrixDeterminant",
     "math.reductions": "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod",
     "math.segments": (
         "SegmentSum SegmentMean UnsortedSegmentSum SegmentMax SegmentMin UnsortedSegmentMax UnsortedSegmentMin "

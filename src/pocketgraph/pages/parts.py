@@ -303,6 +303,8 @@ def glossary(used: Iterable[str]) -> str:
 def alike(names: Sequence[str], fewest: int = FEWEST) -> list[list[int]]:
     """The places of names that differ in numbers only, each group where its first stands; others alone.
 
+    They are the steps of an unrolled loop, the blocks of a deep network.
+
     >>> alike(["x", "step_1/mul", "step_2/mul", "y", "step_3/mul", "step_4/mul"])
     [[0], [1, 2, 4, 5], [3]]
     """

@@ -178,7 +178,10 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
 
 
 def share_weights(program: Program) -> None:
-    """Makes equal constant weights of layers the same value of the program, in place."""
+    """Makes equal constant weights of layers the same value of the program, in place.
+
+    The steps of a loop have such weights that was written out in training.
+    """
     alike: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     for operation in program.operations:
         if is_layer(operation) and weights(operation).constant is not None:

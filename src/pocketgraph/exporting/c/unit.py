@@ -22,7 +22,7 @@ SPARE = 64  # bytes at the end: kernels may read whole vectors past a row
 
 
 class Weights:
-    """Collects constants; equal ones are held once."""
+    """The constants of a library in one piece of memory, a C array or a mapped file; equal ones are in it once."""
 
     def __init__(self) -> None:
         self._pieces: list[bytes] = []

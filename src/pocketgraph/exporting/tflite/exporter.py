@@ -291,7 +291,9 @@ def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
 
 
 def archive(files: Mapping[str, bytes], start: int) -> bytes:
-    """A stored ZIP archive.
+    """Files kept behind a model in its own file: a ZIP archive whose offsets are those of the whole file.
+
+    The task libraries map labels from there, so that nothing is compressed. Source: PKWARE's APPNOTE.TXT, 4.3.
 
     Args:
         files: the content by name.

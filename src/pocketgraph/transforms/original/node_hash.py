@@ -79,6 +79,8 @@ _short_hash = lru_cache(maxsize=4096)(_hash)  # ops, devices and most attributes
 def hash_order(names: Iterable[str]) -> list[str]:
     """The names in the order of a std::unordered_set of TensorFlow's 64-bit string hash, filled one after the other.
 
+    By it the original tool writes the inputs.
+
     The set is one chain. A name goes in front of the first name of its bucket, or in front of the chain when its bucket
     is empty; growing chains all names anew in their order.
     """
