@@ -91,6 +91,8 @@ def judge_models(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
     verdicts = [ModelVerdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    for verdict in verdicts:
+        verdict.answers.kinds.update(data.classes)
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
