@@ -72,3 +72,11 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def test_without_samples_the_first_stage_begins_at_nothing_and_ends_near_all() -> None:
+    from pocketgraph.cli.shared.progress import SHIPPING_UNSEEN
+
+    total = Total(SHIPPING_UNSEEN, 0.9)
+    assert total.done("fitting weights", 1, 100) < 0.02
+    assert total.done("fitting weights", 100, 100) > 0.75

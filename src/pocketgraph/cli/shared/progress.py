@@ -21,6 +21,7 @@ SHARES = {
 }  # fmt: skip
 """Stages in the order in which they come, and about how long each takes beside the others."""
 QUANTIZING = ("calibrating", "weighing each tensor", "fitting weights", "comparing layers", "weights and tensors apart")
+SHIPPING_UNSEEN = ("fitting weights", "checking")  # what comes without samples
 SHIPPING = ("calibrating", "weighing each tensor", "fitting weights", "judging", "checking")
 
 
