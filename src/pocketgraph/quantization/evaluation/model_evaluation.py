@@ -95,6 +95,8 @@ def judge_models(
         ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
         for at, model in enumerate(models)
     ]
+    for verdict in verdicts:
+        verdict.answers.kinds.update(data.classes)
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
