@@ -310,5 +310,5 @@ def test_texts_beside_numbers_do_not_keep_these_from_shipping(tmp_path: pathlib.
     ]).replace(outputs=["call:0", "call:1"])  # fmt: skip
     save(graph, tmp_path / "model.pb")
     shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=None)
-    assert any("call:0 gives texts, which do not ship" in line for line in shipment.unknown)
+    assert any("gives texts, which do not ship" in line for line in shipment.unknown)
     assert (tmp_path / "out" / "model.tflite").exists()
