@@ -20,7 +20,7 @@ from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
 from pocketgraph.apps.shipping.texts import write_text_files
-from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -236,7 +236,7 @@ class _Work:
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
-            scores = opened.run(next(iter(data.take(1).samples())))[0]
+            scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
             data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
