@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.graph_conversion import Conversion
+from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.programs import LackingError
@@ -80,6 +81,7 @@ def converted(
     if conversion.reasons:
         raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
+    absorb_padding(body)
     body = cleaned(body)
     operations = list(all_operations(body))
     is_coded = any(operation.code == "QuantizeLinear" for operation in operations)
