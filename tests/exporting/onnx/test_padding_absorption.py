@@ -34,7 +34,8 @@ POOL = 'MaxPool({}, T=float, ksize=[1,{},{},1], strides=[1,2,2,1], padding="VALI
         ("q = Pad(c, p, T=float, Tpaddings=int32)\n    z = " + CONV.format("q", "VALID")
          + "\n    s = Const(int32 [1, 2])\n    m = Mean(q, s, T=float, Tidx=int32, keep_dims=true)\n"
          "    y = Add(z, m, T=float)", 1),
-        ("v = Const(float 0.5)\n    q = PadV2(c, p, v, T=float, Tpaddings=int32)\n    y = " + CONV.format("q", "VALID"), 1),
+        ("v = Const(float 0.5)\n    q = PadV2(c, p, v, T=float, Tpaddings=int32)\n    y = "
+         + CONV.format("q", "VALID"), 1),
         ("n = Const(int32 [[0,0],[0,0],[0,0],[1,0]])\n    q = Pad(x, n, T=float, Tpaddings=int32)\n    y = "
          + CONV.format("q", "VALID"), 1),
         ('q = MirrorPad(c, p, T=float, Tpaddings=int32, mode="REFLECT")\n    y = ' + CONV.format("q", "VALID"), 1),

@@ -100,8 +100,8 @@ def onnx_form(part: OfferedPart, *, in_tiles: bool = False) -> tuple[bytes, list
         part: it.
         in_tiles: compute wide convolutions in tiles, as OpenVINO is quicker (tiled_convolutions.py).
     """
-    from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
     from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
+    from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
     from pocketgraph.exporting.onnx.to_onnx import converted
     from pocketgraph.version import VERSION
 

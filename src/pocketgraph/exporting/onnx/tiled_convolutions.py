@@ -225,7 +225,9 @@ class _Tiled:
         weights = whole.weights.numpy() * behind.factor.reshape(-1, 1, 1, 1).astype(np.float32)
         filters = transformed_weights(weights.transpose(0, 2, 3, 1), by_row, by_column).transpose(1, 0, 3, 2)
         tiles = self._in_tiles(whole, by_row, by_column)
-        tiles = self._reshaped(self._add("Transpose", [tiles], perm=[0, 2, 3, 1]), points, images * down * across, depth)
+        tiles = self._reshaped(
+            self._add("Transpose", [tiles], perm=[0, 2, 3, 1]), points, images * down * across, depth
+        )
         made = self._add("MatMul", [tiles, self._constant(filters.reshape(points, depth, count))])
         made = self._reshaped(made, points, images * down * across * count)
         back = np.einsum("ip,jq->ijqp", by_row.result, by_column.result).reshape(rows * columns, points)

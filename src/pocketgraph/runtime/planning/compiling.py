@@ -129,9 +129,8 @@ def _compiled(
         key = request.call.of_model(key) if is_whole else request.call.of_call(key)
 
     def nodes() -> PartReference:
-        from pocketgraph.runtime.certificates.part_reference import PartReference
-
         from pocketgraph.litert.type_edges import SPREADING
+        from pocketgraph.runtime.certificates.part_reference import PartReference
 
         return PartReference(graph, inputs, outputs, request.without | (SPREADING if request.strict else frozenset()))
 
