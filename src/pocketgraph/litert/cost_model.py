@@ -107,7 +107,9 @@ LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles
 
 # The same on OpenVINO (exporting/onnx/tiled_convolutions.py), in multiplications of its plain convolutions
 
-OPENVINO_PRODUCT = 0.59  # multiplications: that one in a product of matrices takes
-OPENVINO_WEIGHT = 25  # multiplications: that take as long as reading a weight of the tiles' products
-OPENVINO_ELEMENT = 28  # multiplications: that take as long as moving one element
-OPENVINO_OPERATION = 100_000  # multiplications: that calling one more operation (1 µs) is worth
+OPENVINO_PRODUCT = 0.9  # multiplications: that one in a product of matrices takes
+OPENVINO_WEIGHT = 24  # multiplications: that take as long as reading a weight of the tiles' products
+OPENVINO_ELEMENT = 7.5  # multiplications: that take as long as moving one element
+OPENVINO_PER_MEGABYTE = 2.3  # multiplications: that this takes more for each megabyte of all tiles
+OPENVINO_LARGEST = 16  # megabytes: of all tiles, beyond which it takes no longer
+OPENVINO_SHARE = 0.85  # share: of the plain convolution's time, up to which tiles are worth it
