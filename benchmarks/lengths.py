@@ -2,9 +2,9 @@
 
 python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100] [--step 1]
 
-Each row is four new processes' work without a cache, but with the bytecode of all modules: so many runs of one length; the same number of runs, each of
-another length; these without the pass ``resizable_programs``; and without ``open_sizes`` either. Open sizes of inputs
-are the length, but for the first axis.
+Each row is four new processes' work without a cache, but with the bytecode of all modules: so many runs of one
+length; the same number of runs, each of another length; these without the pass ``resizable_programs``; and without
+``open_sizes`` either. Open sizes of inputs are the length, but for the first axis.
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
 ``--first 4000 --step 160``.
 """
@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import os
 import pathlib
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -73,9 +74,11 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="between one length and the next: samples of a recording")
     options = parser.parse_args()
+    if sys.flags.dont_write_bytecode:  # which new processes would take over
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     lengths = [options.first + place * options.step for place in range(options.lengths)]
     with tempfile.TemporaryDirectory() as compiled:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = compiled
         print(f"pocketgraph {pocketgraph.__version__}")
         rows(options.models, lengths)
