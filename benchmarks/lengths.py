@@ -15,6 +15,7 @@ import argparse
 import multiprocessing
 import os
 import pathlib
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -73,9 +74,11 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="between one length and the next: samples of a recording")
     options = parser.parse_args()
+    if sys.flags.dont_write_bytecode:  # which new processes would take over
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     lengths = [options.first + place * options.step for place in range(options.lengths)]
     with tempfile.TemporaryDirectory() as compiled:
-        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         os.environ["PYTHONPYCACHEPREFIX"] = compiled
         print(f"pocketgraph {pocketgraph.__version__}")
         rows(options.models, lengths)

@@ -18,12 +18,12 @@ from pocketgraph.formats import content, facts, graphdef, memmapped, meta_graph,
 from pocketgraph.formats.detect import identify
 from pocketgraph.formats.graphdef_text import print_message
 from pocketgraph.formats.tflite_metadata import metadata
-from pocketgraph.formats.wire import bytes_field
 from pocketgraph.graph import Func, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.order import topological
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.kernels.shapes.infer import infer
 from pocketgraph.litert.untrusted import verifier
+from pocketgraph.protobuf.wire import bytes_field
 
 sys.path.insert(0, str(ROOT / "tests"))
 
@@ -46,7 +46,7 @@ PROTO_WORDS = (
 )  # fmt: skip
 FORMS = (
     "formats/graphdef.py formats/attr_value.py formats/tensor_proto.py formats/function_def.py formats/file_node.py "
-    "formats/wire.py"
+    "protobuf/wire.py"
 )
 TEXT_WORDS = rb"""node { name: op: attr { key: value { tensor { tensor_shape dim { size: dtype: DT_FLOAT float_val:
 tensor_content: library meta_graphs graph_def type: -1 " } < > # nan inf 1e999 0x \377""".split()

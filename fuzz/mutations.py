@@ -6,8 +6,8 @@ import random
 from collections.abc import Callable, Iterable
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import sstable
+from pocketgraph.protobuf import wire
 
 NUMBERS = (0, 1, 2, 7, 8, 127, 128, 255, 1 << 16, (1 << 31) - 1, 1 << 31, (1 << 32) - 1, (1 << 63) - 1, 1 << 63, -1)
 DEEPEST = 8

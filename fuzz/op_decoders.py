@@ -13,8 +13,8 @@ import numpy as np
 from fuzz.data_readers import PICTURE_WORDS, pictures, wav
 from fuzz.mutations import message_changed
 from fuzz.targets import Mutator, Seeds, target
-from pocketgraph.formats.wire import bytes_field
 from pocketgraph.graph.text_format import parse
+from pocketgraph.protobuf.wire import bytes_field
 from pocketgraph.runtime import Session
 
 X = "x = Placeholder(dtype=string, shape=[])\n"

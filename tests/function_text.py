@@ -20,10 +20,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph import formats
-from pocketgraph.formats import function_def, wire
+from pocketgraph.formats import function_def
 from pocketgraph.formats.attr_value import decode_entry, encode_attr_map
 from pocketgraph.graph import AttrValue, DType, Function, Graph, Node
 from pocketgraph.graph.text_format import parse, print_node
+from pocketgraph.protobuf import wire
 
 HEAD = re.compile(r"(stateful )?([\w./>-]+)\((.*)\) -> (.*)")
 RESULT = re.compile(r"(?:(\w+): (\$?\w+) = )?(\S+)")

@@ -23,8 +23,8 @@ from fuzz.mutations import bytes_changed, message_changed, table_changed
 from fuzz.targets import Target, all_targets
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints.sstable import SortedTable
+from pocketgraph.protobuf import wire
 
 NAMES = sorted(all_targets())
 FIXTURES = ROOT / "tests" / "fixtures"

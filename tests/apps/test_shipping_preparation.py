@@ -255,10 +255,13 @@ def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib
 
 
 def test_the_hint_at_a_spectrum_names_what_can_be_fed(tmp_path: pathlib.Path) -> None:
-    graph = Graph([*constants(w=RNG.normal(size=(9, 2)).astype(np.float32)), *parse("""
+    """Behind a layer, which is not to be left to the app unasked."""
+    made_by = constants(w=RNG.normal(size=(9, 2)).astype(np.float32), v=RNG.normal(size=(16, 16)).astype(np.float32))
+    graph = Graph([*made_by, *parse("""
         wave = Placeholder(dtype=float, shape=[1,16])
+        mixed = MatMul(wave, v, T=float)
         length = Const(int32 [16])
-        spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+        spectrum = RFFT(mixed, length, Treal=float, Tcomplex=complex64)
         loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
         y = MatMul(loudness, w, T=float)
     """)])  # fmt: skip
@@ -288,3 +291,24 @@ def test_outputs_whose_names_a_file_writes_alike_are_told_apart(tmp_path: pathli
     assert pocketgraph.verify(graph, tmp_path / "model.tflite").passed
     found = pocketgraph.benchmark(tmp_path / "model.tflite", max_runs=2)
     assert found.plain.count == 2
+
+
+def test_texts_beside_numbers_do_not_keep_these_from_shipping(tmp_path: pathlib.Path) -> None:
+    """A SavedModel's results come out of one node, the class's name among them."""
+    weights = RNG.normal(size=(4, 3)).astype(np.float32)
+    graph = Graph([
+        *constants(weights=weights, names=np.array(["cat", "dog", "cow"], object)),
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1, 4])
+            scores = MatMul(x, weights, T=float)
+            axis = Const(int32 1)
+            best = ArgMax(scores, axis, T=float, Tidx=int32, output_type=int64)
+            first = Const(int32 0)
+            name = GatherV2(names, best, first, Tparams=string, Tindices=int64, Taxis=int32)
+            call = IdentityN(name, scores, T=[string, float])
+        """),
+    ]).replace(outputs=["call:0", "call:1"])  # fmt: skip
+    save(graph, tmp_path / "model.pb")
+    shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=None)
+    assert any("gives texts, which do not ship" in line for line in shipment.unknown)
+    assert (tmp_path / "out" / "model.tflite").exists()

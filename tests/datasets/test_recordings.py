@@ -181,3 +181,18 @@ def test_the_rate_that_an_mfcc_tells_goes_first() -> None:
         mfcc = Mfcc(spectrogram, rate)
     """)
     assert heard_rate(graph) == 22050
+
+
+@pytest.mark.parametrize(
+    ("count", "length", "rate"), [(8000, 256, 8000), (16000, 512, None), (8000, 512, None), (44100, 2048, 44100)]
+)
+def test_the_rate_that_a_fourier_transform_tells(count: int, length: int, rate: int | None) -> None:
+    graph = parse(f"""
+        wave = Placeholder(dtype=float, shape=[?, {count}])
+        frames = Const(int32 [1, -1, {length // 4}])
+        cut = Reshape(wave, frames, T=float, Tshape=int32)
+        length = Const(int32 [{length}])
+        spectrum = RFFT(cut, length)
+        energies = ComplexAbs(spectrum)
+    """)
+    assert heard_rate(graph) == rate

@@ -15,11 +15,11 @@ import pytest
 import pocketgraph
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import checkpoint_v1, ordered_code, sstable
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.protobuf import wire
 from support import model_dir, needs_shared
 
 V1 = pathlib.Path(__file__).parent.parent / "fixtures" / "checkpoints" / "v1"

@@ -13,9 +13,10 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
 from pocketgraph.exporting import export
-from pocketgraph.formats import Kind, identify, wire
+from pocketgraph.formats import Kind, identify
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.protobuf import wire
 from support import model_dir, needs_shared
 
 GRAPH = Graph([const("w", np.arange(4.0)), Node("y", "Identity", ["w"])])

@@ -12,10 +12,10 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Func, Function, Graph, Node, Opaque, Parameter, Shape, Tensor, Versions, const
 from pocketgraph.graph.attr import AttrValue, same_value
+from pocketgraph.protobuf import wire
 
 FLOAT = DType.named("float")
 UNKNOWN_FIELD = b"\xfa\x3e\x02hi"  # field 1007, which no message has

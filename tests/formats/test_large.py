@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from pocketgraph import formats, summarize, transform
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.protobuf import wire
 
 SIDE = 24_000  # elements; 24,000 x 24,000 floats are 2.3 GB
 FLOAT = DType.named("float")

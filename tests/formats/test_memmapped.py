@@ -12,10 +12,11 @@ import pytest
 
 from pocketgraph import Session, formats
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import memmapped, wire
+from pocketgraph.formats import memmapped
 from pocketgraph.formats.memmapped_writer import region_name, save_memmapped
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const
+from pocketgraph.protobuf import wire
 
 PACKAGES = pathlib.Path(__file__).parent.parent / "fixtures" / "packages"
 MIN_SIZE = 30  # with which the fixture was made

@@ -12,9 +12,9 @@ from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.function_def import arguments, results, retyped
 from pocketgraph.formats.object_graph import KEY, keys_by_variable
 from pocketgraph.formats.saver_def import restore_op
-from pocketgraph.formats.wire import bytes_field
 from pocketgraph.freezing import freeze
 from pocketgraph.graph import DType, Function, Tensor
+from pocketgraph.protobuf.wire import bytes_field
 
 FUNCTIONS = pathlib.Path(__file__).parent.parent / "fixtures" / "freeze" / "functions" / "model.ckpt.meta"
 SAVER = bytes_field(1, "save/Const:0") + bytes_field(2, "save/control:0") + bytes_field(3, "save/restore_all")

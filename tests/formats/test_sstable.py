@@ -91,7 +91,7 @@ def block(contents: bytes, kind: int) -> bytes:
 
 
 def footer(index_at: int, index_size: int) -> bytes:
-    from pocketgraph.formats.wire import varint
+    from pocketgraph.protobuf.wire import varint
 
     return (varint(0) + varint(0) + varint(index_at) + varint(index_size)).ljust(40, b"\0") + struct.pack(
         "<Q", sstable.MAGIC

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.formats.tensor_proto import StoredTensor, encode_tensor
 from pocketgraph.graph import DType, Tensor
+from pocketgraph.protobuf import wire
 
 
 def stored(shape: tuple[int, ...], dtype: str, **fields: Any) -> Tensor:

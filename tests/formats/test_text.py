@@ -9,11 +9,11 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.text_format import parse as parse_short
 from pocketgraph.graph.text_format import print_graph
+from pocketgraph.protobuf import wire
 
 TEXT = """
 # exported by hand

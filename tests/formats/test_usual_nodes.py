@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 
 from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.attr import same_attrs
+from pocketgraph.protobuf import wire
 
 FLOAT = DType.named("float")
 

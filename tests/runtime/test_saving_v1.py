@@ -15,9 +15,9 @@ from pocketgraph.formats.checkpoints.checkpoint_v1 import CheckpointV1
 from pocketgraph.formats.checkpoints.checkpoint_v1_writer import packed, write_checkpoint_v1
 from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
-from pocketgraph.formats.wire import varint
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.text_format import parse
+from pocketgraph.protobuf.wire import varint
 from pocketgraph.runtime import Session
 
 FIXTURES = pathlib.Path(__file__).parent.parent / "fixtures" / "checkpoints" / "v1"

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph import formats
-from pocketgraph.formats import wire
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, const, opdefs
 from pocketgraph.graph.graph import Versions
+from pocketgraph.protobuf import wire
 from random_graphs import values
 from random_graphs.choices import Choices
 

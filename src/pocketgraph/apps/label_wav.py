@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.recordings import content_at, recording, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
@@ -69,6 +70,7 @@ class WavLabeler:
             scores = np.asarray(self.model.session.run([self.model.output], feeds)[0]).reshape(-1)
         else:
             scores, _ = self.model(samples_at(path, self.model.rate, self.model.count))
+        scores = of_two(scores, self.labels)
         order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
         return [(self.name(int(i)), int(i), float(scores[i])) for i in order]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
+from pocketgraph.cli.shared.completed_names import completes_names, completes_words
 from pocketgraph.cli.shared.keys import opens_sealed_models
 from pocketgraph.cli.shared.options import names_value, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
@@ -178,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
-    mends_bash()
+    completes_words()
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

@@ -28,6 +28,11 @@ def heard_rate(graph: Graph) -> int | None:
         return told.pop()
     counts = {node.attr("desired_samples", -1) for node in graph if node.op in ops_with("recording")}
     windows = {node.attr("window_size", 0) for node in graph if node.op == "AudioSpectrogram"}
+    transforms = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "RFFT"]
+    if transforms and not windows:  # samples go in as they are, in windows of a power of two
+        windows = {int(value.reshape(-1)[0]) for value in transforms if value is not None and value.size == 1}
+        shapes = [node.shape() for node in graph if node.op in ops_with("placeholder")]
+        counts = {shape.dims[-1] for shape in shapes if shape is not None and shape.dims}
     fitting = {
         rate
         for rate in RATES

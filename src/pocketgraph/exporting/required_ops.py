@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, GraphError, UsageError, option
-from pocketgraph.formats import wire
 from pocketgraph.formats.flatbuffers import Table
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import DType, Graph, Node, opdefs
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 DEFAULT_PAIRS = "NoOp:NoOp,_Recv:RecvOp,_Send:SendOp"
 GRADIENT = "SymbolicGradient"

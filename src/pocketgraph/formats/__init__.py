@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pocketgraph.formats.detect import Identity, identify
     from pocketgraph.formats.files import PathLike
     from pocketgraph.formats.sealed import Key
-    from pocketgraph.formats.wire import Buffer
+    from pocketgraph.protobuf.wire import Buffer
 
 __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoint", "save", "to_bytes"]
 

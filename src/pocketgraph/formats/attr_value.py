@@ -11,13 +11,13 @@ from types import MappingProxyType
 from typing import Any
 
 from pocketgraph.errors import GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.tensor_proto import StoredTensor, dimensions, encode_tensor, shape_bytes, usual_value
-from pocketgraph.formats.wire import DEEPEST, FIXED32, LEN, VARINT, Buffer, Chunks, WireError
 from pocketgraph.graph.attr import AttrValue, Func, Opaque, Parameter, kind_of
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import DEEPEST, FIXED32, LEN, VARINT, Buffer, Chunks, WireError
 
 
 class NotUnderstoodError(Exception):

@@ -6,8 +6,8 @@ import re
 import struct
 from enum import Enum
 
-from pocketgraph.formats import wire
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 
 class Kind(Enum):

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.formats import wire
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.protobuf import wire
 
 BYTES, FLOATS, INTS = 1, 2, 3
 """Fields of a Feature (tensorflow/core/example/feature.proto)."""

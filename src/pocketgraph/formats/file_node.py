@@ -9,12 +9,12 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.attr_value import decode_entry
 from pocketgraph.formats.files import check_length
 from pocketgraph.formats.tensor_proto import usual_value
-from pocketgraph.formats.wire import LEN, Buffer, WireError
 from pocketgraph.graph import AttrValue, Func, Node, Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
 SHORT = 48  # bytes of an attribute that is worth looking up instead of decoding
 SHORT_TABLE = 160  # bytes of all of a node's attributes that are

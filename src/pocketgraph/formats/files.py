@@ -9,8 +9,8 @@ from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
 from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
-from pocketgraph.formats.wire import Buffer, Chunk
 from pocketgraph.part_files import remove_abandoned, written_whole
+from pocketgraph.protobuf.wire import Buffer, Chunk
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]

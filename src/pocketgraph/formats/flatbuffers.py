@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats.wire import Buffer
+from pocketgraph.protobuf.wire import Buffer
 
 SCALARS = {
     "i8": ("b", 1), "u8": ("B", 1), "bool": ("?", 1), "u16": ("H", 2), "i32": ("i", 4), "u32": ("I", 4),

@@ -9,9 +9,9 @@ from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import PathLike, write_atomically
-from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.protobuf.wire import Buffer
 
 if TYPE_CHECKING:
     from pocketgraph.formats.meta_graph import MetaGraph

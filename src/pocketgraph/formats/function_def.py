@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import AttrValue, DType, Function, Node
 from pocketgraph.graph.function_body import FunctionBody, flat_body
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 SIGNATURE, RET, ATTR, CONTROL_RET, ARG_ATTR, RESOURCE_ARG = 1, 4, 5, 6, 7, 8  # fields of FunctionDef
 NAME, INPUT_ARG, OUTPUT_ARG = 1, 2, 3  # fields of OpDef, its signature

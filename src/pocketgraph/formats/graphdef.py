@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.file_node import FileNode, Origin
 from pocketgraph.formats.files import check_length
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, Chunk, Chunks, WireError
 from pocketgraph.graph import Function, Graph, Node, Versions
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, Chunk, Chunks, WireError
 
 NODE, LIBRARY, VERSIONS = 1, 2, 4
 STEP = 48 << 20  # bytes walked before the pages that were touched on the way are given back

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.protos import message
-from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import Graph
+from pocketgraph.protobuf.wire import Buffer
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

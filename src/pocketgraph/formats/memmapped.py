@@ -18,11 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.file_node import FileNode
 from pocketgraph.formats.files import check_length
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 PREFIX = "memmapped_package://"
 GRAPH = PREFIX + "."

@@ -13,11 +13,12 @@ from collections.abc import Iterator
 import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.formats.memmapped import GRAPH, OP, PREFIX
-from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import Chunk
 
 ALIGNMENT = 64  # bytes; of TensorFlow's allocator since 1.5
 MIN_CONVERSION_SIZE = 10_000  # bytes

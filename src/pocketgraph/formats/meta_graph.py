@@ -10,11 +10,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from pocketgraph.errors import FormatError, UsageError, did_you_mean
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, mapped
-from pocketgraph.formats.wire import LEN, Buffer, WireError
 from pocketgraph.graph import Graph, Signature, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
 VARIABLE_OPS = ops_with("variable")
 

@@ -12,15 +12,16 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping
 
 from pocketgraph.errors import FormatError, GraphError, PocketgraphError, UsageError, option
-from pocketgraph.formats import graphdef, wire
+from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, reason, write_atomically
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.formats.tensor_proto import shape_bytes
-from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Graph, Shape, Signature, opdefs
 from pocketgraph.graph.entry_points import likely_inputs, sole_outputs
 from pocketgraph.graph.node import canonical, node_name, parse_ref
 from pocketgraph.graph.order import reachable
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import Chunk
 
 SCHEMA_VERSION = 1
 PREDICT = "tensorflow/serving/predict"

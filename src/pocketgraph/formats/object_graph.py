@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
-from pocketgraph.formats.wire import LEN, WireError
 from pocketgraph.graph import Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, WireError
 
 KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 

@@ -16,12 +16,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.tflite import free_name, plain_name
-from pocketgraph.formats.wire import LEN, VARINT, Buffer, WireError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import ONNX, ONNX_PREFIX, SHAPES, TYPES
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 DEFAULT = "serving_default"
 ELEMENTS = {

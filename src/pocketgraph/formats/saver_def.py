@@ -9,9 +9,9 @@ import os
 import re
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.files import PathLike, mapped
-from pocketgraph.formats.wire import LEN, Buffer, WireError
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
 _TEXT = re.compile(rb'\brestore_op_name\s*:\s*"([^"\\]*)"')
 _NAME = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>:-]*")

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 from pocketgraph.errors import FormatError, MissingExtraError, UsageError
 from pocketgraph.formats.content import SEAL
 from pocketgraph.formats.files import PathLike, mapped, reason, write_atomically
-from pocketgraph.formats.wire import Buffer
+from pocketgraph.protobuf.wire import Buffer
 
 HEADER = struct.Struct("<8sIQ16s16s")
 CHUNK = 1 << 20  # bytes of content

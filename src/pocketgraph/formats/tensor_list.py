@@ -10,9 +10,9 @@ import sys
 
 import numpy as np
 
-from pocketgraph.formats import wire
 from pocketgraph.formats.tensor_proto import ELEMENTS, LIST_OF, StoredTensor, shape_bytes
 from pocketgraph.graph import Tensor
+from pocketgraph.protobuf import wire
 
 
 def in_typed_list(tensor: Tensor) -> Tensor:

@@ -12,11 +12,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.files import check_length
-from pocketgraph.formats.wire import FIXED32, FIXED64, LEN, VARINT, Buffer, Chunks, WireError
 from pocketgraph.graph.dtype import BOOL, STRING, DType
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import FIXED32, FIXED64, LEN, VARINT, Buffer, Chunks, WireError
 
 LARGEST = 1 << 33  # bytes that a tensor may take when the file does not hold them itself (8 GiB)
 

@@ -18,11 +18,11 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.flatbuffers import Table
-from pocketgraph.formats.wire import Buffer
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
+from pocketgraph.protobuf.wire import Buffer
 
 DEFAULT = "serving_default"
 METADATA = "TFLITE_METADATA"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import METADATA, facts
-from pocketgraph.formats.wire import Buffer
+from pocketgraph.protobuf.wire import Buffer
 
 IDENTIFIER = b"M001"
 NORMALIZATION = 1

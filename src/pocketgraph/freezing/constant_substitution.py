@@ -12,6 +12,7 @@ from pocketgraph.freezing.handles import CARRIERS, NodeScope
 from pocketgraph.freezing.variables_in_calls import CALLS, FrozenFunctions, has_function
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.attr import AttrValue
+from pocketgraph.graph.edit import free_name
 
 
 def variables_to_constants(graph: Graph, values: Mapping[str, Tensor]) -> Graph:
@@ -100,7 +101,8 @@ def _reader(node: Node, scope: NodeScope, handles: Mapping[str, DType], taken: s
         batch_dims = node.attr("batch_dims", 0)
         if not isinstance(batch_dims, int) or batch_dims < 0:
             raise FreezeError("its batch_dims is no number of dimensions", where=f"node '{node.name}'")
-        axis = _unused(f"{node.name}/axis", taken)
+        axis = free_name(f"{node.name}/axis", taken)
+        taken.add(axis)
         yield const(axis, np.array(batch_dims), indices)
         attrs: dict[str, AttrValue] = {"Tparams": dtype, "Tindices": indices, "Taxis": indices, **colocation}
         if batch_dims:
@@ -130,12 +132,3 @@ def _redirected(node: Node, renamed: Mapping[str, str]) -> Node:
     if not any(ref in renamed for ref in node.inputs):
         return node
     return node.replace(inputs=[renamed.get(ref, ref) for ref in node.inputs])
-
-
-def _unused(name: str, taken: set[str]) -> str:
-    free, count = name, 0
-    while free in taken:
-        count += 1
-        free = f"{name}_{count}"
-    taken.add(free)
-    return free

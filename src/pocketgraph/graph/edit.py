@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import GraphError
@@ -147,6 +147,15 @@ def rename_inputs(graph: Graph, renames: Mapping[str, str], *, untouched: Collec
         return node if inputs == node.inputs else node.replace(inputs=inputs)
 
     return graph.map_nodes(change)
+
+
+def free_name(name: str, taken: Container[str]) -> str:
+    """The name; where it is taken the first of ``name_1``, ``name_2`` … that is not."""
+    found, count = name, 0
+    while found in taken:
+        count += 1
+        found = f"{name}_{count}"
+    return found
 
 
 def remove_attributes(graph: Graph, names: Collection[str]) -> Graph:

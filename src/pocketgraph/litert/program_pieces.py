@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 import numpy as np
 
 from pocketgraph.litert.code_version import short_digest
+from pocketgraph.litert.runner import Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -122,7 +123,7 @@ class Piece(Protocol):
         """Gives the memory back."""
 
 
-class PiecesRunner:
+class PiecesRunner(Runner):
     """Runs one piece after the other.
 
     Args:
@@ -146,10 +147,6 @@ class PiecesRunner:
         between = {"input": list(inputs), "first": self._first.computed(inputs)}
         results = self._second.computed([between[kind][place] for kind, place in self._taken])
         return [np.reshape(result, shape) for result, shape in zip(results, self._shapes, strict=True)]
-
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As PlainRunner.direct; models of this size take so long that nothing is gained besides."""
-        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         self._first.close()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
-from pocketgraph.litert.runner import PlainRunner, refusals
+from pocketgraph.litert.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -63,7 +63,7 @@ class ResizableModel:
         self._shapes = shapes
 
 
-class SizedRunner:
+class SizedRunner(Runner):
     """Runs a model for one set of sizes.
 
     Attributes:
@@ -82,10 +82,6 @@ class SizedRunner:
         results, took = self._model.run(self.shapes, inputs)
         self.spent += took
         return results
-
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As PlainRunner.direct."""
-        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         """Lets the model go, which is freed when nobody has it any more."""

@@ -44,9 +44,10 @@ class Statics:
         """The value of a tensor name (``n:0``) when it is static, else None."""
         if ref in self._known:
             return self._known[ref]
-        if self._waiting(ref) is None:  # most of what is no constant
-            self._known[ref] = None
-            return None
+        first = self._waiting(ref)
+        if not first:  # as it nearly always is
+            found = self._known[ref] = None if first is None else self._make(ref)
+            return found
         stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
         while stack:
             top = stack[-1]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
 
 
-class UpgradingRunner:
+class UpgradingRunner(Runner):
     """Runs as the first runner, then as the one that ``better`` makes.
 
     Not safe for several threads at once; whoever owns it sees to that.
@@ -31,10 +31,6 @@ class UpgradingRunner:
                 self._upgrade(self._better)
         return self._runner.run(inputs)
 
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As PlainRunner.direct."""
-        return lambda arrays: self.run([arrays[place] for place in places])
-
     def close(self) -> None:
         self._better = None
         self._runner.close()
@@ -49,7 +45,7 @@ class UpgradingRunner:
         self._runner = runner
 
 
-class CountedRunner:
+class CountedRunner(Runner):
     """Runs as another runner, and calls ``then`` once when it has run ``runs`` times.
 
     Not safe for several threads at once; whoever owns it sees to that.
@@ -66,10 +62,6 @@ class CountedRunner:
         if self._left == 0:
             self._then()
         return results
-
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As PlainRunner.direct."""
-        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         self._runner.close()

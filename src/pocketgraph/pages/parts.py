@@ -125,7 +125,14 @@ def folded(title: str, inside: str) -> str:
     return f"<details><summary>{text(title)}</summary>{inside}</details>\n" if inside else ""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], most: int = MOST_ROWS, *, is_grouped: bool = False) -> str:
+def table(
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    most: int = MOST_ROWS,
+    *,
+    is_grouped: bool = False,
+    is_stacked: bool = False,
+) -> str:
     """A table that sorts by a click on a title.
 
     Args:
@@ -134,13 +141,15 @@ def table(columns: Sequence[Column], rows: Sequence[Row], most: int = MOST_ROWS,
         most: rows shown; the others are counted.
         is_grouped: whether rows with names that differ in numbers only become one that opens; it shows the first of
             them in the order given.
+        is_stacked: whether cells stand below each other on narrow screens, as suits few rows of words.
     """
     if is_grouped:
         rows = _folded_rows(rows)
     head = "".join(_th(column) for column in columns)
     bodies = "\n".join(_body(columns, row) for row in rows[:most])
     left = f'<p class="dim">and {len(rows) - most:,} more rows</p>' if len(rows) > most else ""
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n{bodies}\n</table></div>{left}\n'
+    kind = "wide stacked" if is_stacked else "wide"
+    return f'<div class="{kind}"><table><thead><tr>{head}</tr></thead>\n{bodies}\n</table></div>{left}\n'
 
 
 def _th(column: Column) -> str:

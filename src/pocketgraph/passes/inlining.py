@@ -10,6 +10,7 @@ from pocketgraph.errors import FreezeError, GraphError, did_you_mean
 from pocketgraph.formats import function_def
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.function_body import FunctionBody, copied, reachable_functions
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
@@ -111,7 +112,7 @@ class _CallExpansion:
             for index, ref in enumerate(found.results):
                 self._tensors[f"{node.name}:{index}"] = ref
             if node.name in awaited:
-                done = _free(f"{node.name}/done", self._taken)
+                done = free_name(f"{node.name}/done", self._taken)
                 nodes.append(Node(done, "NoOp", _waits(found)))
                 self._dones[node.name] = done
         self.nodes = [self._redirected(node) for node in nodes] if self.changed else nodes
@@ -144,7 +145,7 @@ class _CallExpansion:
             types = _argument_types(self.graph, node, len(arguments))
             if types:  # what the call waited for, its copy waits for; types unknown: its roots alone do
                 for index, (ref, dtype) in enumerate(zip(arguments, types, strict=True)):
-                    name = _free(f"{prefix}/input_{index}", {f"{prefix}/{item.name}" for item in body.nodes})
+                    name = free_name(f"{prefix}/input_{index}", {f"{prefix}/{item.name}" for item in body.nodes})
                     waiting.append(Node(name, "Identity", [ref, *node.control_inputs], {"T": dtype}))
                 arguments = [item.name for item in waiting]
         # constants of the copy must run on the branch and in the turn of the loop that the call is on
@@ -228,7 +229,7 @@ class _CallExpansion:
 
     def _prefix(self, node: Node) -> str:
         """The call's name, or with a number after it where the graph has nodes under that name already."""
-        prefix = _free(node.name, self._folders)
+        prefix = free_name(node.name, self._folders)
         self._folders.update(prefix[:at] for at in [*_slashes(prefix), len(prefix)])
         return prefix
 
@@ -283,14 +284,6 @@ def _is_turn(graph: Graph, ref: str) -> bool:
 
 def _slashes(name: str) -> list[int]:
     return [at for at, character in enumerate(name) if character == "/"]
-
-
-def _free(name: str, taken: Collection[str]) -> str:
-    number, free = 0, name
-    while free in taken:
-        number += 1
-        free = f"{name}_{number}"
-    return free
 
 
 def _waits(found: Lowered) -> list[str]:

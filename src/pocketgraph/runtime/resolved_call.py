@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeding.feeds import FeedSpec, is_switch
-from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint, target_names
 
 Array = np.ndarray[Any, Any]
+Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"
 
 
 class ResolvedCall(NamedTuple):

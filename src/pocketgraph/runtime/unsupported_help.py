@@ -61,6 +61,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+    if node.op in ops_with("picture_file"):
+        return (
+            f"reading picture files is the app's: `pocketgraph ship` cuts the model behind it; {option('inputs')} "
+            "names the tensor of pixels"
+        )
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""

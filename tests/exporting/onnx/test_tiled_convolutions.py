@@ -170,13 +170,13 @@ def test_others_stay_as_they_are(text: str, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("shape", "window", "count", "tile"),
     [
-        ((1, 28, 28, 128), 3, 128, 2),
+        ((1, 28, 28, 128), 3, 128, 4),
         ((1, 14, 14, 256), 3, 256, 2),
         ((1, 56, 56, 64), 3, 64, 4),
         ((1, 35, 35, 48), 5, 64, 4),
         ((1, 149, 149, 32), 3, 32, None),  # moving tiles takes longer than what it saves
         ((1, 7, 7, 512), 3, 512, None),  # so does reading weights
-        ((32, 7, 7, 512), 3, 512, 2),  # which many images share
+        ((32, 7, 7, 512), 3, 512, 4),  # which many images share
     ],
 )
 def test_the_size_of_tiles(shape: tuple[int, ...], window: int, count: int, tile: int | None) -> None:

@@ -11,7 +11,7 @@ from kernels.cases import Case, cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Tensor
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.wire_format import entries
+from pocketgraph.protobuf.wire import payloads
 
 FLOAT = DType.named("float")
 
@@ -48,9 +48,9 @@ def test_what_is_refused(op: str, inputs: tuple[Any, ...], problem: str) -> None
 def pictures(data: bytes) -> list[tuple[list[bytes], bytes]]:
     """Of each Value: tag, height, width and color space as they are stored, and the PNG file."""
     found = []
-    for _, _, value in entries(data):
-        fields = {number: payload for number, _, payload in entries(value)}
-        image = {number: payload for number, _, payload in entries(fields[4])}
+    for _, _, value in payloads(data):
+        fields = {number: payload for number, _, payload in payloads(value)}
+        image = {number: payload for number, _, payload in payloads(fields[4])}
         found.append(([fields[1], *(image[number] for number in (1, 2, 3))], image[4]))
     return found
 

@@ -6,7 +6,8 @@ import pytest
 
 from command_line import call
 from function_text import with_functions
-from pocketgraph import benchmark, save
+from pocketgraph import benchmark, label_image, save
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Func, Graph, Node
 from pocketgraph.graph.dtype import STRING, UINT8
 from pocketgraph.graph.entry_points import likely_outputs, other_ends
@@ -104,5 +105,11 @@ def test_an_assertion_in_a_loop_does_not_hide_what_a_target_lacks(
     save(parse(LOOP), tmp_path / "loop.pb")
     assert call("check", tmp_path / "loop.pb") == 1
     said = capsys.readouterr().out
-    assert "DecodeJpeg has no LiteRT lowering" in said
+    assert "DecodeJpeg has no LiteRT lowering; reading picture files is the app's: `pocketgraph ship`" in said
     assert "different frames" not in said
+
+
+def test_a_graph_that_reads_files_in_a_loop_is_told_to_ship_first(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="reads picture files itself") as refused:
+        label_image(parse(LOOP), tmp_path / "photo.jpg")
+    assert "ship" in str(refused.value.hint)

@@ -164,7 +164,7 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Seque
     if engine != "tflite" or not is_litert_file(model.graph) or where is None:
         takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
         hint = f", or {option('engine')}=tflite" if takes_files else ""
-        refuse_finished(model.graph, f"a project on {engine}", hint)
+        refuse_finished(model.graph, f"a project with {option('engine')}={engine}", hint)
     assert where is not None
     told = metadata(model.graph.extra)
     if told is None:

@@ -15,6 +15,7 @@ from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import main_outputs
+from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -110,4 +111,10 @@ def numbers_and_texts(graph: Graph, names: list[str]) -> tuple[list[str], list[s
 
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
     left = sorted((name for name in names if name not in texts), key=order)
-    return (left, texts) if left else (names, [])
+    return ([_apart(graph, name) for name in left], texts) if texts and left else (left or names, [])
+
+
+def _apart(graph: Graph, name: str) -> str:
+    """A tensor without the texts that pass through the same node."""
+    node, port = graph.producer(name), parse_ref(canonical(name)).port
+    return canonical(node.data_inputs[port]) if node.op == "IdentityN" else name

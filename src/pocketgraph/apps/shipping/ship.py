@@ -20,7 +20,7 @@ from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
 from pocketgraph.apps.shipping.texts import write_text_files
-from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
@@ -29,6 +29,7 @@ from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.run_state import forgotten
+from pocketgraph.freezing.serving_signatures import serving_signature
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -136,6 +137,12 @@ def ship(
         told(note)
     graph = found.graph
     refuse_finished(graph, "ship")
+    keys = [key for key in sorted(graph.signatures) if not key.startswith("__")]
+    if data is not None and len(keys) > 1 and serving_signature(graph) is None and not (signature or outputs):
+        raise UsageError(
+            f"the model has the signatures {', '.join(keys)}, and data are for one of them",
+            hint=f"{option('signature')}={keys[0]}",
+        )
     wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, key_of(source, asked))  # fmt: skip
@@ -171,7 +178,7 @@ class _Work:
         self.folder, self.data, self.labels, self.outputs, self.most = folder, data, labels, outputs, most
         self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
-        self.source, self.target = source, "android"
+        self.source, self.target, self.problem = source, "android", ""
         self.forgets: tuple[str, ...] = ()
 
     def path(self, name: str) -> str:
@@ -229,7 +236,7 @@ class _Work:
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
-            scores = opened.run(next(iter(data.take(1).samples())))[0]
+            scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
             data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
@@ -315,8 +322,11 @@ class _Work:
             found = [output.snr for output in report.outputs if output.snr is not None]
             least = min(found, default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
-            is_safe = least >= SAFE_DECIBELS and not any(output.problem for output in report.outputs)
-            return is_safe, f"{noise_words(least)} on made-up inputs"
+            self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
+            return (
+                least >= SAFE_DECIBELS and not self.problem,
+                self.problem or f"{noise_words(least)} on made-up inputs",
+            )
         found_all = evaluate(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
@@ -325,7 +335,8 @@ class _Work:
         for note in found_all.notes:
             self.notify(note)
         before, after = found_all[0], found_all[1]
-        result.doubt = self.doubt(before.doubt if before.accuracy is not None else "")
+        is_judged = before.accuracy is not None or before.answers.are_varied
+        result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
@@ -372,7 +383,7 @@ class _Work:
             self.source if os.path.isfile(self.source) else self.path(FROZEN)
         )  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
-        result.size_cause = size_cause(self.path(MODEL))
+        result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
@@ -386,7 +397,7 @@ class _Work:
         result.unknown += [unknown] if unknown else []
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
-            f"pocketgraph verify {frozen} {model}{self.proof()}",
+            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
             f"pocketgraph benchmark_model --graph={model}",
             f"pocketgraph view {model}",
         ]

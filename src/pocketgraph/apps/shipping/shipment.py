@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import load
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import bytes_text
 
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
@@ -106,11 +107,12 @@ class Shipment:
         return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."
 
 
-def size_cause(model: str) -> str:
+def size_cause(model: str, source: str | None = None) -> str:
     """What takes most of a LiteRT file beside its weights, in a sentence; "" where nothing does.
 
     Args:
         model: the file.
+        source: the graph that it was made of, whose loops are written out in it.
     """
     try:
         graph = load(model)
@@ -121,7 +123,11 @@ def size_cause(model: str) -> str:
     rest = os.path.getsize(model) - weights
     if operations < MANY_OPERATIONS or rest < LARGE_SHARE * os.path.getsize(model):
         return ""
+    described = f"{bytes_text(rest)} of it describe its {operations} operations"
+    loops = ops_with("enter") | ops_with("loop")
+    if source is None or not any(node.op in loops for node in load(source)):
+        return f"{described}, {bytes_text(weights)} are weights"
     return (
-        f"{bytes_text(rest)} of it describe its {operations} operations, as loops are written out step by step; "
-        f"weights are in it once, {bytes_text(weights)}. Fewer steps make it smaller"
+        f"{described}, as loops are written out step by step; weights are in it once, {bytes_text(weights)}. "
+        "Fewer steps make it smaller"
     )

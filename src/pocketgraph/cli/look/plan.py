@@ -12,7 +12,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import say
 from pocketgraph.cli.shared.options import named_files, names, signature_option
-from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
@@ -140,9 +140,9 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     console.print(escape(f"{model}: {', '.join(description.fetches)} from {feeds or 'no inputs'}"), soft_wrap=True)
     parts = Table(title="parts", title_justify="left")
     for title in ("runs on", "nodes", "takes", "gives"):
-        parts.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
+        parts.add_column(title, justify="right" if title == "nodes" else "left", no_wrap=title == "nodes")
     for part in description.parts:
-        parts.add_row(escape(part.place), str(len(part.nodes)), escape(brief(part.inputs)), escape(brief(part.outputs)))
+        parts.add_row(escape(part.place), str(len(part.nodes)), brief(part.inputs), brief(part.outputs))
     console.print(parts)
     for place, part in enumerate(description.parts, 1):
         for line in part.measured:
@@ -155,14 +155,16 @@ def show(description: Description, model: str, all_nodes: bool) -> None:
     table = Table(title="why not on LiteRT", title_justify="left")
     if all_nodes:
         for title in ("node", "op", "reason"):
-            table.add_column(title, overflow="fold")
+            table.add_column(title, overflow="fold", no_wrap=title == "nodes")
         for name, reason in reasons.items():
-            table.add_row(escape(name), escape(description.ops.get(name, "?")), escape(reason))
+            table.add_row(NamesCell(name), NamesCell(description.ops.get(name, "?")), escape(reason))
     else:
         for title in ("nodes", "op", "reason"):
-            table.add_column(title, justify="right" if title == "nodes" else "left", overflow="fold")
+            table.add_column(
+                title, justify="right" if title == "nodes" else "left", overflow="fold", no_wrap=title == "nodes"
+            )
         for count, op, reason in description.grouped()[:MOST_REASONS]:
-            table.add_row(str(count), escape(op), escape(reason))
+            table.add_row(str(count), NamesCell(op), escape(reason))
     console.print(table)
     if not all_nodes and len(description.grouped()) > MOST_REASONS:
         console.print("More: pocketgraph plan --nodes lists every node.")
@@ -189,6 +191,6 @@ def show_passes(description: Description, all_passes: bool) -> None:
     console.print(table)
 
 
-def brief(tensors: tuple[str, ...], most: int = 4) -> str:
+def brief(tensors: tuple[str, ...], most: int = 4) -> NamesCell:
     """Some tensor names, and how many more."""
-    return ", ".join(tensors[:most]) + (f" and {len(tensors) - most} more" if len(tensors) > most else "")
+    return NamesCell(*tensors[:most], rest=f" and {len(tensors) - most} more" if len(tensors) > most else "")

@@ -11,7 +11,7 @@ import click
 
 from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
-from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.graph.node import node_name
 
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from pocketgraph.graph import Graph
     from pocketgraph.inspect import EndpointSummary, Summary
 
-FULL_WIDTH, NARROW_COLUMNS = 90, 5  # columns of text from which the table says why; those of the other one
+FULL_WIDTH, WITHOUT_OPS = 90, 60  # columns of text from which the table says why; below which it leaves out ops
+LEAST_WHY, OTHER_COLUMNS = 22, 24  # columns of text that say why, where names are long; of titles, types and margins
 MOST_ENDS = 8  # rows of inputs, and of outputs
 MOST_PRODUCTS = 40  # of matrices; a graph with more is a loop that is written out
 MOST_OPS = 12  # rows of the op table; the rest is one line
@@ -95,17 +96,27 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     console.print(f", {len(graph.functions)} functions" if graph.functions else "")
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    titles = ("", "name", "op", "type", "shape", *(["why"] if console.width >= FULL_WIDTH else []))
+    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
+    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
+    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
+    titles = ["", "name", "op", "type", "shape", "why"]
+    titles = titles[: None if console.width >= FULL_WIDTH else -1]
+    if console.width < WITHOUT_OPS:
+        titles.remove("op")
     for column in titles:
-        ends.add_column(column, overflow="fold")
+        ends.add_column(
+            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
+            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
+        )  # fmt: skip
     for title, group in (("input", facts.inputs), ("output", facts.outputs)):
         if not group:
             ends.add_row(title, "none found")
         for e in group[:MOST_ENDS]:
-            ends.add_row(
-                *(title, escape(e.name), escape(e.op), e.dtype.name if e.dtype else "?", escape(str(e.shape)))
-                + (escape(e.why),) * (len(titles) - NARROW_COLUMNS)
-            )
+            row: dict[str, Any] = {
+                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
+                "shape": escape(str(e.shape)), "why": escape(e.why),
+            }  # fmt: skip
+            ends.add_row(*(row[column] for column in titles))
         if len(group) > MOST_ENDS:
             ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
     console.print(ends)

@@ -7,12 +7,13 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from pocketgraph.exporting.onnx.branch_conditions import Guard
-from pocketgraph.exporting.onnx.node_conversion import NodeConversion, common_shape
+from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit
+from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 
 def convert_branches(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.node_conversion import NodeConversion, common_shape
+from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.program import Body, OnnxValue, UnsupportedInOnnx
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import Scanned, scanned_arrays
@@ -15,6 +15,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.unrolling.loop_shapes import common_shape
 
 
 def convert_loop(conversion: NodeConversion, loop: Loop) -> None:

@@ -12,7 +12,6 @@ from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, UnsupportedInOnnx
-from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.static_values import Statics
@@ -115,10 +114,3 @@ class NodeConversion(ABC):
         made = OnnxValue(self.emit.name(f"{value.name}_out"), value.dtype, value.shape, body)
         body.operations.append(OnnxOperation("Identity", [value], [made], {}, {}, "outputs"))
         return made
-
-
-def common_shape(one: Shape, other: Shape) -> Shape:
-    """What two shapes have in common: sizes that differ are open."""
-    if one.dims is None or other.dims is None or len(one) != len(other):
-        return Shape(None)
-    return Shape([a if a == b else None for a, b in zip(one, other, strict=True)])

@@ -32,10 +32,11 @@ from pocketgraph.litert.cost_model import (
     FEWEST_TILED_CHANNELS,
     LARGER_TILE_SHARE,
     OPENVINO_ELEMENT,
-    OPENVINO_OPERATION,
+    OPENVINO_LARGEST,
+    OPENVINO_PER_MEGABYTE,
     OPENVINO_PRODUCT,
+    OPENVINO_SHARE,
     OPENVINO_WEIGHT,
-    TILED_SHARE,
 )
 from pocketgraph.litert.rewriting.tile_operations import Tiling
 from pocketgraph.litert.rewriting.tile_transforms import TileTransform, tile_transform
@@ -110,7 +111,7 @@ def _convolution(operation: OnnxOperation) -> Convolution | None:
         return None
     top, left, bottom, right = (int(each) for each in attrs.get("pads", (0, 0, 0, 0)))
     found = Convolution(operation, source, weights.constant, (top, left, bottom, right))
-    return found if min(*source.shape.known, *found.made, *found.pads, 0) >= 0 and min(found.made) > 0 else None
+    return found if min(found.pads) >= 0 and min(found.made) > 0 else None
 
 
 def tiling_of(convolution: Convolution) -> Tiling | None:
@@ -129,7 +130,7 @@ def tiling_of(convolution: Convolution) -> Tiling | None:
     best, tiling = min(found)
     rows, columns = convolution.made
     direct = convolution.source.shape.known[0] * rows * columns * count * height * width * depth
-    return tiling if best <= TILED_SHARE * direct else None
+    return tiling if best <= OPENVINO_SHARE * direct else None
 
 
 def _time(convolution: Convolution, tiling: Tiling) -> float:
@@ -142,12 +143,11 @@ def _time(convolution: Convolution, tiling: Tiling) -> float:
     products = tiles * points * count * (depth + tiling.rows * tiling.columns)
     moved = 2 * lines * (height > 1) + 2 * tiles * points * depth * (width > 1) + tiles * points * (depth + count)
     moved += 3 * tiles * tiling.rows * tiling.columns * count
-    operations = down * (height > 1) + across * (width > 1) + 8
+    largest = min(OPENVINO_LARGEST, tiles * points * max(depth, count) * 4 / 1e6)
     return (
         OPENVINO_PRODUCT * products
         + OPENVINO_WEIGHT * points * count * depth
-        + OPENVINO_ELEMENT * moved
-        + OPENVINO_OPERATION * operations
+        + (OPENVINO_ELEMENT + OPENVINO_PER_MEGABYTE * largest) * moved
     )
 
 

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
+from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, UnsupportedInOnnx, all_operations
 from pocketgraph.exporting.programs import LackingError
@@ -90,6 +91,7 @@ def converted(
     if conversion.reasons:
         raise LackingError(target, ready.graph, conversion.reasons)
     _name_outputs(body, public_outputs)
+    absorb_padding(body)
     body = cleaned(body)
     operations = list(all_operations(body))
     is_coded = any(operation.code == "QuantizeLinear" for operation in operations)

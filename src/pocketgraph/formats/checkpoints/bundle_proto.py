@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pocketgraph.formats import wire
 from pocketgraph.formats.tensor_proto import dimensions, shape_bytes
-from pocketgraph.formats.wire import FIXED32, LEN, VARINT
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import FIXED32, LEN, VARINT
 
 Extent = tuple[int, int]
 """(start, length) of a slice in one dimension; length -1 means all of it."""

@@ -14,8 +14,8 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import crc32c
-from pocketgraph.formats.wire import varint
 from pocketgraph.graph import DType
+from pocketgraph.protobuf.wire import varint
 
 Array = np.ndarray[Any, Any]
 _DAMAGED = "the file is damaged, copy it again"

@@ -12,12 +12,12 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, PocketgraphError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import bundle_tensor, ordered_code, sstable
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, Header
 from pocketgraph.formats.files import mapped, write_atomically
-from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import DType, Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import Chunk
 
 
 class Saved(NamedTuple):

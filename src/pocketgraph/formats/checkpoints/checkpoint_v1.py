@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, did_you_mean
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import checkpoint_base, ordered_code
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, slice_extents
 from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
@@ -21,8 +20,9 @@ from pocketgraph.formats.checkpoints.checkpoint_state import v1_files
 from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.tensor_proto import StoredTensor, dimensions
-from pocketgraph.formats.wire import LEN, VARINT, WireError
 from pocketgraph.graph import DType, Tensor
+from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.wire import LEN, VARINT, WireError
 
 LARGEST_GROWTH = 64  # elements for each byte of the files; a stored element takes a byte, compressed at most 21 a byte
 

@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.formats import wire
 from pocketgraph.formats.checkpoints import ordered_code, sstable
 from pocketgraph.formats.checkpoints.bundle_proto import Extent
 from pocketgraph.formats.checkpoints.checkpoint_merge import Saved, encode_extent
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.formats.tensor_proto import LIST_OF, STRING_VAL, shape_bytes
 from pocketgraph.graph import Tensor
+from pocketgraph.protobuf import wire
 
 VERSION = 1  # of the format (TF_CHECKPOINT_VERSION)
 LARGEST_BLOCK = 1 << 30  # bytes of one slice; TensorFlow refuses messages of 2 GiB

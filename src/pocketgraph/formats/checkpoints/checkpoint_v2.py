@@ -20,8 +20,8 @@ from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Extent, He
 from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elements_of, resolved
 from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import check_length, mapped
-from pocketgraph.formats.wire import WireError
 from pocketgraph.graph import Tensor
+from pocketgraph.protobuf.wire import WireError
 
 LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
 MAPPED_AT_ONCE = 16  # data files, each of which takes one of the files that a process may have open

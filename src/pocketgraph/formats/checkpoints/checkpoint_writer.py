@@ -10,9 +10,9 @@ from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.formats.checkpoints import bundle_tensor, sstable
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry, Header
 from pocketgraph.formats.files import mapped, write_atomically
-from pocketgraph.formats.wire import Chunk
 from pocketgraph.graph import Tensor
 from pocketgraph.part_files import is_abandoned, written_whole
+from pocketgraph.protobuf.wire import Chunk
 
 MOST_SHARDS = 99_999  # five digits in the file name
 

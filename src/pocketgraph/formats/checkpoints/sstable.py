@@ -16,7 +16,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats import crc32c
 from pocketgraph.formats.checkpoints import snappy
 from pocketgraph.formats.files import check_length
-from pocketgraph.formats.wire import varint
+from pocketgraph.protobuf.wire import varint
 
 FOOTER_BYTES = 48
 MAGIC = 0xDB4775248B80FB57

@@ -14,7 +14,7 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.image.png import encoded
 from pocketgraph.kernels.logging.summaries import string, tag_of
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.wire_format import field, number_field
+from pocketgraph.protobuf.wire import bytes_field, number_field
 
 COLOR_TYPE = {1: 0, 3: 2, 4: 6}
 """PNG's number for grey, RGB and RGBA, by channels."""
@@ -58,7 +58,9 @@ def image_summary(tag: Array, tensor: Array, *, max_images: int = 3, bad_color: 
     out = b""
     for number, picture in enumerate(tensor[: max(max_images, 1)]):
         pixels = picture if picture.dtype == np.uint8 else pixels_of(picture, color[:channels])
-        said = b"".join(number_field(i, n) for i, n in enumerate(pixels.shape, 1) if n) + field(4, encoded(pixels))
+        said = b"".join(number_field(i, n) for i, n in enumerate(pixels.shape, 1) if n) + bytes_field(
+            4, encoded(pixels)
+        )
         ending = b"/image/%d" % number if max_images > 1 else b"/image"
-        out += field(1, field(1, name + ending) + field(4, said))
+        out += bytes_field(1, bytes_field(1, name + ending) + bytes_field(4, said))
     return string(out)

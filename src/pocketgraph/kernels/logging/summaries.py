@@ -18,7 +18,7 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.audio.wav import encode_wav
 from pocketgraph.kernels.parsing.serialized_tensors import tensor_message
 from pocketgraph.kernels.registry import Context, kernel
-from pocketgraph.kernels.wire_format import LEN, double_field, entries, field, number_field, varint
+from pocketgraph.protobuf.wire import FIXED32, FIXED64, LEN, WireError, bytes_field, number_field, payloads, varint
 
 LARGEST = sys.float_info.max
 
@@ -49,7 +49,9 @@ def scalar_summary(tags: Array, values: Array) -> Array:
     with np.errstate(all="ignore"):
         numbers = values.astype(np.float32).ravel()
     for tag, number in zip(tags.ravel().tolist(), numbers, strict=True):
-        out += field(1, (field(1, tag) if tag else b"") + varint(2 << 3 | 5) + struct.pack("<f", number))
+        out += bytes_field(
+            1, (bytes_field(1, tag) if tag else b"") + varint(2 << 3 | FIXED32) + struct.pack("<f", number)
+        )
     return string(out)
 
 
@@ -62,6 +64,12 @@ def bucket_limits() -> Array:
         limit *= 1.1
     above.append(LARGEST)
     return np.array([*(-v for v in reversed(above)), 0.0, *above])
+
+
+def _double_field(number: int, value: float) -> bytes:
+    """A double of a message, which is left out when all of its bits are zero."""
+    stored = struct.pack("<d", value)
+    return varint(number << 3 | FIXED64) + stored if any(stored) else b""
 
 
 def histogram(values: Array) -> bytes:
@@ -77,11 +85,11 @@ def histogram(values: Array) -> bytes:
         total = float(np.cumsum(np.append(0.0, numbers))[-1])  # one by one, as no pairwise sum would
         squares = float(np.cumsum(np.append(0.0, numbers * numbers))[-1])
     # the first of what is equal, because -0 is written and 0 is not
-    out = double_field(1, float(numbers[numbers.argmin()]) if numbers.size else LARGEST)
-    out += double_field(2, float(numbers[numbers.argmax()]) if numbers.size else -LARGEST)
-    out += double_field(3, float(numbers.size)) + double_field(4, total) + double_field(5, squares)
-    out += field(6, limits[kept].astype("<f8").tobytes())
-    return out + field(7, counts[kept].astype("<f8").tobytes())
+    out = _double_field(1, float(numbers[numbers.argmin()]) if numbers.size else LARGEST)
+    out += _double_field(2, float(numbers[numbers.argmax()]) if numbers.size else -LARGEST)
+    out += _double_field(3, float(numbers.size)) + _double_field(4, total) + _double_field(5, squares)
+    out += bytes_field(6, limits[kept].astype("<f8").tobytes())
+    return out + bytes_field(7, counts[kept].astype("<f8").tobytes())
 
 
 @kernel("HistogramSummary")
@@ -93,7 +101,7 @@ def histogram_summary(tag: Array, values: Array, *, context: Context) -> Array:
     for wrong, said in ((np.isnan(numbers), "Nan"), (np.isinf(numbers), "Infinity")):
         if wrong.any():
             raise RunError(f"{said} in summary histogram for: {context.node.name}")
-    return string(field(1, (field(1, name) if name else b"") + field(5, histogram(numbers))))
+    return string(bytes_field(1, (bytes_field(1, name) if name else b"") + bytes_field(5, histogram(numbers))))
 
 
 @kernel("MergeSummary")
@@ -105,14 +113,16 @@ def merge_summary(*inputs: Array) -> Array:
     """
     out, seen = b"", set[bytes]()
     for item in (item for array in inputs for item in array.ravel().tolist()):
-        for number, kind, value in entries(item):
-            if (number, kind) != (1, LEN):
-                continue
-            tag = b"".join(payload for n, k, payload in entries(value) if (n, k) == (1, LEN))
+        try:
+            values = [value for number, kind, value in payloads(item) if (number, kind) == (1, LEN)]
+            tags = [b"".join(text for n, k, text in payloads(value) if (n, k) == (1, LEN)) for value in values]
+        except WireError:
+            raise RunError("Could not parse one of the summary inputs") from None
+        for value, tag in zip(values, tags, strict=True):
             if tag and tag in seen:
                 raise RunError(f"Duplicate tag {tag.decode(errors='replace')} found in summary inputs")
             seen.add(tag)
-            out += field(1, value)
+            out += bytes_field(1, value)
     return string(out)
 
 
@@ -122,15 +132,17 @@ def tensor_summary(
     context: Context,
 ) -> Array:  # fmt: skip
     """One Value with the whole tensor, under the node's name; what describes it is not written."""
-    return string(field(1, field(7, context.node.name.encode()) + field(8, tensor_message(tensor, T.base))))
+    return string(
+        bytes_field(1, bytes_field(7, context.node.name.encode()) + bytes_field(8, tensor_message(tensor, T.base)))
+    )
 
 
 @kernel("TensorSummaryV2")
 def tensor_summary_v2(tag: Array, tensor: Array, serialized_summary_metadata: Array, *, T: DType) -> Array:
     """One Value with the whole tensor, a tag, and the metadata that were given."""
     name, metadata = tag_of(tag), serialized_summary_metadata.reshape(()).item()
-    head = field(1, name) if name else b""
-    return string(field(1, head + field(8, tensor_message(tensor, T.base)) + field(9, metadata)))
+    head = bytes_field(1, name) if name else b""
+    return string(bytes_field(1, head + bytes_field(8, tensor_message(tensor, T.base)) + bytes_field(9, metadata)))
 
 
 @kernel("AudioSummary")
@@ -144,12 +156,12 @@ def audio_summary(tag: Array, tensor: Array, *, sample_rate: float, max_outputs:
     out = b""
     for number, sound in enumerate(sounds[: max(max_outputs, 1)]):
         wav = encode_wav(sound, np.asarray(np.rint(rate), np.int32)).item()
-        said = varint(1 << 3 | 5) + rate.tobytes() if rate else b""
+        said = varint(1 << 3 | FIXED32) + rate.tobytes() if rate else b""
         for place, count in ((2, sound.shape[1]), (3, sound.shape[0])):
             said += number_field(place, count) if count else b""
-        said += field(4, wav) + field(5, b"audio/wav")
+        said += bytes_field(4, wav) + bytes_field(5, b"audio/wav")
         ending = b"/audio/%d" % number if max_outputs > 1 else b"/audio"
-        out += field(1, field(1, name + ending) + field(6, said))
+        out += bytes_field(1, bytes_field(1, name + ending) + bytes_field(6, said))
     return string(out)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.wire_format import FIXED32, LEN, VARINT, MalformedRecordError, fields, read_varint
+from pocketgraph.protobuf.wire import FIXED32, LEN, VARINT, WireError, packed_varints, payloads, read_varint
 
 LISTS = {1: STRING, 2: FLOAT, 3: INT64}
 """What each of Feature's fields holds."""
@@ -31,19 +31,19 @@ def features_of(record: bytes) -> dict[bytes, bytes]:
     """The encoded Feature of each key; the last of a key that comes twice, and none for one that holds nothing.
 
     Raises:
-        MalformedRecordError: this is no Example.
+        WireError: this is no Example.
     """
     plain = _plain_features(record)
     if plain is not None:
         return plain
     found: dict[bytes, bytes] = {}
-    for number, wire, features in fields(record):
+    for number, wire, features in payloads(record):
         if (number, wire) != (1, LEN):
             continue
-        for entry_number, entry_wire, entry in fields(features):
+        for entry_number, entry_wire, entry in payloads(features):
             if (entry_number, entry_wire) != (1, LEN):
-                raise MalformedRecordError
-            parts = {n: payload for n, w, payload in fields(entry) if w == LEN}
+                raise WireError(0, "an entry of another kind")
+            parts = {n: payload for n, w, payload in payloads(entry) if w == LEN}
             if parts.get(2):
                 found[parts.get(1, b"")] = parts[2]
     return found
@@ -94,7 +94,7 @@ def kind_of(feature: bytes) -> DType:
     Raises:
         ValueError: it is none of the three there are.
     """
-    number, _ = read_varint(feature, 0)
+    number, _ = read_varint(feature, 0, len(feature))
     if number & 7 != LEN or number >> 3 not in LISTS:
         raise ValueError("Unsupported datatype.")
     return LISTS[number >> 3]
@@ -104,7 +104,7 @@ def value_list(feature: bytes) -> list[Any]:
     """The values of an encoded Feature, as Python's; for the quickest few the record's bytes tell them at once.
 
     Raises:
-        MalformedRecordError: a list is cut off or of another kind of element.
+        WireError: a list is cut off or of another kind of element.
     """
     size = len(feature)
     if 1 < size < 128 and feature[1] == size - 2:
@@ -132,16 +132,16 @@ def values_of(feature: bytes) -> Array:
     """The values of an encoded Feature, a vector.
 
     Raises:
-        MalformedRecordError: a list is cut off or of another kind of element.
+        WireError: a list is cut off or of another kind of element.
     """
     kind = kind_of(feature)
     texts: list[bytes] = []
     numbers: list[int] = []
     raw: list[bytes] = []
-    _, _, body = next(fields(feature))  # TensorFlow looks at the first list alone, and in it at the first packed run
-    for number, wire, payload in fields(body):
+    _, _, body = next(payloads(feature))  # TensorFlow looks at the first list alone, and in it at the first packed run
+    for number, wire, payload in payloads(body):
         if number != 1:
-            raise MalformedRecordError
+            raise WireError(0, "a list of another kind of element")
         if kind is STRING and wire == LEN:
             texts.append(payload)
         elif kind is FLOAT and wire == FIXED32:
@@ -149,19 +149,17 @@ def values_of(feature: bytes) -> Array:
         elif kind is INT64 and wire == VARINT:
             numbers.append(payload)
         elif kind is not STRING and wire == LEN and not raw and not numbers:
-            position = 0
-            while kind is INT64 and position < len(payload):
-                value, position = read_varint(payload, position)
-                numbers.append(value)
+            if kind is INT64:
+                numbers = packed_varints(payload, 0, len(payload)).tolist()
             raw.append(payload)
             break
         else:
-            raise MalformedRecordError
+            raise WireError(0, "a list of another kind of element")
     if kind is STRING:
         return strings(texts, (len(texts),))
     if kind is FLOAT:
         whole = b"".join(raw)
         if any(len(piece) % 4 for piece in raw):
-            raise MalformedRecordError
+            raise WireError(0, "a list of another kind of element")
         return np.frombuffer(whole, "<f4").astype(np.float32)
     return np.array(numbers, np.uint64).view(np.int64)

@@ -22,6 +22,7 @@ from pocketgraph.graph.dtype import FLOAT, INT64
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.parsing.example_records import LISTS
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.protobuf.wire import bytes_field, varint
 
 DEEPEST = 100  # levels of brackets, as protobuf allows
 TOKEN = re.compile(
@@ -82,19 +83,6 @@ def parsed(text: str) -> Any:
     )
 
 
-def varint(value: int) -> bytes:
-    value &= 0xFFFF_FFFF_FFFF_FFFF
-    out = bytearray()
-    while value >= 0x80:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    return bytes([*out, value])
-
-
-def field(number: int, payload: bytes) -> bytes:
-    return bytes([number << 3 | 2]) + varint(len(payload)) + payload
-
-
 def members(value: Any, where: str) -> Members:
     if not isinstance(value, Members):
         raise ValueError(f"{where}: an object is wanted")
@@ -112,7 +100,7 @@ def encoded_example(value: Any) -> bytes:
         if name != "features":
             raise ValueError(f"no such field: '{name}'")
         if features is not None:
-            out += field(1, encoded_features(features))
+            out += bytes_field(1, encoded_features(features))
     return out
 
 
@@ -127,8 +115,10 @@ def encoded_features(value: Any) -> bytes:
             if key in seen:
                 raise ValueError(f"{where}: the key comes twice")
             seen.add(key)
-            entry = field(1, key.encode())
-            out.append(field(1, entry if feature is None else entry + field(2, encoded_feature(feature, where))))
+            entry = bytes_field(1, key.encode())
+            out.append(
+                bytes_field(1, entry if feature is None else entry + bytes_field(2, encoded_feature(feature, where)))
+            )
     return b"".join(out)
 
 
@@ -139,7 +129,9 @@ def encoded_feature(value: Any, where: str) -> bytes:
             raise ValueError(f"{where}: no such field: '{name}'")
     if len(found) > 1:
         raise ValueError(f"{where}: '{found[1][0]}' is set, but '{found[0][0]}' is too; a feature is one list")
-    return b"".join(field(FIELDS[name], encoded_list(FIELDS[name], inner, f"{where}.{name}")) for name, inner in found)
+    return b"".join(
+        bytes_field(FIELDS[name], encoded_list(FIELDS[name], inner, f"{where}.{name}")) for name, inner in found
+    )
 
 
 def encoded_list(number: int, value: Any, where: str) -> bytes:
@@ -173,7 +165,7 @@ def encoded_element(number: int, element: Any, where: str) -> bytes:
             return b"\x0d" + single(real(element or ("0" if element is None else "")))
         if isinstance(element, JsonNumber):
             raise ValueError("a text in base64 is wanted")
-        return field(1, decoded(element or ""))
+        return bytes_field(1, decoded(element or ""))
     except ValueError as error:
         raise ValueError(f"{where}.value: {error}") from None
 

@@ -21,7 +21,7 @@ from pocketgraph.kernels.parsing.example_records import (
     value_list,
     values_of,
 )
-from pocketgraph.kernels.wire_format import LEN, MalformedRecordError
+from pocketgraph.protobuf.wire import LEN, WireError
 
 TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
 """What an encoded Feature of a type begins with."""
@@ -75,7 +75,7 @@ class Batch:
                 )
                 raise ValueError(f"{place}Data types don't match. {told}")
             return values_of(feature)
-        except MalformedRecordError:
+        except WireError:
             why = f": Parsing {LIST_NAMES[dtype]}_list failed." if self.single else "."
             raise ValueError(f"{place}Can't parse serialized Example{why}") from None
 
@@ -97,7 +97,7 @@ class Batch:
                     return None
                 else:
                     found.append(value_list(feature))
-        except MalformedRecordError:
+        except WireError:
             return None
         return found
 
@@ -123,7 +123,7 @@ def batch_of(serialized: Array, names: Sequence[bytes] = ()) -> Batch:
     for record in serialized.reshape(-1).tolist():
         try:
             records.append(features_of(record))
-        except MalformedRecordError:
+        except WireError:
             raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
     return Batch(tuple(records), tuple(names), serialized.ndim == 0)
 

@@ -23,7 +23,7 @@ from pocketgraph.kernels.parsing.sequence_features import (
 )
 from pocketgraph.kernels.parsing.sequence_records import strict_maps
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.wire_format import MalformedRecordError
+from pocketgraph.protobuf.wire import WireError
 
 
 def parse(
@@ -46,7 +46,7 @@ def parse(
     for index, record in enumerate(serialized.reshape(-1).tolist()):
         try:
             found.append(strict_maps(record))
-        except MalformedRecordError:
+        except WireError:
             who = shown(names[index]) if names else "<unknown>"
             raise ValueError(f"Invalid protocol message input, example id: {who}") from None
     records = Sequences([c for c, _ in found], [s for _, s in found], names, serialized.ndim == 0)

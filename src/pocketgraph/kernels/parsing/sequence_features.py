@@ -16,7 +16,7 @@ from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import listed, shown
 from pocketgraph.kernels.parsing.sequence_records import strict_steps, strict_values
-from pocketgraph.kernels.wire_format import MalformedRecordError
+from pocketgraph.protobuf.wire import WireError
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Sequences:
                 continue
             try:
                 features = strict_steps(lists[key])
-            except MalformedRecordError:
+            except WireError:
                 raise ValueError(f"Error in sequence feature {shown(key)} in example {self.name(index)}") from None
             rows = []
             for step, feature in enumerate(features):

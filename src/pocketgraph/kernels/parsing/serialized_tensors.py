@@ -12,7 +12,17 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, ints, reserve, strings
 from pocketgraph.kernels.registry import Context, kernel
-from pocketgraph.kernels.wire_format import LEN, entries, field, number_field, read_varint, varint
+from pocketgraph.protobuf.wire import (
+    LEN,
+    VARINT,
+    bytes_field,
+    number_field,
+    packed_varints,
+    payloads,
+    read_varint,
+    signed,
+    varint,
+)
 
 STRING = DType.named("string")
 LONG = DType.named("int64")
@@ -24,13 +34,13 @@ VARINTS = {"int32": 7, "int16": 7, "int8": 7, "uint8": 7, "uint16": 7, "half": 1
 
 def message(tensor: Array, dtype: DType) -> bytes:
     """The TensorProto with the elements as content; texts are their lengths and then their bytes."""
-    sizes = b"".join(field(2, number_field(1, size) if size else b"") for size in tensor.shape)
+    sizes = b"".join(bytes_field(2, number_field(1, size) if size else b"") for size in tensor.shape)
     if dtype.name == "string":
         items = tensor.ravel().tolist()
         content = b"".join(varint(len(item)) for item in items) + b"".join(items)
     else:
         content = tensor.tobytes()
-    return number_field(1, dtype.number) + field(2, sizes) + (field(4, content) if content else b"")
+    return number_field(1, dtype.number) + bytes_field(2, sizes) + (bytes_field(4, content) if content else b"")
 
 
 def parsed(data: bytes, wanted: DType) -> Array:
@@ -43,19 +53,21 @@ def parsed(data: bytes, wanted: DType) -> Array:
     bare: list[int] = []
     field_number, layout = FIELDS.get(wanted.name, (VARINTS.get(wanted.name, 7), ""))
     try:
-        for name, kind, payload in entries(data):
-            if name == 1:
-                number = read_varint(payload, 0)[0]
-            elif name == 2:
-                sizes = [_size(dim) for n, _, dim in entries(payload) if n == 2]
-            elif name == 4:
+        for name, kind, payload in payloads(data):
+            if name == 1 and kind == VARINT:
+                number = payload
+            elif name == 2 and kind == LEN:
+                sizes = [_size(dim) for n, k, dim in payloads(payload) if (n, k) == (2, LEN)]
+            elif name == 4 and kind == LEN:
                 content = payload
             elif name == 8 and kind == LEN:
                 texts.append(payload)
-            elif name == field_number and layout:
+            elif name == field_number and layout and kind != VARINT:
                 listed += payload
-            elif name == field_number:
-                bare += _varints(payload) if kind == LEN else [read_varint(payload, 0)[0]]
+            elif name == field_number and kind == LEN:
+                bare += packed_varints(payload, 0, len(payload)).tolist()
+            elif name == field_number and kind == VARINT:
+                bare.append(payload)
         if number != wanted.number:
             said = DType.of(number).name if number else "nothing"
             raise RunError(f"Type mismatch between parsed tensor ({said}) and dtype ({wanted.name})")
@@ -78,16 +90,7 @@ def parsed(data: bytes, wanted: DType) -> Array:
 
 
 def _size(dim: bytes) -> int:
-    size = next((read_varint(payload, 0)[0] for n, _, payload in entries(dim) if n == 1), 0)
-    return size - 2**64 if size >= 2**63 else size
-
-
-def _varints(data: bytes) -> list[int]:
-    found, place = [], 0
-    while place < len(data):
-        value, place = read_varint(data, place)
-        found.append(value)
-    return found
+    return signed(next((size for n, kind, size in payloads(dim) if (n, kind) == (1, VARINT)), 0))
 
 
 def _repeated(found: list[Any], count: int, nothing: Any) -> list[Any]:
@@ -100,7 +103,7 @@ def _repeated(found: list[Any], count: int, nothing: Any) -> list[Any]:
 def _texts(content: bytes, count: int) -> list[bytes]:
     place, lengths = 0, []
     for _ in range(min(count, len(content) + 1)):
-        length, place = read_varint(content, place)
+        length, place = read_varint(content, place, len(content))
         lengths.append(length)
     if place + sum(lengths) != len(content) or len(lengths) != count:
         raise ValueError(f"{len(content)} bytes do not hold {count} texts")
@@ -269,9 +272,9 @@ def take_many_sparse(
 
 def tensor_message(tensor: Array, dtype: DType) -> bytes:
     """The TensorProto of a tensor, its elements as they lie in memory; strings one by one."""
-    sizes = b"".join(field(2, number_field(1, size) if size else b"") for size in tensor.shape)
-    out = number_field(1, dtype.number) + field(2, sizes)
+    sizes = b"".join(bytes_field(2, number_field(1, size) if size else b"") for size in tensor.shape)
+    out = number_field(1, dtype.number) + bytes_field(2, sizes)
     if tensor.dtype.kind == "O":
-        return out + b"".join(field(8, item) for item in tensor.ravel().tolist())
+        return out + b"".join(bytes_field(8, item) for item in tensor.ravel().tolist())
     data = np.ascontiguousarray(tensor).tobytes()
-    return out + field(4, data) if data else out
+    return out + bytes_field(4, data) if data else out

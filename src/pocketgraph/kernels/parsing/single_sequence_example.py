@@ -12,7 +12,7 @@ from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_features import Wanted, check_defaults, counted, flat, full, missing
 from pocketgraph.kernels.parsing.sequence_records import merged_maps, merged_steps, merged_values
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.wire_format import MalformedRecordError
+from pocketgraph.protobuf.wire import WireError
 
 
 def of_type(feature: bytes, dtype: DType, place: str, may_be_unset: bool) -> Array:
@@ -20,7 +20,7 @@ def of_type(feature: bytes, dtype: DType, place: str, may_be_unset: bool) -> Arr
 
     Raises:
         ValueError: it is of another type, or of none and that may not be.
-        MalformedRecordError: it cannot be read.
+        WireError: it cannot be read.
     """
     kind, values = merged_values(feature)
     if kind is None and may_be_unset:
@@ -99,7 +99,7 @@ def parse_single_sequence_example(
             *of_context(features, name, context, defaults),
             *of_steps(lists, name, steps, set(texts(may_miss))),
         )
-    except MalformedRecordError:
+    except WireError:
         raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
 
 

@@ -17,7 +17,7 @@ from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32
 from pocketgraph.kernels.quantized.uniform import Scale, found_scale, limited, rescaled, scale_along, wrapped
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.wire_format import VARINT, fields
+from pocketgraph.protobuf.wire import VARINT, payloads
 
 
 class ConvolutionLayout(NamedTuple):
@@ -38,7 +38,7 @@ def layout(message: bytes | str, rank: int) -> ConvolutionLayout:
     if not data:
         return ConvolutionLayout(*[tuple(range(rank))] * 3)
     found: dict[int, list[int]] = {}
-    for number, wire, payload in fields(data):
+    for number, wire, payload in payloads(data):
         values = [payload] if wire == VARINT else list(bytes(payload))
         found.setdefault(number, []).extend(int(value) for value in values)
     single = {number: (found.get(number) or [0])[-1] for number in (1, 2, 4, 5, 7, 8)}

@@ -18,7 +18,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve
 from pocketgraph.kernels.registry import Context, Value, kernel
-from pocketgraph.kernels.wire_format import MalformedRecordError, fields
+from pocketgraph.protobuf.wire import payloads, signed
 
 LEAF, BUCKETS, CATEGORY = 1, 2, 3  # the fields of Node
 FEATURE, THRESHOLD, LEFT, RIGHT, DIMENSION = 1, 2, 3, 4, 5  # the fields of both splits
@@ -97,18 +97,18 @@ class Ensemble:
         self.attempted_layers, self.last_layer, self.forests = 0, (0, 0), {}
         finalized: list[bool] = []
         try:
-            for number, wire, payload in fields(data):
+            for number, wire, payload in payloads(data):
                 if number == 1:
                     self.trees.append(_tree(payload))
                 elif number == 2:
                     self.weights += _floats(wire, payload)
                 elif number == 3:
-                    finalized.append(any(n == 3 and p for n, _, p in fields(payload)))
+                    finalized.append(any(n == 3 and p for n, _, p in payloads(payload)))
                 elif number == 4:
-                    grown = {n: p for n, _, p in fields(payload)}
+                    grown = {n: p for n, _, p in payloads(payload)}
                     self.attempted_layers = int(grown.get(2, 0))
                     self.last_layer = (int(grown.get(3, 0)), int(grown.get(4, 0)))
-        except (MalformedRecordError, TypeError, ValueError, struct.error) as error:
+        except (TypeError, ValueError, struct.error) as error:
             raise RunError(f"Unable to parse tree ensemble '{self.name}': {error}") from error
         for tree, is_final in zip(self.trees, finalized, strict=False):
             tree.finalized = is_final
@@ -120,23 +120,18 @@ def _floats(wire: int, payload: Any) -> list[float]:
     return [float(v) for v in np.frombuffer(payload, "<f4")] if wire == LEN else list(struct.unpack("<f", payload))
 
 
-def signed(value: int) -> int:
-    """A varint as the number it stands for."""
-    return value - (1 << 64) if value >= 1 << 63 else value
-
-
 def _tree(data: bytes) -> Tree:
     tree = Tree()
-    for number, _, payload in fields(data):
+    for number, _, payload in payloads(data):
         if number != 1:
             continue
         kind, split, leaf = 0, [0] * 6, []
-        for place, _, inner in fields(payload):
+        for place, _, inner in payloads(payload):
             if place == LEAF:
                 kind, leaf = LEAF, leaf_numbers(inner)
             elif place in (BUCKETS, CATEGORY):
                 kind = place
-                for n, _, value in fields(inner):
+                for n, _, value in payloads(inner):
                     if 1 <= n <= DIMENSION:
                         split[n] = signed(value)
         if kind == 0:
@@ -151,9 +146,9 @@ def _tree(data: bytes) -> Tree:
 def leaf_numbers(data: bytes) -> list[float]:
     """The numbers of a leaf's message."""
     scalar, vector = [0.0], None
-    for number, wire, payload in fields(data):
+    for number, wire, payload in payloads(data):
         if number == 1:
-            vector = [value for n, w, p in fields(payload) if n == 1 for value in _floats(w, p)]
+            vector = [value for n, w, p in payloads(payload) if n == 1 for value in _floats(w, p)]
         elif number == 3:
             scalar = _floats(wire, payload)
     return scalar if vector is None else vector

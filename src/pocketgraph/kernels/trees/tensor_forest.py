@@ -11,8 +11,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.text.strings import scalar_string
-from pocketgraph.kernels.trees.boosted_trees import leaf_numbers, signed
-from pocketgraph.kernels.wire_format import MalformedRecordError, fields
+from pocketgraph.kernels.trees.boosted_trees import leaf_numbers
+from pocketgraph.protobuf.wire import payloads, signed
 
 LEAF, SPLIT = 1, 4
 """The fields of a node (tensorflow/core/kernels/boosted_trees/boosted_trees.proto)."""
@@ -46,12 +46,12 @@ class ForestTree:
         rows: list[tuple[int, float, int, int]] = []
         leaves: list[list[float]] = []
         try:
-            for number, _, payload in fields(data):
+            for number, _, payload in payloads(data):
                 if number == 1:
                     row, leaf = _node(payload, len(rows))
                     rows.append(row)
                     leaves.append(leaf)
-        except (MalformedRecordError, TypeError, ValueError, struct.error) as error:
+        except (TypeError, ValueError, struct.error) as error:
             raise RunError(f"Unable to parse tree config: {error}") from error
         for place, (_, _, left, right) in enumerate(rows):
             if (left, right) != (place, place) and not (place < left < len(rows) and place < right < len(rows)):
@@ -65,11 +65,11 @@ class ForestTree:
 
 def _node(data: bytes, place: int) -> tuple[tuple[int, float, int, int], list[float]]:
     """((feature, threshold, left, right), numbers of a leaf)."""
-    for number, _, inner in fields(data):
+    for number, _, inner in payloads(data):
         if number == LEAF:
             return (0, 0.0, place, place), leaf_numbers(inner)
         if number == SPLIT:
-            found = {n: payload for n, _, payload in fields(inner)}
+            found = {n: payload for n, _, payload in payloads(inner)}
             threshold = struct.unpack("<f", found[THRESHOLD])[0] if THRESHOLD in found else 0.0
             feature, left, right = (signed(found.get(n, 0)) for n in (FEATURE, LEFT, RIGHT))
             return (feature, threshold, left, right), []

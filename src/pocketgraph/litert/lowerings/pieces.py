@@ -12,6 +12,11 @@ from pocketgraph.litert.program import Value
 DEEPEST = 5  # dimensions that the cutting kernels take
 
 
+def sum_of(emit: Emit, left: Value, right: Value) -> Value:
+    """Both added, in the shape of the first."""
+    return emit.add("ADD", [left, right], left.shape, activation="")
+
+
 def pad(emit: Emit, value: Value, pairs: Array, fill: float | None = None) -> Value:
     """``value`` with constant borders, zero by default."""
     if not pairs.any():

@@ -23,6 +23,7 @@ from pocketgraph.litert.rewriting.tile_operations import TileOperations, Tiling
 from pocketgraph.litert.rewriting.tile_transforms import tile_transform
 from pocketgraph.litert.rewriting.winograd import best_tiling, is_used
 
+MOST_GROUPS = 8  # of images: each has some hundred operations of its own
 MOST_CONCATENATED = 4  # values that XNNPACK puts side by side at once
 
 
@@ -66,11 +67,12 @@ class _Tiled(TileOperations):
         else:
             self._write_convolution()
 
-    def _groups(self, batch: int, channels: int) -> list[tuple[int, int]]:
-        """The first image, and how many there are, of each group."""
+    def _groups(self, batch: int, depth: int, count: int) -> list[tuple[int, int]]:
+        """The first image, and how many there are, of each group; each group reads the transformed weights again."""
         points = len(self._by_row.data) * len(self._by_column.data)
-        image = self.tiling.down * self.tiling.across * points * channels * 4
-        groups = max(1, min(batch, -(-batch * image // TILED_AT_ONCE)))
+        image = self.tiling.down * self.tiling.across * points * (depth + count) * 4
+        at_once = max(TILED_AT_ONCE, 2 * points * depth * count * 4)
+        groups = max(1, min(batch, MOST_GROUPS, -(-batch * image // at_once)))
         size = -(-batch // groups)
         return [(first, min(size, batch - first)) for first in range(0, batch, size)]
 
@@ -78,7 +80,7 @@ class _Tiled(TileOperations):
         mark, (batch, *sizes, count) = self._mark, self._shape
         weights = self._transformed_weights()
         results = []
-        for first, images in self._groups(batch, mark.source.shape[3] + count):
+        for first, images in self._groups(batch, mark.source.shape[3], count):
             lines = []
             for i, line in enumerate(self._tiles(first, images)):
                 parts = [self._product(tiles, weights[i][j], count) for j, tiles in enumerate(line)]
@@ -91,7 +93,7 @@ class _Tiled(TileOperations):
         mark, (height, width, depth, count) = self._mark, self._shape
         rows, columns = self._by_row.result.T, self._by_column.result.T
         sums: list[list[Value]] = []
-        for first, images in self._groups(mark.source.shape[0], depth + count):
+        for first, images in self._groups(mark.source.shape[0], depth, count):
             gradient = self.padded(self._images(mark.other, first, images), (0, 0), (1, 1))
             products: list[Value] = []
             for line, slopes in zip(self._tiles(first, images), self.transformed(gradient, rows, 0), strict=True):

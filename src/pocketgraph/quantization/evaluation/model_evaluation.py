@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from pocketgraph import cluster
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
@@ -95,6 +96,8 @@ def judge_models(
         ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
         for at, model in enumerate(models)
     ]
+    for verdict in verdicts:
+        verdict.answers.kinds.update(data.classes)
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
@@ -103,7 +106,14 @@ def judge_models(
     for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
         if not row["is_finite"]:
             odd.append(done + 1)
+        row |= {str(at): of_two(row[str(at)], labels) for at in range(len(models))}
         reference = row["0"]
+        if classes is not None and labels is not None and len(labels) == 2 and reference.size == 1:
+            raise UsageError(
+                f"its score is {float(reference.reshape(-1)[0]):g}, no share from 0 to 1 that tells two classes apart",
+                where=models[0].path,
+                hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
+            )
         if done == 0:
             classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):

@@ -34,12 +34,19 @@ class AnswerCounts:
     Attributes:
         given: how often each class had the largest score.
         told: how often each was the right one.
+        kinds: how many samples the data have of each class, whatever it is called in the model.
         way_in: what is easily wrong about how samples of this kind go in, as a question; empty where nothing is.
     """
 
     given: Counter[int] = field(default_factory=Counter)
     told: Counter[int] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
     way_in: str = ""
+
+    @property
+    def are_varied(self) -> bool:
+        """Whether the data tell that samples are of several classes, none of which most have."""
+        return bool(self.kinds) and self.kinds.most_common(1)[0][1] <= VARIED * self.kinds.total()
 
     def add(self, answer: np.ndarray[Any, Any], label: int | None) -> None:
         """Takes in one sample; without its class only scores that are shares of a whole."""

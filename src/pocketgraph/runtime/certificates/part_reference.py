@@ -75,7 +75,8 @@ class PartReference:
     @cached_property
     def precision(self) -> Precision:
         """How exact the part computes, by what its nodes say."""
-        attrs = [item.node.attrs for item in self._order]
+        tables = (item.node.attrs for item in self._order)
+        attrs = {id(table): table for table in tables}.values()  # nodes that say the same share a table
         if any(MAY_QUANTIZE in each or WHOLE_NUMBERS in each for each in attrs):
             return EIGHT_BITS
         types = {value.base.name for each in attrs for value in each.values() if isinstance(value, DType)}

@@ -13,7 +13,7 @@ than coded weights with values that stay float, but it comes to the original's c
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,7 +174,7 @@ class ExactCodes:
         low, high = (RangeNumber(known_number(self.graph, ref), ref) for ref in node.data_inputs[1:3])
         if node.attr("T") is QINT32:  # as good as floats
             self.units[node.name] = RangeNumber(1.0)
-            write.op("Identity", node.data_inputs[0], *_control(node), name=node.name)
+            write.op("Identity", node.data_inputs[0], *node.control_inputs, name=node.name)
             return
         span = write.widened(low, high, _least(node))
         self.spans[node.name] = span
@@ -184,7 +184,7 @@ class ExactCodes:
 
     def finish(self, found: str, node: Node) -> None:
         """Gives the last tensor written the node's name."""
-        self.write.nodes.append(Node(node.name, "Identity", [found, *_control(node)], {"T": FLOAT}))
+        self.write.nodes.append(Node(node.name, "Identity", [found, *node.control_inputs], {"T": FLOAT}))
 
     def product(self, node: Node, op: str) -> None:
         """Writes a product of codes (Conv2D, MatMul or Mul): its sums, exact, in units of both scales."""
@@ -382,7 +382,3 @@ def has_no_halves(span: Span, scale: RangeNumber) -> bool:
 
 def _least(node: Node) -> float:
     return float(node.attr("ensure_minimum_range", 0.01))
-
-
-def _control(node: Node) -> Iterator[str]:
-    return (ref for ref in node.inputs if ref.startswith("^"))

@@ -82,7 +82,7 @@ class _Floats:
             if node.name in self.parts.inside:
                 nodes += self.in_floats(node)
             elif node.op == "Dequantize" and node_name(node.data_inputs[0]) in self.parts.inside:
-                nodes.append(Node(node.name, "Identity", [node.data_inputs[0], *_control(node)], {"T": FLOAT}))
+                nodes.append(Node(node.name, "Identity", [node.data_inputs[0], *node.control_inputs], {"T": FLOAT}))
             else:
                 nodes.append(node)
         return self.graph.replace(nodes)
@@ -121,12 +121,12 @@ class _Floats:
                 refs.insert(0, node.data_inputs[0])
             elif node.op in ("QuantizedReshape", "QuantizedResizeBilinear"):
                 refs.append(node.data_inputs[1])
-            yield Node(name, FLOAT_OPS[node.op], [*refs, *_control(node)], attrs)
+            yield Node(name, FLOAT_OPS[node.op], [*refs, *node.control_inputs], attrs)
         elif node.op == "QuantizeV2" and self.parts.has_grids() and self.parts.is_rounded(node):
             yield from rounded_values(node, name, self.fresh)
         else:
             source = refs[0] if refs else node.data_inputs[0]
-            yield Node(name, "Identity", [source, *_control(node)], {"T": FLOAT})
+            yield Node(name, "Identity", [source, *node.control_inputs], {"T": FLOAT})
         if shift != 0:
             moved = const(self.fresh(f"{node.name}/shift"), shift, FLOAT)
             yield moved
@@ -210,10 +210,6 @@ class _Floats:
         while name in self.graph.nodes:
             name += "_"
         return name
-
-
-def _control(node: Node) -> list[str]:
-    return [ref for ref in node.inputs if ref.startswith("^")]
 
 
 def sum_line(limits: Range, wanted: Range) -> tuple[float, float]:

@@ -12,6 +12,7 @@ import numpy as np
 
 from pocketgraph.graph import Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.edit import free_name
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32
 
 SMALLEST_WIDTH = 1e-30  # stands for no width at all where something is divided by it
@@ -57,10 +58,7 @@ class RangeNodeWriter:
 
     def fresh(self, part: str) -> str:
         """A name that no node has."""
-        name = f"{self.node}/{part}"
-        count = 1
-        while name in self.taken:
-            name, count = f"{self.node}/{part}_{count}", count + 1
+        name = free_name(f"{self.node}/{part}", self.taken)
         self.taken.add(name)
         return name
 

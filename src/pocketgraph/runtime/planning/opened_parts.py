@@ -96,7 +96,7 @@ def opened_part(
     about = resizable.about
     if about["operations"] * CHECKED_NODE + about["work"] * CHECKED_PRODUCT > compiled.seconds * 1e6:
         return None
-    inputs, outputs = tuple(map(_endpoint, part.inputs)), tuple(map(_endpoint, part.outputs))
+    inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
     reference = PartReference(graph, inputs, outputs)
     comparison = FirstComparison(reference, part.inputs, request.cache_dir)
     executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
@@ -285,7 +285,3 @@ class OpenedCalls:
     def plan(self, key: CallKey) -> ExecutionPlan:
         """As Served; LiteRT is asked in the run."""
         return ExecutionPlan(self._program, executables=[self._executable])
-
-
-def _endpoint(ref: str) -> Endpoint:
-    return Endpoint(*parse_ref(ref)[:2])

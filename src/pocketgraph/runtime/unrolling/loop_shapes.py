@@ -50,12 +50,12 @@ def with_loop_shapes(
         for name, sources in heads.items():
             first, again = sorted(sources, key=lambda ref: node_name(ref) not in enters)
             begins = found.get(node_name(first)) or inferred.shape(first)
-            found[name] = begins if is_optimistic else _common(begins, inferred.shape(again))
+            found[name] = begins if is_optimistic else common_shape(begins, inferred.shape(again))
         for name, array, more in array_reads:
             elements = [Shape(s.dims[less:]) for ref, less in writes.get(array, ())
                         for s in [inferred.shape(ref)] if s.dims is not None]  # fmt: skip
             if elements and name in plan.items:
-                shape = Shape([*[None] * more, *reduce(_common, elements)])
+                shape = Shape([*[None] * more, *reduce(common_shape, elements)])
                 found[name] = shape if inferred.shape(name).dims is None or name in guesses else inferred.shape(name)
         if found == guesses:
             if not is_optimistic:
@@ -65,8 +65,8 @@ def with_loop_shapes(
     return infer(graph, dict(types), outputs=list(plan.items), complete=True)
 
 
-def _common(one: Shape, other: Shape) -> Shape:
-    """What two shapes have in common."""
+def common_shape(one: Shape, other: Shape) -> Shape:
+    """What two shapes have in common: sizes that differ are open."""
     if one.dims is None or other.dims is None or len(one) != len(other):
         return Shape(None)
     return Shape([a if a == b else None for a, b in zip(one, other, strict=True)])

@@ -13,6 +13,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.pieces import sum_of
 from pocketgraph.litert.program import Value
 
 MOST_STEPS = 1000
@@ -51,7 +52,7 @@ def block_lstm(emit: Emit, node: Node) -> None:
     rows: list[list[Value]] = []
     for piece in pieces:
         recurrent = _product(emit, output, weights, None, slice(size, None))
-        gates = _sum(emit, piece, recurrent)
+        gates = sum_of(emit, piece, recurrent)
         rows.append(_step(emit, node, gates, state, peepholes, order, forget_bias))
         state, output = rows[-1][1], rows[-1][6]
     for port in range(7):
@@ -85,7 +86,7 @@ def gru_block_cell(emit: Emit, node: Node) -> None:
     candidate = emit.add("TANH", [made], made.shape)
     one = emit.constant_like(update, 1.0)
     kept = emit.add("SUB", [one, update], update.shape, activation="")
-    new = _sum(emit, _times(emit, update, output), _times(emit, kept, candidate))
+    new = sum_of(emit, _times(emit, update, output), _times(emit, kept, candidate))
     for port, value in enumerate((reset, update, candidate, new)):
         emit.result(value, port)
 
@@ -98,18 +99,18 @@ def _step(
     sees = bool(node.attr("use_peephole", False))
     to_input, to_forget, to_output = peepholes
     if forget_bias:
-        parts["f"] = _sum(emit, parts["f"], emit.const([forget_bias], np.float32))
+        parts["f"] = sum_of(emit, parts["f"], emit.const([forget_bias], np.float32))
     if sees:
-        parts["i"] = _sum(emit, parts["i"], _times(emit, state, to_input))
-        parts["f"] = _sum(emit, parts["f"], _times(emit, state, to_forget))
+        parts["i"] = sum_of(emit, parts["i"], _times(emit, state, to_input))
+        parts["f"] = sum_of(emit, parts["f"], _times(emit, state, to_forget))
     enters, stays = (emit.add("LOGISTIC", [parts[gate]], parts[gate].shape) for gate in "if")
     candidate = emit.add("TANH", [parts["c"]], parts["c"].shape)
-    new = _sum(emit, _times(emit, candidate, enters), _times(emit, state, stays))
+    new = sum_of(emit, _times(emit, candidate, enters), _times(emit, state, stays))
     clip = float(node.attr("cell_clip", 3.0 if order == CELL_FIRST else 0.0))
     if clip > 0:
         for code, bound in (("MINIMUM", clip), ("MAXIMUM", -clip)):
             new = emit.add(code, [new, emit.const([bound], np.float32)], new.shape)
-    leaving = _sum(emit, parts["o"], _times(emit, new, to_output)) if sees else parts["o"]
+    leaving = sum_of(emit, parts["o"], _times(emit, new, to_output)) if sees else parts["o"]
     leaves = emit.add("LOGISTIC", [leaving], leaving.shape)
     squashed = emit.add("TANH", [new], new.shape)
     return [enters, new, stays, leaves, candidate, squashed, _times(emit, squashed, leaves)]
@@ -150,10 +151,6 @@ def _split(emit: Emit, value: Value, count: int) -> list[Value]:
         raise emit.unsupported(f"{value.shape[1]} gates")
     shape = (value.shape[0], value.shape[1] // count)
     return emit.add_many("SPLIT", [emit.const(1, np.int32), value], [(FLOAT, shape)] * count, num_splits=count)
-
-
-def _sum(emit: Emit, left: Value, right: Value) -> Value:
-    return emit.add("ADD", [left, right], left.shape, activation="")
 
 
 def _times(emit: Emit, left: Value, right: Value) -> Value:

@@ -20,7 +20,7 @@ from pocketgraph.litert.image_layout import spatial
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooled_places import are_places, indices_of
-from pocketgraph.litert.lowerings.pieces import cut, pad
+from pocketgraph.litert.lowerings.pieces import cut, pad, sum_of
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
@@ -151,15 +151,15 @@ def max_pool_with_argmax(emit: Emit, node: Node) -> None:
     place = rows[0]
     for is_larger, other in zip(found.rows, rows[1:], strict=True):
         place = emit.add("SELECT_V2", [is_larger, other, place], place.shape, INT32)
-    place = _sum(emit, place, _numbers(emit, found.rows, place.shape, width * depth))
+    place = sum_of(emit, place, _numbers(emit, found.rows, place.shape, width * depth))
     place = emit.reshape(place, shape)
     first = np.arange(beside)[:, None] * (windows.size[1] * depth) + np.arange(depth)
-    place = _sum(emit, place, emit.const(first.reshape(1, 1, beside, depth), np.int32))
+    place = sum_of(emit, place, emit.const(first.reshape(1, 1, beside, depth), np.int32))
     above = np.arange(below) * (windows.size[0] * width * depth)
-    place = _sum(emit, place, emit.const(above.reshape(1, below, 1, 1), np.int32))
+    place = sum_of(emit, place, emit.const(above.reshape(1, below, 1, 1), np.int32))
     if node.attr("include_batch_in_index", False):
         images = np.arange(batch) * (height * width * depth)
-        place = _sum(emit, place, emit.const(images.reshape(batch, 1, 1, 1), np.int32))
+        place = sum_of(emit, place, emit.const(images.reshape(batch, 1, 1, 1), np.int32))
     dtype = node.attr("Targmax", INT64)
     if dtype is not INT32:
         place = emit.add("CAST", [place], shape, dtype)
@@ -177,10 +177,6 @@ def _numbers(emit: Emit, surpassing: Sequence[Value], shape: tuple[int, ...], st
         number = own if number is None else emit.add("MAXIMUM", [number, own], own.shape)
     assert number is not None
     return number
-
-
-def _sum(emit: Emit, left: Value, right: Value) -> Value:
-    return emit.add("ADD", [left, right], left.shape, activation="")
 
 
 def unpooled(emit: Emit, pooled: Value, found: Compared, windows: Windows) -> Value:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pocketgraph.formats import wire
 from pocketgraph.formats.protos import message
+from pocketgraph.protobuf import wire
 
 
 def test_the_example_of_the_public_description() -> None:

@@ -115,6 +115,16 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
         yield at, number, wire, value, position
 
 
+def payloads(message: bytes) -> Iterator[tuple[int, int, Any]]:
+    """The fields of a whole message: (number, wire type, payload); of a varint that is the unsigned number.
+
+    Raises:
+        WireError: as ``fields``.
+    """
+    for _, number, wire, value, stop in fields(message, 0, len(message)):
+        yield number, wire, value if wire == VARINT else message[value:stop]
+
+
 def numbers(buffer: Buffer, start: int, end: int) -> dict[int, int]:
     """The numbers of a message by field; of repeated ones the last."""
     return {number: value for _, number, kind, value, _ in fields(buffer, start, end) if kind == VARINT}

@@ -1,0 +1,1 @@
+"""Messages of protobuf, with no protobuf library."""
