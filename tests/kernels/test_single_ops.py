@@ -231,3 +231,9 @@ def test_eigenvalues_of_a_matrix(kind: Any) -> None:
     np.testing.assert_allclose(symmetric.real @ both[:, 1:], both[:, 1:] * both[:, :1], atol=10 * close)
     with pytest.raises(RunError, match="square"):
         run("Eig", matrix[:3], Tout=complex_kind)
+
+
+def test_the_conjugate_of_a_single_number_is_an_array() -> None:
+    (found,) = run("Conj", np.array(1 + 2j, np.complex64), T=DType.named("complex64"))
+    assert isinstance(found, np.ndarray)
+    assert found == 1 - 2j

@@ -102,3 +102,24 @@ def test_a_single_channel_keeps_eight_bits(results: int) -> None:
     light = with_quantized_weights(float_program(Graph([*graph, const("w", weights)]), ["y"]), dynamic=True, bits=4)
     kinds = {v.dtype.name for o in light.operations for v in o.inputs if v is not None and v.constant is not None}
     assert ("int4" in kinds) == (results > 1)
+
+
+@pytest.mark.parametrize("rounding", ["fitted", "nearest"])
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+def test_channels_whose_weights_are_all_zero_keep_their_bias(activations: str, rounding: str) -> None:
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((3, 3, 2, 4)).astype(np.float32)
+    weights[..., 1] = 0
+    weights[..., 2] = 1e-30
+    bias = np.array([0.5, -1, 2, 0.25], np.float32)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[1,4,4,2])
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        shifted = BiasAdd(c, b, T=float)
+        y = Tanh(shifted, T=float)
+    """)
+    images = rng.standard_normal((20, 4, 4, 2)).astype(np.float32)
+    program = float_program(Graph([*nodes, const("w", weights), const("b", bias)]), ["y"])
+    options = QuantizationOptions(activations=activations, rounding=rounding, float_share=0)
+    outcome = quantize_program(program, lambda: ([image[None]] for image in images), 20, options)
+    assert judged(program, outcome.converted.program, [[image[None]] for image in images]).snr > 30

@@ -104,7 +104,7 @@ for _op, _function in PREDICATES.items():
 @kernel("Conj")
 def conj(input: Value) -> Value:
     """Also of what a sparse matrix holds."""
-    return conjugates(input) if holds_values(input) else np.conjugate(input)
+    return conjugates(input) if holds_values(input) else np.asarray(np.conjugate(input))
 
 
 @kernel("ComplexAbs")

@@ -7,7 +7,6 @@ becomes, with float inputs and outputs and the softmax kept in float,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -37,7 +36,13 @@ from pocketgraph.quantization.core.operator_rules import (
 )
 from pocketgraph.quantization.core.quantization_options import io_types
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, largest_scale, packed, rounded
+from pocketgraph.quantization.core.quantized_weights import (
+    ROOM_OF_64_BITS,
+    QuantizedWeights,
+    largest_scale,
+    packed,
+    rounded,
+)
 from pocketgraph.quantization.core.value_range import Range, quantized
 
 MOST_BYTE = 255
@@ -295,7 +300,7 @@ class _Int8Conversion:
         assert source.quantization is not None
         data_scale = source.quantization.scales[0]
         wide = self.recipe.bits == 16  # with a bias of 64 bits
-        chosen = self.recipe.weights.get(operation) or rounded(operation, math.inf if wide else data_scale)
+        chosen = self.recipe.weights.get(operation) or rounded(operation, data_scale * (ROOM_OF_64_BITS if wide else 1))
         count = len(chosen.scales)
         name = operator_rules.weights(operation).name
         kernel = self.kernel(name, chosen)

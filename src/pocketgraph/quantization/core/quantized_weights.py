@@ -15,6 +15,9 @@ Array = np.ndarray[Any, Any]
 LARGEST_CODE = 127  # symmetric: -128 is not used, as the LiteRT specification asks
 LARGEST_CODE_4 = 7  # of four bits
 LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
+ROOM_OF_64_BITS = (
+    4.0  # times that a bias of 64 bits may be larger: LiteRT's multiplier makes 0 of what 2^-31 is not enough for
+)
 
 
 @dataclass(frozen=True)
@@ -71,7 +74,7 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
         axis: the axis along output channels.
         bias: in real numbers, one for each channel.
         data_scale: of the codes of the layer's operand; the bias has the product of both scales. Infinite where the
-            bias is a float or has 64 bits, so that it is no bound.
+            bias is a float, so that it is no bound; ROOM_OF_64_BITS times larger where it has 64 bits.
         largest_code: of the weights.
     """
     across = tuple(other for other in range(values.ndim) if other != axis)

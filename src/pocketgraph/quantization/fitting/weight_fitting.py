@@ -15,7 +15,7 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
+from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped
 from pocketgraph.quantization.fitting.layer_reconstruction import (
@@ -77,9 +77,9 @@ def fit_weights(
 
     def operand_scale(operation: Operation) -> float:
         quantization = plain[operator_rules.data(operation)].quantization
-        if operation in recipe.hybrid or recipe.bits == 16:
-            return math.inf  # the bias is a float, or has room enough
-        return quantization.scales[0] if quantization else math.inf
+        if operation in recipe.hybrid or quantization is None:
+            return math.inf  # the bias is a float
+        return quantization.scales[0] * (ROOM_OF_64_BITS if recipe.bits == 16 else 1)
 
     weights = {
         operation: rounded(operation, operand_scale(operation), weight_bits(operation, program, options))
