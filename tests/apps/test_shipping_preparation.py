@@ -312,3 +312,41 @@ def test_texts_beside_numbers_do_not_keep_these_from_shipping(tmp_path: pathlib.
     shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=None)
     assert any("gives texts, which do not ship" in line for line in shipment.unknown)
     assert (tmp_path / "out" / "model.tflite").exists()
+
+
+FED_LOOP = """
+    seed = Placeholder(dtype=float, shape=[1, 3])
+    steps = Placeholder(dtype=int32, shape=[])
+    zero = Const(int32 0)
+    one = Const(int32 1)
+    at_start = Enter(zero, T=int32, frame_name="loop")
+    h_start = Enter(seed, T=float, frame_name="loop")
+    limit = Enter(steps, T=int32, frame_name="loop", is_constant=true)
+    step = Enter(one, T=int32, frame_name="loop", is_constant=true)
+    kept = Enter(weights, T=float, frame_name="loop", is_constant=true)
+    at = Merge(at_start, at_next, N=2, T=int32)
+    h = Merge(h_start, h_next, N=2, T=float)
+    goes_on = Less(at, limit, T=int32)
+    condition = LoopCond(goes_on)
+    at_switch = Switch(at, condition, T=int32)
+    h_switch = Switch(h, condition, T=float)
+    at_later = Add(at_switch:1, step, T=int32)
+    product = MatMul(h_switch:1, kept, T=float)
+    bent = Tanh(product, T=float)
+    at_next = NextIteration(at_later, T=int32)
+    h_next = NextIteration(bent, T=float)
+    y = Exit(h_switch, T=float)
+"""
+
+
+def test_a_loop_of_a_length_that_is_fed_says_how_to_set_it(tmp_path: pathlib.Path) -> None:
+    graph = Graph([*constants(weights=RNG.normal(size=(3, 3)).astype(np.float32)), *parse(FED_LOOP)])
+    save(graph, tmp_path / "model.pb")
+    with pytest.raises(PocketgraphError, match=r"freeze_graph MODEL -o fixed\.pb --bind steps=10`"):
+        ship(tmp_path / "model.pb", tmp_path / "out", outputs=["y"])
+    fixed = pocketgraph.freeze(tmp_path / "model.pb", "y", bind={"steps": 10})
+    save(fixed, tmp_path / "fixed.pb")
+    ship(tmp_path / "fixed.pb", tmp_path / "out", outputs=["y"])
+    x = RNG.normal(size=(1, 3)).astype(np.float32)
+    wanted = Session(graph).run(["y"], {"seed": x, "steps": np.int32(10)})[0]
+    np.testing.assert_allclose(Session(fixed).run(["y"], {"seed": x})[0], wanted, rtol=1e-5, atol=1e-6)

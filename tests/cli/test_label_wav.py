@@ -10,7 +10,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.apps.live.speech import SoundModel
-from pocketgraph.datasets.recordings import samples_at
+from pocketgraph.datasets.recordings import resampled, samples_at
 from pocketgraph.formats import save
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph.text_format import parse
@@ -171,3 +171,25 @@ def test_a_model_of_8000_samples_a_second_hears_them_and_its_dropout_keeps_all(
     np.testing.assert_allclose(scores, [0.0, 0.31620, 0.00003, 0.41088, 0.27290], atol=1e-5)
     assert call("label_wav", f"--graph={tmp_path / 'slow.pb'}", "--sample_rate=16000", *flags) == 0
     assert capsys.readouterr().out.splitlines() != lines
+
+
+def test_a_long_recording_of_another_rate_is_resampled(
+    tmp_path: pathlib.Path, words: pathlib.Path, capsys: Any
+) -> None:
+    pieces = []
+    for name in ("silence", "silence", "yes", "silence"):
+        samples, rate = read_wav((model_dir("data_speech_wavs") / f"{name}_1000ms.wav").read_bytes())
+        pieces.append(samples[:rate])
+    slow = resampled(np.concatenate(pieces), rate, 44100).astype(np.float32)
+    (tmp_path / "long.wav").write_bytes(encode_wav(slow, np.array(44100)).item())
+    assert (
+        call("test_streaming_accuracy", graph(), f"--labels={words}", f"--wav={tmp_path / 'long.wav'}", "--json") == 0
+    )
+    assert [entry["label"] for entry in json.loads(capsys.readouterr().out)["words"]] == ["yes"]
+
+
+def test_commands_of_photos_say_that_they_read_no_recordings(tmp_path: pathlib.Path, capsys: Any) -> None:
+    (tmp_path / "yes").mkdir()
+    (tmp_path / "yes" / "1.wav").write_bytes(b"")
+    assert call("dataset", "check", tmp_path) == 2
+    assert "there are recordings, which `pocketgraph retrain` and `evaluate` read" in capsys.readouterr().err

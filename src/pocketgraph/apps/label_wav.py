@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.class_labels import of_two
-from pocketgraph.datasets.recordings import content_at, recording, samples_at
+from pocketgraph.datasets.recordings import content_at, recording, resampled, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -113,9 +113,7 @@ def words_along(
     if samples.shape[1] != 1:
         raise FormatError(f"Only mono .wav files can be used, but input has {samples.shape[1]} channels.", where=path)
     if rate != model.rate:
-        raise FormatError(
-            f"the recording has {rate} samples a second, the model hears {model.rate}", where=path, hint="resample it"
-        )
+        samples, rate = resampled(samples, rate, model.rate).astype(np.float32), model.rate
     clip, stride = clip_ms * rate // 1000, max(1, stride_ms * rate // 1000)
     if clip != model.count:
         raise UsageError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
@@ -45,8 +45,10 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         given = " ".join(f"{feed}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
+        lengths = " ".join(f"--bind {name}=10" for name in _fed_lengths(graph))
+        bound = f"set it for good, as in `pocketgraph freeze_graph MODEL -o fixed.pb {lengths}`, or " if lengths else ""
         return (
-            "a loop whose length depends on the input cannot be written out: cut before or "
+            f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
         )
     if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
@@ -84,6 +86,18 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
     found = layers & reachable(graph, node.data_inputs, stop=layers, data_only=True, missing_ok=True)
     return sorted(found)[:MOST_HEADS]
+
+
+def _fed_lengths(graph: Graph) -> list[str]:
+    """The single whole numbers that are fed, and that loops go on by."""
+    loops = [node.name for node in graph if node.op in ("LoopCond", "While", "StatelessWhile")]
+    deciding = reachable(graph, loops, missing_ok=True)
+    return [
+        node.name
+        for node in graph
+        if node.op == "Placeholder" and node.name in deciding and node.attr("dtype", FLOAT) in (INT32, INT64)
+        and not ((shape := node.shape()) is not None and shape.dims)
+    ]  # fmt: skip
 
 
 def _first_real(graph: Graph, node: Node) -> str:

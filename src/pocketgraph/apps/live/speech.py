@@ -123,7 +123,12 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
     if best is None or max((size or 0 for size in best[1]), default=0) < LEAST_SAMPLES:
-        raise UsageError("this graph takes no sound", hint="give a model that hears: of wav_data, or of 16,000 samples")
+        hint = "give a model that hears: of wav_data, or of 16,000 samples"
+        if is_litert_file(graph):
+            hint += (
+                "; a file that takes a spectrum or an Mfcc is judged by `pocketgraph evaluate WHOLE.pb FILE --data=DIR`"
+            )
+        raise UsageError("this graph takes no sound", hint=hint)
     others = [node.name for node in places if node is not best[0]]
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
