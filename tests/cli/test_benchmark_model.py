@@ -365,3 +365,12 @@ def test_nodes_of_an_onnx_file_have_times(tmp_path: pathlib.Path, capsys: Any) -
     assert {"onnx.Tanh", "onnx.Softmax"} <= set(found["by_type"])
     assert 0 < sum(node["average"] for node in found["nodes"]) <= found["with_stats"]["max"] * 1.001
     assert found["nodes"][0]["memory"] == 64 * 64 * 4
+
+
+def test_a_string_layer_whose_shape_is_given_is_fed_a_file_where_one_is_decoded(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(parse("file = Placeholder(dtype=string)\n pixels = DecodePng(file, channels=3)"), tmp_path / "reads.pb")
+    flags = ["--input_layer=file", "--input_layer_shape=", "--input_layer_type=string", "--output_layer=pixels"]
+    assert call("benchmark_model", f"--graph={tmp_path / 'reads.pb'}", *flags, "--max_num_runs=1") == 0
+    assert "DecodePng" in capsys.readouterr().out

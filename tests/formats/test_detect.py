@@ -203,3 +203,15 @@ def test_a_core_ml_package_is_told_from_other_folders(tmp_path: pathlib.Path) ->
     identity = identify(tmp_path / "net.mlpackage")
     assert identity.kind is Kind.CORE_ML
     assert "Xcode" in identity.next
+
+
+def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.Path) -> None:
+    """As an Estimator leaves a training, and exports below directories of their own."""
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-1"')
+    (tmp_path / "train" / "graph.pbtxt").write_text("")
+    exported = tmp_path / "export" / "1700000000"
+    (exported / "variables").mkdir(parents=True)
+    (exported / "variables" / "variables.index").write_bytes(b"")
+    (exported / "saved_model.pb").write_bytes(b"")
+    assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"

@@ -16,6 +16,7 @@ from pocketgraph.formats.meta_graph import saved_model_file
 __all__ = ["Identity", "Kind", "identify"]
 
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes")
+MOST_NAMED = 3  # of the models in a directory
 
 
 @dataclass(frozen=True)
@@ -98,17 +99,20 @@ def of_directory(path: str) -> Kind:
 
 
 def inside(path: str) -> str:
-    """A hint that names the model files in a directory or up to three levels below it; "" when there are none."""
+    """A hint that names the models in a directory or up to three levels below it; "" when there are none."""
     found: list[str] = []
     for depth in range(4):
-        folder = os.path.join(glob.escape(path), *["*"] * depth)
-        found += [name for name in sorted(glob.glob(os.path.join(folder, "*"))) if name.endswith(MODEL_SUFFIXES)]
-        if found:
+        for name in sorted(glob.glob(os.path.join(glob.escape(path), *["*"] * depth, "*"))):
+            is_part = any(name.startswith(os.path.join(whole, "")) for whole in found)
+            if not is_part and (name.endswith(MODEL_SUFFIXES) or (os.path.isdir(name) and _is_model(name))):
+                found.append(name)
+        if len(found) >= MOST_NAMED:
             break
-    named = [
-        os.path.dirname(name) if os.path.basename(name).startswith("saved_model.pb") else name for name in found[:3]
-    ]
-    return f"give what is inside, such as {' or '.join(named)}" if found else ""
+    return f"give what is inside, such as {' or '.join(found[:MOST_NAMED])}" if found else ""
+
+
+def _is_model(directory: str) -> bool:
+    return of_directory(directory) in (Kind.SAVED_MODEL, Kind.CHECKPOINT_DIRECTORY, Kind.CORE_ML)
 
 
 def of_missing(path: str) -> Kind:

@@ -105,8 +105,13 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
     ]
 
 
+def made_up_text(graph: Graph, name: str) -> bytes:
+    """What an input of strings is fed: a file or a record where it is read as one, else nothing."""
+    return _text(graph, name, decoder_of(graph, name)) if node_name(name) in graph else b""
+
+
 def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
-    """What an input of strings is fed: nothing where nobody takes it apart."""
+    """``made_up_text`` where the decoder is known."""
     rng = np.random.default_rng(0)
     if decoder is not None:
         return encoded_sample(decoder, rng)

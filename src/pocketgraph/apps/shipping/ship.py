@@ -153,7 +153,8 @@ def ship(
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
-        work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
+        give = "give" if len(texts) > 1 else "gives"
+        work.result.unknown.append(f"{', '.join(texts)} {give} texts, which do not ship; the labels name the classes")
     return earlier(place, work.key) or work.run(graph)
 
 
@@ -379,9 +380,8 @@ class _Work:
     def finished(self) -> Shipment:
         """Sums up, and writes the page and the state beside the model."""
         result = self.result
-        source = (
-            self.source if os.path.isfile(self.source) else self.path(FROZEN)
-        )  # checkpoints hold more than the model
+        is_file = os.path.isfile(self.source)
+        source = self.source if is_file else self.path(FROZEN)  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
         result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
         if self.labels is not None:

@@ -54,7 +54,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.graph import node_name
-    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph
+    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph, made_up_text
     from pocketgraph.passes.training_switches import training_switches
 
     layer_names = names(flags["input_layer"])
@@ -85,7 +85,13 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
     values += [""] * (len(layer_names) - len(values))
     told = [
-        BenchmarkLayer(name, named_type(kind), sizes(shape), first_values(some))
+        BenchmarkLayer(
+            name,
+            named_type(kind),
+            sizes(shape),
+            first_values(some),
+            made_up_text(graph, name) if kind == "string" else b"",
+        )
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]
     given = {node_name(name) for name in layer_names}
