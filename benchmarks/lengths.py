@@ -2,9 +2,9 @@
 
 python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100] [--step 1]
 
-Each row is four new processes' work without a cache: so many runs of one length; the same number of runs, each of
-another length; these without the pass ``resizable_programs``; and without ``open_sizes`` either. Open sizes of inputs
-are the length, but for the first axis.
+Each row is four new processes' work without a cache, but with the bytecode of all modules: so many runs of one length;
+the same number of runs, each of another length; these without the pass ``resizable_programs``; and without
+``open_sizes`` either. Open sizes of inputs are the length, but for the first axis.
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
 ``--first 4000 --step 160``.
 """
@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import os
 import pathlib
+import sys
 import tempfile
 import time
 from concurrent.futures import ProcessPoolExecutor
@@ -72,15 +74,26 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="between one length and the next: samples of a recording")
     options = parser.parse_args()
+    if sys.flags.dont_write_bytecode:  # which new processes would take over
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+        os.execv(sys.executable, [sys.executable, *sys.argv])
     lengths = [options.first + place * options.step for place in range(options.lengths)]
-    print(f"pocketgraph {pocketgraph.__version__}")
+    with tempfile.TemporaryDirectory() as compiled:
+        os.environ["PYTHONPYCACHEPREFIX"] = compiled
+        print(f"pocketgraph {pocketgraph.__version__}")
+        rows(options.models, lengths)
+
+
+def rows(models: list[str], lengths: list[int]) -> None:
+    """Prints the head of the table and its rows."""
     count = len(lengths)
     print(
         f"| model | first s | second, of it | {count} runs of one length s | of {count} lengths, of it "
         "| without resizable_programs | without open_sizes either |"
     )
     print("|---|---|---|---|---|---|---|")
-    for model in options.models:
+    for model in models:
+        in_new_process(model, lengths[:3])
         one = sum(in_new_process(model, [lengths[count // 2]] * count))
         each = in_new_process(model, lengths)
         without = sum(in_new_process(model, lengths, ("resizable_programs",)))

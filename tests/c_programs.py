@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.exporting.c.building import SANITIZED, STRICT, CExecutable, compiler, write_files
+from pocketgraph.exporting.c.building import CExecutable, compiler, write_files
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.graph import Graph
 from pocketgraph.litert.constant import Constant
@@ -17,6 +17,8 @@ from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.float_program import float_program
 
 needs_cc = pytest.mark.skipif(compiler() is None, reason="there is no C compiler here")
+SANITIZED = ("-O1", "-g", "-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 FLAGS = (*SANITIZED, *STRICT, "-Wconversion")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from pocketgraph.cli.main import COMMANDS
+from pocketgraph.cli.main import COMMANDS, module_of
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import forms
 from pocketgraph.formats.content import Kind
@@ -135,4 +135,4 @@ def test_a_file_form_is_a_row(tmp_path: pathlib.Path) -> None:
 
 def test_a_command_is_a_line_and_a_file() -> None:
     for command in COMMANDS:
-        assert (ROOT / "src" / "pocketgraph" / "cli" / f"{command}.py").exists()
+        assert (ROOT / "src" / f"{module_of(command).replace('.', '/')}.py").exists()

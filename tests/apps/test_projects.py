@@ -400,7 +400,7 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="tflite")
     with pytest.raises(UsageError, match="is finished already"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
-    with pytest.raises(UsageError, match=r"a project on coreml starts from the graph .* or engine=tflite"):
+    with pytest.raises(UsageError, match=r"a project with engine=coreml starts from the graph .* or engine=tflite"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

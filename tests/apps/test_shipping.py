@@ -14,7 +14,7 @@ import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import Graph, const
+from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
 from support import ROOT
 
@@ -173,6 +173,62 @@ def test_all_heads_of_a_model_ship(tmp_path: pathlib.Path, capsys: pytest.Captur
     assert "left out: total; --outputs=kind,where,total ships more" in captured.err
     session = pocketgraph.Session(pocketgraph.load(tmp_path / "out" / "model.tflite"))
     assert set(session.outputs) == {"kind:0", "where:0"}
+
+
+def test_a_model_that_always_answers_the_same_is_told_of(tmp_path: pathlib.Path) -> None:
+    """Without labels, too, where the data are of several classes; on made-up inputs nothing is proved then."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        axes = Const(int32 [1, 2])
+        mean = Mean(x, axes, T=float, Tidx=int32)
+        scores = MatMul(mean, w, T=float)
+        sure = AddV2(scores, b, T=float)
+        y = Softmax(sure, T=float)
+    """)
+    weights = [const("w", np.full((3, 4), 1e-9, np.float32)), const("b", np.array([0, 90, 0, 0], np.float32))]
+    pocketgraph.save(Graph([*graph, *weights]), tmp_path / "net.pb")
+    made_up = ship(tmp_path / "net.pb", tmp_path / "without")
+    assert made_up.tried[-1].words.startswith("'y' is always the same in both models")
+    assert not any(command.startswith("pocketgraph verify") for command in made_up.commands)
+    bright_and_dark(tmp_path / "photos")
+    found = ship(tmp_path / "net.pb", tmp_path / "with", data=tmp_path / "photos")
+    assert "gives the same answer for" in found.verdict
+    assert found.verdict.startswith("Do not ship")
+
+
+def test_segmentation_by_argmax_is_judged_by_the_places_that_stay(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(3)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        c = Conv2D(x, w, strides=[1,1,1,1], padding="SAME", T=float)
+        axis = Const(int32 3)
+        classes = ArgMax(c, axis, T=float, Tidx=int32, output_type=int64)
+    """)
+    weights = const("w", rng.normal(size=(3, 3, 3, 5)).astype(np.float32))
+    pocketgraph.save(Graph([*graph, weights]), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=rng.normal(size=(60, 8, 8, 3)).astype(np.float32))
+    found = ship(tmp_path / "net.pb", tmp_path / "out", data=tmp_path / "data.npz")
+    assert found.form != "float"
+    assert "the same answer as before on" in found.tried[-1].words
+    for command in found.commands:
+        words = command.split()
+        assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+
+
+def test_several_signatures_want_one_for_data(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        z = Placeholder(dtype=float, shape=[1,4])
+        y = Softmax(x, T=float)
+        v = Relu(z, T=float)
+    """)
+    signatures = {"first": Signature({"x": "x:0"}, {"y": "y:0"}), "second": Signature({"z": "z:0"}, {"v": "v:0"})}
+    pocketgraph.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    np.savez(tmp_path / "data.npz", x=np.eye(4, dtype=np.float32))
+    with pytest.raises(UsageError, match="has the signatures first, second") as refused:
+        ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz")
+    assert "signature" in str(refused.value.hint)
+    assert ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz", signature="first").form
 
 
 def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:

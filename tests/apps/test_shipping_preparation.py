@@ -180,6 +180,33 @@ def detector() -> Graph:
     return Graph([*constants(**weights, **biases), *parse(DETECTOR)])
 
 
+def test_a_decoder_of_sequences_is_the_apps(tmp_path: pathlib.Path) -> None:
+    weights = RNG.normal(size=(3, 5)).astype(np.float32)
+    graph = Graph([
+        *constants(weights=weights),
+        *parse("""
+            x = Placeholder(dtype=float, shape=[12, 3])
+            scores = MatMul(x, weights, T=float)
+            shape = Const(int32 [12, 1, 5])
+            steps = Reshape(scores, shape, T=float, Tshape=int32)
+            length = Const(int32 [12])
+            decoded = CTCGreedyDecoder(steps, length, T=float)
+            text = SparseToDense(decoded, decoded:2, decoded:1, none, T=int64, Tindices=int64)
+            none = Const(int64 -1)
+        """),
+    ])  # fmt: skip
+    assert outputs_before_selection(graph, ["text"]) == ["steps"]
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=["text"], notify=told.append)
+    assert any(
+        "in front of the decoder of sequences ships, which gives steps; the rest is the app's" in line for line in told
+    )
+    assert not shipment.doubt
+    with pytest.raises(PocketgraphError, match="cut in front of the decoder, which is then the app's: outputs=steps"):
+        pocketgraph.export(tmp_path / "model.pb", tmp_path / "x.tflite", outputs=["text"])
+
+
 def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:
     graph = detector()
     assert outputs_before_selection(graph, ["found"]) == ["box_head", "score_head"]
@@ -228,10 +255,13 @@ def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib
 
 
 def test_the_hint_at_a_spectrum_names_what_can_be_fed(tmp_path: pathlib.Path) -> None:
-    graph = Graph([*constants(w=RNG.normal(size=(9, 2)).astype(np.float32)), *parse("""
+    """Behind a layer, which is not to be left to the app unasked."""
+    made_by = constants(w=RNG.normal(size=(9, 2)).astype(np.float32), v=RNG.normal(size=(16, 16)).astype(np.float32))
+    graph = Graph([*made_by, *parse("""
         wave = Placeholder(dtype=float, shape=[1,16])
+        mixed = MatMul(wave, v, T=float)
         length = Const(int32 [16])
-        spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+        spectrum = RFFT(mixed, length, Treal=float, Tcomplex=complex64)
         loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
         y = MatMul(loudness, w, T=float)
     """)])  # fmt: skip
@@ -261,3 +291,24 @@ def test_outputs_whose_names_a_file_writes_alike_are_told_apart(tmp_path: pathli
     assert pocketgraph.verify(graph, tmp_path / "model.tflite").passed
     found = pocketgraph.benchmark(tmp_path / "model.tflite", max_runs=2)
     assert found.plain.count == 2
+
+
+def test_texts_beside_numbers_do_not_keep_these_from_shipping(tmp_path: pathlib.Path) -> None:
+    """A SavedModel's results come out of one node, the class's name among them."""
+    weights = RNG.normal(size=(4, 3)).astype(np.float32)
+    graph = Graph([
+        *constants(weights=weights, names=np.array(["cat", "dog", "cow"], object)),
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1, 4])
+            scores = MatMul(x, weights, T=float)
+            axis = Const(int32 1)
+            best = ArgMax(scores, axis, T=float, Tidx=int32, output_type=int64)
+            first = Const(int32 0)
+            name = GatherV2(names, best, first, Tparams=string, Tindices=int64, Taxis=int32)
+            call = IdentityN(name, scores, T=[string, float])
+        """),
+    ]).replace(outputs=["call:0", "call:1"])  # fmt: skip
+    save(graph, tmp_path / "model.pb")
+    shipment = ship(tmp_path / "model.pb", tmp_path / "out", outputs=None)
+    assert any("gives texts, which do not ship" in line for line in shipment.unknown)
+    assert (tmp_path / "out" / "model.tflite").exists()

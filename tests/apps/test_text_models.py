@@ -14,7 +14,7 @@ from command_line import call
 from docs_site.reviews import CLASSES, WORDS, net, reviews, write_reviews
 from pocketgraph.apps.label_text import TextLabeler
 from pocketgraph.apps.shipping.ship import ship
-from pocketgraph.apps.shipping.size_causes import size_cause
+from pocketgraph.apps.shipping.shipment import size_cause
 from pocketgraph.errors import UsageError
 
 

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from command_line import call
-from pocketgraph.cli.benchmark_model import command
+from pocketgraph.cli.judge.benchmark_model import command
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.protos import message

@@ -14,6 +14,7 @@ import sys
 import pytest
 
 from command_line import call
+from pocketgraph.cli import completion
 from pocketgraph.cli.shared.guides import guides, packed
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
@@ -31,12 +32,12 @@ def model(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "model.pb"
 
 
-def offered(words: str) -> list[str]:
+def offered(words: str, shell: str = "bash") -> list[str]:
     environment = {
         **os.environ,
-        "_POCKETGRAPH_COMPLETE": "bash_complete",
+        "_POCKETGRAPH_COMPLETE": f"{shell}_complete",
         "COMP_WORDS": words,
-        "COMP_CWORD": str(len(words.split()) - 1),
+        "COMP_CWORD": words.split(" ")[-1] if shell == "fish" else str(len(words.split()) - 1),
     }
     program = "import sys; sys.argv = ['pocketgraph']; from pocketgraph.cli.main import main; main()"
     done = subprocess.run(
@@ -80,6 +81,44 @@ def test_what_is_offered(typed: str, offered_then: list[str]) -> None:
 )
 def test_names_are_offered(typed: str, offered_then: list[str], model: pathlib.Path) -> None:
     assert offered(f"pocketgraph {typed}".replace("MODEL", str(model))) == offered_then
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_a_value_is_offered_with_its_option(shell: str, model: pathlib.Path) -> None:
+    """zsh and fish put what is offered in the place of the whole word."""
+    told = offered(f"pocketgraph transform_graph --in_graph={model} --outputs=image,soft", shell)
+    assert "--outputs=image,softmax" in " ".join(told)
+    assert "--mode=weights" in " ".join(offered("pocketgraph quantize --mode=wei", shell))
+    assert "=file" not in " ".join(offered("pocketgraph transform_graph --in_graph=mod", shell))
+
+
+@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
+def test_fish_completes(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    script = tmp_path / "pocketgraph.fish"
+    script.write_text(completion.script("fish"))
+    path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+    for typed, wanted in (
+        (f"pocketgraph transform_graph --in_graph={model} --outputs=soft", "--outputs=softmax"),
+        (f"pocketgraph transform_graph --in_graph={str(model)[:-3]}", f"--in_graph={model}"),
+        (f"pocketgraph summarize {str(model)[:-3]}", str(model)),
+        ("pocketgraph summ", "summarize"),
+    ):
+        found = subprocess.run(
+            ["fish", "-N", "-c", f"source {script}; complete -C '{typed}'"], capture_output=True, encoding="utf-8",
+            env={**os.environ, "PATH": path, "HOME": str(tmp_path)}, check=True,
+        )  # fmt: skip
+        assert wanted in [line.partition("\t")[0] for line in found.stdout.splitlines()], (typed, found)
+
+
+@pytest.mark.skipif(shutil.which("zsh") is None, reason="zsh is not installed")
+def test_zsh_needs_no_completion_that_was_set_up_before(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "c.zsh").write_text(completion.script("zsh"))
+    found = subprocess.run(
+        ["zsh", "-f", "-c", f". {tmp_path / 'c.zsh'}; echo $_comps[pocketgraph]"], capture_output=True,
+        encoding="utf-8", env={**os.environ, "HOME": str(tmp_path)}, check=True,
+    )  # fmt: skip
+    assert found.stdout.strip() == "_pocketgraph_completion"
+    assert not found.stderr
 
 
 def test_it_is_installed_once(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

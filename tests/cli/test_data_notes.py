@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from command_line import call
+from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -232,3 +233,21 @@ def test_the_order_of_classes_that_nobody_said_is_told(folder: pathlib.Path, cap
     np.savez(folder / "numbered.npz", x=x, labels=np.arange(6) % 3)
     assert call("evaluate", folder / "a.pb", "--data", folder / "numbered.npz") == 0
     assert "alphabetical" not in capsys.readouterr().err
+
+
+def test_what_a_model_of_recordings_takes_on_devices_is_estimated_behind_the_recording(tmp_path: pathlib.Path) -> None:
+    speech(tmp_path, 16000)
+    lines, unknown = device_times(str(tmp_path / "speech.pb"), "", ["y"], "android", "static")
+    assert lines
+    assert not unknown
+
+
+def test_doubts_about_recordings_ask_for_their_rate(tmp_path: pathlib.Path, capsys: Any) -> None:
+    speech(tmp_path, 16000)
+    for index in range(12, 24):
+        sound(tmp_path / "words" / f"{index}.wav", np.zeros(1600), 16000)
+    (tmp_path / "list.txt").write_text("".join(f"words/{index}.wav\t{index % 2}\n" for index in range(24)))
+    assert call("evaluate", tmp_path / "speech.pb", f"--data={tmp_path / 'list.txt'}") == 0
+    told = capsys.readouterr().err
+    assert "does the model hear 16,000 samples a second (--sample_rate), and are the labels in the order" in told
+    assert "scaling" not in told

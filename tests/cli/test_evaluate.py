@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from command_line import call
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -181,3 +182,34 @@ def test_answers_that_are_right_by_chance_are_doubted(tmp_path: pathlib.Path, ca
     np.savez(tmp_path / "data.npz", x=ROWS, labels=np.random.default_rng(5).integers(0, 3, 30))
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
     assert "guessing among 3 classes would be in 33.3%" in capsys.readouterr().err
+
+
+def test_one_score_tells_two_classes_apart(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """A sigmoid's score is the share of the second class; rows of which the sum is positive are of it."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1],[1],[1],[1]])
+        score = MatMul(x, w, T=float)
+        y = Sigmoid(score, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    rows = np.random.default_rng(2).normal(size=(40, 4)).astype(np.float32)
+    classes = (rows.sum(axis=1) > 0).astype(int)
+    classes[:4] = 1 - classes[:4]
+    np.savez(tmp_path / "data.npz", x=rows, labels=np.array(["bad", "good"])[classes])
+    (tmp_path / "labels.txt").write_text("bad\ngood\n")
+    flags = ["--data", tmp_path / "data.npz", "--labels", tmp_path / "labels.txt"]
+    assert call("evaluate", tmp_path / "net.pb", *flags) == 0
+    assert "90.00%" in capsys.readouterr().out
+    assert call("evaluate", tmp_path / "net.pb", *flags, "--outputs=score") == 2
+    assert "gives 1 score; --outputs names that of a sigmoid, which tells two classes apart" in capsys.readouterr().err
+
+
+def test_shares_of_two_named_classes() -> None:
+    np.testing.assert_allclose(of_two(np.float32([[0.25]]), ["bad", "good"]), [0.75, 0.25])
+    for scores, names in (
+        (np.float32([3.0]), ["bad", "good"]),
+        (np.float32([0.25]), ["a"]),
+        (np.int64([1]), ["a", "b"]),
+    ):
+        assert of_two(scores, names) is scores

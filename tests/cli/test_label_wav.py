@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from command_line import call
+from pocketgraph.apps.live.speech import SoundModel
+from pocketgraph.datasets.recordings import samples_at
 from pocketgraph.formats import save
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph.text_format import parse
@@ -132,3 +134,40 @@ def test_a_graph_without_sound_is_told_what_hears(tmp_path: pathlib.Path, capsys
     said = capsys.readouterr().err
     assert "takes no sound" in said
     assert "--app" not in said
+
+
+SLOW = """
+    wav_data = Placeholder(dtype=string, shape=[])
+    decoded = DecodeWav(wav_data, desired_channels=1, desired_samples=8000)
+    spectrogram = AudioSpectrogram(decoded, window_size=240, stride=80, magnitude_squared=true)
+    mfcc = Mfcc(spectrogram, decoded:1, dct_coefficient_count=5)
+    axis = Const(int32 [1])
+    sums = Mean(mfcc, axis, T=float, Tidx=int32)
+    keep_prob = Placeholder(dtype=float, shape=[])
+    noise_shape = Const(int32 [1, 5])
+    noise = RandomUniform(noise_shape, T=int32, dtype=float)
+    kept = Add(keep_prob, noise, T=float)
+    mask = Floor(kept, T=float)
+    grown = RealDiv(sums, keep_prob, T=float)
+    dropped = Mul(grown, mask, T=float)
+    labels_softmax = Softmax(dropped, T=float)
+"""
+
+
+def test_a_model_of_8000_samples_a_second_hears_them_and_its_dropout_keeps_all(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """Scores of TensorFlow 1.15. At 16,000 a second the model would hear the first half, at half its speed."""
+    save(parse(SLOW), tmp_path / "slow.pb")
+    times = np.arange(8000) / 8000
+    sweep = (0.4 * np.sin(2 * np.pi * (300 + 900 * times) * times))[:, None].astype(np.float32)
+    (tmp_path / "sweep.wav").write_bytes(encode_wav(sweep, np.array(8000)).item())
+    flags = ["-k", "3", tmp_path / "sweep.wav"]
+    assert call("label_wav", f"--graph={tmp_path / 'slow.pb'}", *flags) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines == ["index 3 (score = 0.41088)", "index 1 (score = 0.31620)", "index 4 (score = 0.27290)"]
+    model = SoundModel(parse(SLOW))
+    scores, _ = model(samples_at(str(tmp_path / "sweep.wav"), model.rate, model.count))
+    np.testing.assert_allclose(scores, [0.0, 0.31620, 0.00003, 0.41088, 0.27290], atol=1e-5)
+    assert call("label_wav", f"--graph={tmp_path / 'slow.pb'}", "--sample_rate=16000", *flags) == 0
+    assert capsys.readouterr().out.splitlines() != lines

@@ -10,7 +10,7 @@ from PIL import Image
 
 from command_line import call
 from pocketgraph.apps.live.application_choice import APPLICATIONS
-from pocketgraph.cli.live import KINDS
+from pocketgraph.cli.use.live import KINDS
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 

@@ -6,7 +6,7 @@ import pathlib
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.cli.plan import command
+from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse

@@ -72,3 +72,19 @@ class Terminal(io.StringIO):
 
     def isatty(self) -> bool:
         return True
+
+
+def test_without_samples_the_first_stage_begins_at_nothing_and_ends_near_all() -> None:
+    from pocketgraph.cli.shared.progress import SHIPPING_UNSEEN
+
+    total = Total(SHIPPING_UNSEEN, 0.9)
+    assert total.done("fitting weights", 1, 100) < 0.02
+    assert total.done("fitting weights", 100, 100) > 0.75
+
+
+def test_a_stage_that_begins_again_is_a_round_of_its_own() -> None:
+    """As where more layers stay in float until the budget is kept."""
+    total = Total(SHIPPING, 0.6)
+    first = total.done("fitting weights", 74, 74)
+    total.done("keeping the budget", 1, 4)
+    assert first < total.done("fitting weights", 3, 55) < total.done("fitting weights", 55, 55) < 1

@@ -124,6 +124,8 @@ def test_what_reads_files_is_fed_files(
         ("poets_retrained_128", "retrained_graph.pb"),  # a layer of the network is a placeholder
         ("mobilenet_v1_025_128_quant", "quantized_graph.pb"),  # in eight bits already
         ("federated_graph", "graph.pb"),  # variables whose values are elsewhere
+        ("sm_counter", "saved_model_counter/00000123"),  # what counts has become a constant
+        ("sm_half_plus_two_cpu", "saved_model_half_plus_two_cpu/00000123"),  # a stated input behind what parses records
     ],
 )
 def test_what_is_proposed_runs_as_it_is_printed(
@@ -210,3 +212,24 @@ def test_a_v1_checkpoint_beside_its_meta_file_is_found(capsys: Any) -> None:
         pytest.skip("the shared models are not here")
     freeze, *_ = proposed(model_dir("ckpt_v1_neo") / "model.ckpt.meta", capsys)
     assert freeze[0] == "freeze_graph"
+
+
+@pytest.mark.parametrize("columns", [50, 80, 100])
+def test_names_keep_their_ends_in_narrow_terminals(
+    columns: int, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    name = "a_scope/" + "another_scope/" * 8 + "placeholder"
+    last = "a_scope/" + "another_scope/" * 8 + "result"
+    graph = parse(f"{name} = Placeholder(dtype=float, shape=[1,4])\n {last} = Softmax({name}, T=float)")
+    save(graph, tmp_path / "model.pb")
+    for command in ("summarize", "plan"):
+        assert call(command, tmp_path / "model.pb") == 0
+        table = capsys.readouterr().out.partition("\n")[2].partition("next:")[0]
+        rows = [line for line in table.splitlines() if "a_" in line and "…" in line]
+        assert len(rows) == (2 if command == "summarize" else 1), table
+        assert all(len(line) <= columns for line in rows)
+        assert "lder" in rows[0]
+        assert "sult" in rows[-1]
+    assert call("summarize", "--json", tmp_path / "model.pb") == 0
+    assert name in capsys.readouterr().out

@@ -9,6 +9,7 @@ import pytest
 
 from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.datasets.text_tables import read_text_table
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.example_writer import RecordFeature
@@ -151,3 +152,32 @@ def test_the_identity_of_texts_is_that_of_their_content() -> None:
     one, same, other = (open_dataset({"text": np.array(texts, object)}, TEXT).identity()
                         for texts in (["a", "b"], ["a", "b"], ["a", "c"]))  # fmt: skip
     assert one == same != other
+
+
+CITY = ModelInput("serving_default_city:0", (1, 1), np.dtype(object))
+NUMBERS = ModelInput("serving_default_numbers:0", (1, 3), np.dtype(np.float32))
+WORDS = ModelInput("words:0", (1, 4), np.dtype(object), takes_words=True)
+
+
+def test_rows_of_arrays_are_samples() -> None:
+    numbers = np.arange(6, dtype=np.float32).reshape(2, 3) / 7
+    cities = np.array([["New York"], ["Oslo"]])
+    made, _, _ = read_texts({"city": cities, "numbers": numbers}, (CITY, NUMBERS))
+    assert [array.tolist() for array in made[0]] == [[[b"New York"]], [[b"Oslo"]]]
+    np.testing.assert_array_equal(np.concatenate(list(made[1])), numbers)
+
+
+def test_words_of_an_array_keep_their_places() -> None:
+    words = np.array([["a", "", "b c", ""], ["d", "e", "f", "g"]])
+    [made], _, _ = read_texts({"words": words}, (WORDS,))
+    assert [array.tolist() for array in made] == [[[b"a", b"", b"b c", b""]], [[b"d", b"e", b"f", b"g"]]]
+
+
+def test_columns_side_by_side_are_an_input_of_several_numbers(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "rows.csv").write_text("city,age,income,size\nOslo,1,2.5,3\nLima,4,5,6\n")
+    made, _, _ = read_texts(tmp_path / "rows.csv", (CITY, NUMBERS))
+    assert [array.tolist() for array in made[0]] == [[[b"Oslo"]], [[b"Lima"]]]
+    np.testing.assert_array_equal(np.concatenate(list(made[1])), [[1, 2.5, 3], [4, 5, 6]])
+    (tmp_path / "rows.csv").write_text("city,age,income\nOslo,1,2.5\n")
+    with pytest.raises(UsageError, match="there is no column for the input 'numbers'; there are city, age, income"):
+        read_texts(tmp_path / "rows.csv", (CITY, NUMBERS))

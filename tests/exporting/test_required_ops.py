@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import pocketgraph
-from pocketgraph.cli.print_required_ops import command as required_command
-from pocketgraph.cli.print_selective_registration_header import command as header_command
+from pocketgraph.cli.export.print_required_ops import command as required_command
+from pocketgraph.cli.export.print_selective_registration_header import command as header_command
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting.required_ops import kernel_class, litert_operators, ops_list, required
 from pocketgraph.graph.text_format import parse

@@ -19,6 +19,18 @@ UPDATES = """
     change_1 = Mul(d_1, rate, T=float)
     update_1 = AssignSub(v, change_1, T=float)
 """
+WEIGHTED = """
+    decay = Const(float 0.9)
+    rest = Const(float 0.1)
+    old = Mul({mean}, decay, T=float)
+    new = Mul({batch_mean}, rest, T=float)
+    next = AddV2(old, new, T=float)
+    update = Assign(m, next, T=float)
+    old_1 = Mul({variance}, decay, T=float)
+    new_1 = Mul({batch_variance}, rest, T=float)
+    next_1 = AddV2(new_1, old_1, T=float)
+    update_1 = Assign(v, next_1, T=float)
+"""
 PARAMETERS = """
     x = Placeholder(dtype=float, shape=[?,4,4,2])
     g = VariableV2(dtype=float, shape=[2])
@@ -63,10 +75,11 @@ def training_graph(kind: str) -> Graph:
         refs = {"mean": "m/read", "variance": "v/read", "batch_mean": "n:1", "batch_variance": "n:2"}
         return Graph([*parse(PARAMETERS + FUSED + UPDATES.format(**refs)), const("none", np.zeros(0, np.float32))])
     refs = {"mean": "m/read", "variance": "v/read", "batch_mean": "batch_mean", "batch_variance": "batch_variance"}
-    return parse(PARAMETERS + SPELLED_OUT + UPDATES.format(**refs))
+    updates = WEIGHTED if kind == "as Keras 3 writes it" else UPDATES
+    return parse(PARAMETERS + SPELLED_OUT + updates.format(**refs))
 
 
-@pytest.mark.parametrize("kind", ["fused", "spelled out"])
+@pytest.mark.parametrize("kind", ["fused", "spelled out", "as Keras 3 writes it"])
 def test_the_moving_averages_take_the_batchs_place(kind: str) -> None:
     """As in the evaluation graph that TensorFlow 1.15 builds, whose formula this is."""
     graph = training_graph(kind)

@@ -49,6 +49,42 @@ def test_a_training_directory_is_a_model(
     assert "frozen in memory" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        ["view", "--output=page.html"],
+        ["view", "--output=page.html", "--measure"],
+        ["view", "--output=graph.svg"],
+        ["summarize_graph"],
+        ["graph_to_dot", "--dot_output=graph.dot"],
+        ["model_explorer", "--output=graph.json"],
+        ["print_required_ops"],
+        ["transform_graph", "--out_graph=small.pb", "--outputs=probabilities", "--transforms=mobile"],
+        ["optimize_for_inference", "--output=small.pb", "--input_names=image", "--output_names=probabilities"],
+        ["strip_unused", "--output_graph=small.pb", "--input_node_names=image", "--output_node_names=probabilities"],
+        ["import_pb_to_tensorboard", "--log_dir=logs"],
+    ],
+    ids=lambda command: " ".join(command[:3]),
+)
+def test_a_training_directory_is_looked_at_and_rewritten_with_its_values(
+    command: list[str], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    name, *flags = command
+    named = {"import_pb_to_tensorboard": "--model_dir=", "optimize_for_inference": "--input=",
+             "strip_unused": "--input_graph="}  # fmt: skip
+    assert call(name, f"{named.get(name, '')}{DIGITS / 'training'}", *flags) == 0
+    assert "frozen in memory" in capsys.readouterr().err
+    if (tmp_path / "small.pb").exists():
+        assert not any(node.op.startswith("Var") for node in pocketgraph.load(tmp_path / "small.pb"))
+
+
+def test_a_saved_model_is_rewritten_with_its_values(tmp_path: pathlib.Path) -> None:
+    folder = ROOT / "tests" / "fixtures" / "saved_models" / "on_device"
+    assert call("transform_graph", folder, f"--out_graph={tmp_path / 'small.pb'}", "--transforms=mobile") == 0
+    assert not any(node.op.startswith("Var") for node in pocketgraph.load(tmp_path / "small.pb"))
+
+
 def test_what_is_frozen_in_memory_is_what_the_command_makes(tmp_path: pathlib.Path) -> None:
     found = ready(DIGITS / "training")
     words = freeze_command(str(DIGITS / "training"), found, str(tmp_path / "frozen.pb")).split()

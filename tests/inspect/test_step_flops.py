@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.cli.benchmark_model import command
+from pocketgraph.cli.judge.benchmark_model import command
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse

@@ -346,6 +346,61 @@ PICTURES = {
         """,
         earlier=("add_missing_biases",),
     ),
+    "winograd_training": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,3,128,64])
+        y = Conv2D(v, x, T=float, strides=[1,1,1,1], padding="SAME")
+        """,
+        {"v": (8, 8, 8, 128)},
+        """
+        y/pad_3: float[64,10,128] = PAD(float[64,8,128], int32[3,2])
+        y/slice_6: float[64,8,128] = SLICE(y/pad_3, [0, 0, 0], [64, 8, 128])
+        y/slice_9: float[64,8,128] = SLICE(y/pad_3, [0, 1, 0], [64, 8, 128])
+        y/slice_12: float[64,8,128] = SLICE(y/pad_3, [0, 2, 0], [64, 8, 128])
+        y/concatenation_13: float[64,8,384] = CONCATENATION(y/slice_6, y/slice_9, y/slice_12, axis=2)
+        y/reshape_15: float[8,8,3072] = RESHAPE(y/concatenation_13, [8, 8, 3072])
+        y/reshape_17: float[512,384] = RESHAPE(y/reshape_15, [512, 384])
+        y/reshape_19: float[384,64] = RESHAPE(x, [384, 64])
+        y/batch_matmul_20: float[512,64] = BATCH_MATMUL(y/reshape_17, y/reshape_19)
+        y: float[8,8,8,64] = RESHAPE(y/batch_matmul_20, [8, 8, 8, 64])
+        """,
+        """
+        y/tiles_0: float[3,8192] = RESHAPE(x, [3, 8192])
+        y/tiles_1: float[4,8192] = BATCH_MATMUL(float[4,3], y/tiles_0)
+        y/tiles_2: float[1,8192] = SLICE(y/tiles_1, [0, 0], [1, 8192])
+        y/tiles_3: float[128,64] = RESHAPE(y/tiles_2, [128, 64])
+        y/tiles_4: float[1,8192] = SLICE(y/tiles_1, [1, 0], [1, 8192])
+        y/tiles_5: float[128,64] = RESHAPE(y/tiles_4, [128, 64])
+        y/tiles_6: float[1,8192] = SLICE(y/tiles_1, [2, 0], [1, 8192])
+        y/tiles_7: float[128,64] = RESHAPE(y/tiles_6, [128, 64])
+        y/tiles_8: float[1,8192] = SLICE(y/tiles_1, [3, 0], [1, 8192])
+        y/tiles_9: float[128,64] = RESHAPE(y/tiles_8, [128, 64])
+        y/tiles_10: float[8,8,10,128] = PAD(float[8,8,8,128], int32[4,2])
+        y/tiles_11: float[8,8,4,128] = DEPTHWISE_CONV_2D(y/tiles_10, float[1,1,4,128], float[128], padding=VALID, stride_w=2)
+        y/tiles_12: float[8,8,4,128] = DEPTHWISE_CONV_2D(y/tiles_10, float[1,1,4,128]#2, float[128], padding=VALID, stride_w=2)
+        y/tiles_13: float[8,8,4,128] = DEPTHWISE_CONV_2D(y/tiles_10, float[1,1,4,128]#3, float[128], padding=VALID, stride_w=2)
+        y/tiles_14: float[8,8,4,128] = DEPTHWISE_CONV_2D(y/tiles_10, float[1,1,4,128]#4, float[128], padding=VALID, stride_w=2)
+        y/tiles_15: float[256,128] = RESHAPE(y/tiles_11, [256, 128])
+        y/tiles_16: float[256,64] = BATCH_MATMUL(y/tiles_15, y/tiles_3)
+        y/tiles_17: float[8,8,4,64] = RESHAPE(y/tiles_16, [8, 8, 4, 64])
+        y/tiles_18: float[256,128] = RESHAPE(y/tiles_12, [256, 128])
+        y/tiles_19: float[256,64] = BATCH_MATMUL(y/tiles_18, y/tiles_5)
+        y/tiles_20: float[8,8,4,64] = RESHAPE(y/tiles_19, [8, 8, 4, 64])
+        y/tiles_21: float[256,128] = RESHAPE(y/tiles_13, [256, 128])
+        y/tiles_22: float[256,64] = BATCH_MATMUL(y/tiles_21, y/tiles_7)
+        y/tiles_23: float[8,8,4,64] = RESHAPE(y/tiles_22, [8, 8, 4, 64])
+        y/tiles_24: float[256,128] = RESHAPE(y/tiles_14, [256, 128])
+        y/tiles_25: float[256,64] = BATCH_MATMUL(y/tiles_24, y/tiles_9)
+        y/tiles_26: float[8,8,4,64] = RESHAPE(y/tiles_25, [8, 8, 4, 64])
+        y/tiles_27: float[8,8,4,64] = ADD(y/tiles_20, y/tiles_23)
+        y/tiles_28: float[8,8,4,64] = SUB(y/tiles_20, y/tiles_23)
+        y/tiles_29: float[8,8,4,64] = ADD(y/tiles_27, y/tiles_17)
+        y/tiles_30: float[8,8,4,64] = ADD(y/tiles_28, y/tiles_26)
+        y/tiles_31: float[8,8,4,128] = CONCATENATION(y/tiles_29, y/tiles_30, axis=3)
+        y/tiles_32: float[64,1,1,512] = RESHAPE(y/tiles_31, [64, 1, 1, 512])
+        y: float[8,8,8,64] = RESHAPE(y/tiles_32, [8, 8, 8, 64])
+        """,
+    ),
     "widen_narrow_convolutions": Picture(
         """
         x = Placeholder(dtype=float, shape=[1,40,40,6])

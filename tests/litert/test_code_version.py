@@ -58,7 +58,7 @@ def test_what_makes_nothing_that_is_kept_does_not_count(
     package: pathlib.Path, version_of: Callable[[str], str]
 ) -> None:
     before = version_of(str(package))
-    (package / "cli" / "plan.py").write_text("changed = 1\n")
+    (package / "cli" / "look" / "plan.py").write_text("changed = 1\n")
     (package / "litert" / "__pycache__").mkdir()
     (package / "litert" / "__pycache__" / "engine.pyc").write_text("compiled")
     (package / "litert" / BUILT).write_text("0123")

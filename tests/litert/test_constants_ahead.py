@@ -46,6 +46,19 @@ def test_they_are_what_transposing_and_scaling_gives(passing: bool) -> None:
         np.testing.assert_array_equal(values, plainly(constant), strict=True)
 
 
+def test_the_parts_of_one_are_its_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    many = constants()
+    assert all(len(constant.in_parts()) == 1 for constant in many)
+    monkeypatch.setattr("pocketgraph.litert.constant.PART", 1000)
+    for constant in many:
+        parts = constant.in_parts()
+        assert [part.shape[1:] for part in parts] == [constant.shape[1:]] * len(parts)
+        is_cut = constant.permutation == (3, 0, 1, 2) and constant.nbytes > 1000 and constant.shape[0] > 1
+        assert (len(parts) > 1) == is_cut
+        together = np.concatenate(list(computed(parts)))
+        np.testing.assert_array_equal(together, plainly(constant), strict=True)
+
+
 def test_whoever_keeps_them_may_unless_told_otherwise() -> None:
     many = constants()
     for values, constant in zip(list(computed(many)), many, strict=True):

@@ -16,6 +16,7 @@ from pocketgraph.pages.parts import (
     Column,
     Row,
     Verdict,
+    alike,
     cards,
     commands,
     curve,
@@ -26,7 +27,6 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
-from pocketgraph.pages.repeats import alike
 
 HOSTILE = "<script>alert(1)</script>\" onload='x' \u202e"
 COLUMNS = (Column("layer"), Column("dB", 'more than "one" word', falls=True))

@@ -14,10 +14,15 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization import quantization_steps
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantization_step import QuantizationStep
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import Outcome, quantize_program
-from pocketgraph.quantization.quantization_steps import ANALYSIS_STEPS, CONVERSION_STEPS, optional_names, purposes
+from pocketgraph.quantization.quantization_steps import (
+    ANALYSIS_STEPS,
+    CONVERSION_STEPS,
+    QuantizationStep,
+    optional_names,
+    purposes,
+)
 from pocketgraph.quantization.report.html_report import to_html, to_json
 from pocketgraph.quantization.report.layer_report import report_of
 from quantize_nets import judged, net, samples

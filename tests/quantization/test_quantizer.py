@@ -12,7 +12,9 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import UsageError
+from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import numbers
+from pocketgraph.graph.text_format import parse
 from quantize_nets import net, samples
 
 IMAGES = np.concatenate([sample[0] for sample in samples(40)])
@@ -146,3 +148,22 @@ def test_the_bytes_of_a_picture_are_codes_as_they_are(
             (codes,) = session.run(wanted, {name: pixels})
             found = numbers(session.graph, session.graph.outputs[0], codes)
         np.testing.assert_allclose(found, exact, atol=0.1 * np.abs(exact).max())
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic", "weights"])
+def test_outputs_that_a_node_hands_on_have_its_names(mode: str, tmp_path: pathlib.Path) -> None:
+    """As those of a frozen SavedModel, whose last node hands all results on; each is compared with its own."""
+    ends = parse("""
+        ends = IdentityN(y, mean, T=[float, float])
+    """)
+    graph = Graph([*net(), *ends])
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    names = ["ends:0", "ends:1"]
+    made = pocketgraph.quantize(graph, IMAGES[:16], outputs=names, mode=mode)  # type: ignore[arg-type]
+    made.save(tmp_path / "net.tflite")
+    for name in names:
+        found = pocketgraph.evaluate(
+            [tmp_path / "net.pb", tmp_path / "net.tflite"], {"x": IMAGES[16:24]}, outputs=[name]
+        )
+        assert found[1].comparison is not None
+        assert found[1].comparison.snr > 15

@@ -90,7 +90,7 @@ import numpy as np
 from ai_edge_litert.interpreter import Interpreter
 from pocketgraph.litert.runner import PlainRunner
 
-path, how = sys.argv[1:]
+path, how, end = sys.argv[1:]
 x = np.load(path + ".npy")
 gc.disable()
 if how == "held":
@@ -110,16 +110,19 @@ if not child:
     if how == "held":
         del runner
     gc.collect()
-    os._exit(0)
+    os._exit(0) if end == "at once" else sys.exit(0)
 print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 
+@pytest.mark.parametrize("end", ["at once", "after Python has cleared its modules"])
 @pytest.mark.parametrize("how", ["held", "let go of"])
-def test_interpreters_of_the_other_process_are_not_freed(how: str, tmp_path: pathlib.Path) -> None:
+def test_interpreters_of_the_other_process_are_not_freed(how: str, end: str, tmp_path: pathlib.Path) -> None:
     save(net(), tmp_path / "model.pb")
     path = tmp_path / "model.tflite"
     export(tmp_path / "model.pb", path, target="tflite", outputs=["y"])
     np.save(f"{path}.npy", np.random.default_rng(0).uniform(-1, 1, SHAPE).astype(np.float32))
-    ended = subprocess.run([sys.executable, "-c", FREED, str(path), how], capture_output=True, text=True, timeout=120)
+    ended = subprocess.run(
+        [sys.executable, "-c", FREED, str(path), how, end], capture_output=True, text=True, timeout=120
+    )
     assert ended.stdout == "0\n", ended.stderr

@@ -16,17 +16,20 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.cli.plan import command
+from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
-from pocketgraph.exporting.onnx import part_engine
+from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
+from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.onnx_runner import OnnxRunner
 from pocketgraph.runtime.part_engines import beside_others, engine_choice, registry
 from pocketgraph.runtime.part_engines.beside_others import Beside
+from pocketgraph.runtime.part_engines.part_engine import PartRunner
 
 Array = np.ndarray[Any, Any]
 
@@ -485,6 +488,45 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
             assert_right(session)
             assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
     assert set(certificates(tmp_path / "cache").values()) == {"right"}
+
+
+@pytest.mark.parametrize(
+    ("without", "strict", "products"),
+    [((), False, 2), (("winograd_convolutions",), False, 0), (("share_constants",), False, 2), ((), True, 0)],
+)
+def test_openvino_is_given_tiles_unless_they_are_switched_off(
+    without: tuple[str, ...], strict: bool, products: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    onnx = pytest.importorskip("onnx", reason="onnx is not installed")
+    pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
+    given: list[bytes] = []
+
+    class Runner(PartRunner):
+        """ONNX Runtime in OpenVINO's place."""
+
+        def __init__(self, source: bytes, threads: int, outputs: Any, **options: Any) -> None:
+            given.append(source)
+            self.runner = OnnxRunner(source, threads)
+
+        def run(self, inputs: Any) -> list[Array]:
+            return self.runner.numbers(dict(zip(self.runner.inputs, inputs, strict=True)))
+
+    monkeypatch.setattr(openvino, "OpenVinoRunner", Runner)
+    monkeypatch.setattr(openvino.OpenVinoEngine, "version", lambda self: "1.0")
+    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
+    monkeypatch.setattr(tiled_convolutions, "OPENVINO_SHARE", 1000)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 32])
+        w = Const(float[3, 3, 32, 32] 0.125)
+        y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    """)
+    x = RANDOM.random((1, 8, 8, 32), np.float32)
+    with Session(graph, engine="reference") as session:
+        wanted = session.run("y", {"x": x})
+    with Session(graph, engine="openvino", without=without, strict=strict, cache_dir=tmp_path) as session:
+        np.testing.assert_allclose(session.run("y", {"x": x}), wanted, rtol=3e-5)
+    (content,) = given
+    assert [node.op_type for node in onnx.load_from_string(content).graph.node].count("MatMul") == products
 
 
 def test_what_onnx_runtime_does_not_take(tmp_path: pathlib.Path) -> None:

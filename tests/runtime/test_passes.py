@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from checked_passes import check_graph, check_program
 from pocketgraph import Session
-from pocketgraph.cli.plan import command
+from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const

@@ -43,6 +43,7 @@ DISAGREE: list[tuple[str, tuple[Array, ...], dict[str, Any], str]] = [
     ("Conv2D", (z(1, 5, 5, 3), z(3, 3, 4, 2)), CONV, r"\[1, 5, 5, 3\].*\[3, 3, 4, 2\]"),
     ("DepthwiseConv2dNative", (z(1, 5, 5, 3), z(3, 3, 4, 2)), CONV, r"\[1, 5, 5, 3\].*\[3, 3, 4, 2\]"),
     ("Conv2DBackpropInput", (i(1, 5, 5, 3), z(3, 3, 3, 2), z(1, 5, 5, 4)), CONV, r"\[5, 5, 4\].*\[5, 5, 2\]"),
+    ("Conv2DBackpropInput", (i(1, 5, 5, 3), z(3, 3, 3, 2), z(2, 5, 5, 2)), CONV, r"batch of 1.*\[2, 5, 5, 2\]"),
     ("BiasAdd", (z(1, 5, 5, 3), z(4)), {"T": F}, r"\[1, 5, 5, 3\].*\[4\]"),
     ("ConcatV2", (z(2, 3), z(3, 4), one(0)), {"T": F, "N": 2, "Tidx": I}, r"\[2, 3\].*\[3, 4\]"),
     ("Pack", (z(2, 3), z(3, 4)), {"T": F, "N": 2, "axis": 0}, r"\[2, 3\].*\[3, 4\]"),

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from pocketgraph import formats
-from pocketgraph.cli.transform_graph import command
+from pocketgraph.cli.change.transform_graph import command
 from pocketgraph.errors import TransformError, UsageError
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.text_format import parse, print_graph

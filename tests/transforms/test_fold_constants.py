@@ -13,7 +13,7 @@ from pocketgraph.graph.dtype import FLOAT, QUINT8
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import transform
-from pocketgraph.transforms.original.hash_order import hash_order
+from pocketgraph.transforms.original.node_hash import hash_order
 
 
 def test_a_constant_sum_becomes_a_constant() -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
-from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.freezing.ready_models import read_model
@@ -241,6 +241,7 @@ class Labeler(PictureModel):
 
     def best(self, scores: np.ndarray[Any, Any], top: int) -> list[Prediction]:
         """The ``top`` highest of these scores, as ``label`` orders them."""
+        scores = of_two(scores, self.labels)
         order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
         return [Prediction(int(i), self.name(int(i)), float(scores[i])) for i in order]
 

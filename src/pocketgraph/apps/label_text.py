@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.text_tables import read_text_table
@@ -69,7 +70,7 @@ class TextLabeler:
             scores = np.asarray(self._model.run(sample)[0])
             if scores.dtype.kind not in "fiu":
                 raise UsageError(f"the output is {scores.dtype}, not scores", hint="name another output")
-            flat = scores.reshape(-1).astype(np.float64)
+            flat = of_two(scores, self.labels).reshape(-1).astype(np.float64)
             best = np.argsort(-flat, kind="stable")[:top]
             yield [(self.labels[at] if at < len(self.labels) else str(at), int(at), float(flat[at])) for at in best]
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.recordings import content_at, recording, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
@@ -28,6 +29,7 @@ class WavLabeler:
         labels: one a score.
         input_name: the tensor of a recording's content.
         output_name: the tensor of the scores.
+        rate: samples a second that it hears; by default what the graph tells, or 16000.
         threads: as in Session.
 
     Raises:
@@ -41,10 +43,11 @@ class WavLabeler:
         *,
         input_name: str | None = None,
         output_name: str | None = None,
+        rate: int | None = None,
         threads: int | None = None,
     ) -> None:
         self.labels = tuple(labels)
-        self.model = SoundModel(graph, output_name and node_name(output_name), threads=threads)
+        self.model = SoundModel(graph, output_name and node_name(output_name), rate=rate, threads=threads)
         needed = reachable(graph, [self.model.output])
         named = input_name or next(
             (
@@ -63,10 +66,11 @@ class WavLabeler:
             FormatError: the file is no recording.
         """
         if self._content is not None:
-            feed = np.array(content_at(path, self.model.rate), object)
-            scores = np.asarray(self.model.session.run([self.model.output], {self._content: feed})[0]).reshape(-1)
+            feeds = {self._content: np.array(content_at(path, self.model.rate), object), **self.model.switches}
+            scores = np.asarray(self.model.session.run([self.model.output], feeds)[0]).reshape(-1)
         else:
             scores, _ = self.model(samples_at(path, self.model.rate, self.model.count))
+        scores = of_two(scores, self.labels)
         order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
         return [(self.name(int(i)), int(i), float(scores[i])) for i in order]
 

@@ -66,7 +66,9 @@ def script(shell: str) -> str:
     from click.shell_completion import get_completion_class
 
     from pocketgraph.cli.main import group
+    from pocketgraph.cli.shared.completing_shells import use_shells
 
+    use_shells()
     kind = get_completion_class(shell)
     assert kind is not None
     made = kind(group, {}, "pocketgraph", VARIABLE)

@@ -11,10 +11,9 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.completed_names import completes_names, mends_bash
+from pocketgraph.cli.shared.completed_names import completes_names, completes_words
 from pocketgraph.cli.shared.keys import opens_sealed_models
-from pocketgraph.cli.shared.metavars import names_value
-from pocketgraph.cli.shared.options import told_by_distinct_names
+from pocketgraph.cli.shared.options import names_value, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
@@ -85,7 +84,17 @@ ROAD = {
 """The commands by what they are for, in the order in which a model meets them, each with its one line."""
 
 COMMANDS = {name: line for commands in ROAD.values() for name, line in commands.items()}
-"""Every command with its one line; the module of the same name holds it."""
+"""Every command with its one line."""
+
+ROOMS = frozenset({"Look", "Change", "Judge", "Export", "Use", "Teach"})
+"""The parts of the road whose commands have a folder; those of the others stand beside this file."""
+
+
+def module_of(command: str) -> str:
+    """The module that holds a command, of the same name."""
+    part = next(title for title, commands in ROAD.items() if command in commands)
+    return f"pocketgraph.cli.{part.lower()}.{command}" if part in ROOMS else f"pocketgraph.cli.{command}"
+
 
 ALIASES = {
     "freeze": "freeze_graph",
@@ -126,7 +135,7 @@ class Commands(click.Group):
         name = ALIASES.get(name, name)
         if name not in COMMANDS:
             return None
-        command = import_module(f"pocketgraph.cli.{name}").command
+        command = import_module(module_of(name)).command
         assert isinstance(command, click.Command)
         for part in command.commands.values() if isinstance(command, click.Group) else [command]:
             if name not in WITHOUT_MODELS and f"{name} {part.name}" not in WITHOUT_MODELS:
@@ -169,7 +178,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
-    mends_bash()
+    completes_words()
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
         sys.exit(code if isinstance(code, int) else 0)

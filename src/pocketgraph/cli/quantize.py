@@ -113,7 +113,8 @@ def command(
         made.save(out, report=report_path)
         for line in summary(made):
             echo(line)
-        echo(f"written: {out}" if is_left else f"written: {out}, {report_path}")
+        figures = f"{os.path.splitext(report_path)[0]}.json"
+        echo(f"written: {out}" if is_left else f"written: {out}, {report_path}, {figures}")
 
 
 def _check_places(model: str, out: str, report_path: str) -> None:

@@ -49,11 +49,12 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
     from pocketgraph.apps.shipping.report_page import cost
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.apps.shipping.shipment import MODEL
-    from pocketgraph.cli.shared.progress import SHIPPING, progress_bar
+    from pocketgraph.cli.shared.progress import SHIPPING, SHIPPING_UNSEEN, progress_bar
 
     if how.pop("feed"):
         raise UsageError("--feed is for the commands that ship calls: quantize, evaluate, export")
-    with progress_bar(SHIPPING, first=0.6) as tell:
+    stages, first = (SHIPPING_UNSEEN, 0.9) if data is None else (SHIPPING, 0.6)
+    with progress_bar(stages, first) as tell:
         found = ship(
             model, folder, data, outputs=names(outputs) or None, inputs=names(how.pop("inputs")) or None,
             shapes=shapes_of(how.pop("input_shape")), progress=tell, notify=say, **how,

@@ -59,10 +59,21 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
     if beyond is not None:
         raise UsageError(
             f"the class '{beyond}' is line {index[beyond] + 1} of {len(names)} in the labels file, but the model gives "
-            f"{scores} scores",
-            hint="give the labels of this model",
+            f"{scores} score{'s' * (scores != 1)}",
+            hint="give the labels of this model"
+            if scores > 1
+            else f"{option('outputs')} names that of a sigmoid, which tells two classes apart; or {without}",
         )
     return [index[name.lower()] for name in classes]
+
+
+def of_two(scores: Array, names: Sequence[str] | None) -> Array:
+    """The shares of two classes, [2], where a model gives one score for the second of two named classes (a sigmoid's);
+    else the scores themselves."""
+    if scores.size != 1 or names is None or len(names) != 2 or scores.dtype.kind != "f":
+        return scores
+    share = scores.reshape(-1)[0]
+    return np.stack([1 - share, share]) if 0 <= share <= 1 else scores
 
 
 def told_by(labels: Array) -> tuple[list[str], Array | None]:

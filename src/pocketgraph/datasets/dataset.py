@@ -36,7 +36,8 @@ class Dataset:
         arrays: one array an input with the samples along the first axis, when they are such.
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
-        behind_texts: makes what a network takes out of a sample of texts, where the part that reads texts is cut off.
+        behind_texts: makes what a network takes out of a sample, where the part that reads texts (or makes spectra) is
+            cut off.
         classes: the name of each sample's class, when folders, a list or arrays say it; else empty.
         targets: the numbers that the model should give for each sample, float64 [samples, size]; None when unknown.
         rate: samples a second of what the model hears.
@@ -65,7 +66,11 @@ class Dataset:
         if self.front is not None and self.files:
             for path in self.files:
                 yield self.front(path, self.rate)
-        elif self._are_recordings:
+        else:
+            yield from self._read() if self.behind_texts is None else map(self.behind_texts, self._read())
+
+    def _read(self) -> Iterator[list[Array]]:
+        if self.are_recordings:
             item = self.inputs[0]
             for path in self.files:
                 heard = samples_at(path, self.rate, math.prod(item.shape))
@@ -76,10 +81,7 @@ class Dataset:
                 yield [picture.feed(path, *self.pixel_scaling).reshape(self.inputs[0].shape)]
         else:
             for index in range(len(self)):
-                sample = [
-                    self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)
-                ]
-                yield sample if self.behind_texts is None else self.behind_texts(sample)
+                yield [self._sample(array, index, item) for array, item in zip(self.arrays, self.inputs, strict=True)]
 
     def apart(self) -> Iterator[Dataset | list[Array]]:
         """Each sample as something that can be sent to another machine, which ``sample_apart`` makes the sample of.
@@ -116,7 +118,7 @@ class Dataset:
     @property
     def are_pictures(self) -> bool:
         """Whether the samples are files of pictures."""
-        return bool(self.files) and self.front is None and not self._are_recordings
+        return bool(self.files) and self.front is None and not self.are_recordings
 
     @property
     def pixel_scaling(self) -> tuple[float, float]:
@@ -125,12 +127,13 @@ class Dataset:
         return DEFAULT_MEAN if mean is None else mean, DEFAULT_STD if std is None else std
 
     @property
-    def _are_recordings(self) -> bool:
+    def are_recordings(self) -> bool:
+        """Whether the samples are files of recordings."""
         return bool(self.files) and file_lists.is_recording(self.files[0])
 
     def other_rates(self) -> Counter[int]:
         """How many recordings have which rate, in samples a second, other than the model's; they are resampled."""
-        found = Counter(rate_of(path) for path in self.files) if self._are_recordings else Counter()
+        found = Counter(rate_of(path) for path in self.files) if self.are_recordings else Counter()
         return Counter({rate: count for rate, count in found.items() if rate not in (None, self.rate)})
 
     @property
@@ -191,7 +194,7 @@ class Dataset:
         Raises:
             FormatError: none can be read, or there is no such file.
         """
-        if not self.files or self.front is not None or self._are_recordings:
+        if not self.files or self.front is not None or self.are_recordings:
             return self, {}
         broken = {path: text for path in self.files if (text := image_loading.problem(path))}
         if len(broken) == len(self.files):

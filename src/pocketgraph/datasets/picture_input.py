@@ -94,6 +94,11 @@ def find_input(graph: Graph) -> str:
     ranked = sorted(((_likeness(graph, node), node.name) for node in graph if node.op in PLACEHOLDERS), reverse=True)
     if not ranked or ranked[0][0] == 0:
         known = ", ".join(f"{name} {_written_shape(graph[name])}" for _, name in ranked[:5]) or "none at all"
+        if any(node.op in DECODERS for node in graph):
+            raise UsageError(
+                "this graph reads picture files itself, in a loop",
+                hint="`pocketgraph ship MODEL -o out/` cuts that part off; take out/model.tflite",
+            )
         raise UsageError(
             "no placeholder of this graph looks like a picture's",
             hint=f"pass {option('input_layer')} if one is (there are: {known})",

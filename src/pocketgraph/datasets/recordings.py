@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, PocketgraphError
+from pocketgraph.errors import FormatError, PocketgraphError, RunError
 
 Array = np.ndarray[Any, Any]
 USUAL_RATE = 16000
@@ -25,7 +25,7 @@ BLOCK = 1 << 20  # products at a time
 
 
 def content_at(path: str, rate: int) -> bytes:
-    """The content of a WAV file with ``rate`` samples a second; the file's own bytes where it has them already.
+    """A recording as a WAV file of 16-bit samples, ``rate`` a second; the file's own bytes where it is one already.
 
     Raises:
         FormatError: it cannot be read, is no recording, or holds no samples.
@@ -33,10 +33,25 @@ def content_at(path: str, rate: int) -> bytes:
     from pocketgraph.kernels.audio.wav import encode_wav
 
     content, samples, given = recording(path)
-    if given == rate:
+    if given == rate and _has_16_bits(content):
         return content
-    made = encode_wav(resampled(samples, given, rate).astype(np.float32), np.array(rate))
+    made = encode_wav(_at_rate(samples, given, rate).astype(np.float32), np.array(rate))
     return bytes(made.item())
+
+
+def _has_16_bits(content: bytes) -> bool:
+    """Whether DecodeWav takes a recording as it is."""
+    from pocketgraph.kernels.audio.wav import read_wav
+
+    try:
+        read_wav(content)
+    except RunError:
+        return False
+    return True
+
+
+def _at_rate(samples: Array, given: int, wanted: int) -> Array:
+    return samples if given == wanted else resampled(samples, given, wanted)
 
 
 def samples_at(path: str, rate: int, count: int) -> Array:
@@ -46,7 +61,7 @@ def samples_at(path: str, rate: int, count: int) -> Array:
         FormatError: it cannot be read, is no recording, or holds no samples.
     """
     _, samples, given = recording(path)
-    heard = samples[:, 0] if given == rate else resampled(samples[:, :1], given, rate)[:, 0]
+    heard = _at_rate(samples[:, :1], given, rate)[:, 0]
     result = np.zeros(count, np.float32)
     result[: len(heard)] = heard[:count]
     return result
@@ -131,11 +146,20 @@ def recorded(content: bytes, where: str, hint: str = "") -> tuple[Array, int]:
     from pocketgraph.kernels.audio.wav import read_wav
 
     try:
-        samples, rate = read_wav(content)
+        samples, rate = read_wav(content, any_format=True)
     except PocketgraphError as error:
-        raise FormatError(f"this is no recording: {error.what}", where=where) from error
+        raise FormatError(f"this is no recording: {error.what}", where=where, hint=_way_to_wav(content)) from error
     if not len(samples):
         raise FormatError("the recording is empty", where=where, hint=hint)
     if not LEAST_RATE <= rate <= MOST_RATE:
         raise FormatError(f"the recording says that it has {rate} samples a second", where=where, hint=hint)
     return samples, rate
+
+
+def _way_to_wav(content: bytes) -> str:
+    """What to do with sound in another form; nothing where it is no sound."""
+    begin = content[:12]
+    is_other_sound = begin.startswith((b"ID3", b"fLaC", b"OggS", b"\xff\xfb", b"\xff\xf3", b"FORM", b"\x1aE\xdf\xa3"))
+    if is_other_sound or begin[4:8] == b"ftyp" or (begin[:4] == b"RIFF" and begin[8:] == b"WAVE" and len(content) > 44):
+        return "make a WAV file of it: ffmpeg -i RECORDING -c:a pcm_s16le RECORDING.wav"
+    return ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -18,6 +19,7 @@ from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph.dtype import STRING
 
 Array = np.ndarray[Any, Any]
+BESIDE = "\x1f"  # between the values of a cell: the unit separator of ASCII, which texts do not have
 
 
 def read_texts(
@@ -39,15 +41,6 @@ def read_texts(
         table = _of_arrays(source)
     made = [_fed(table, item, inputs) for item in inputs]
     return made, list(table.classes), class_labels.numbers_of(table.classes)
-
-
-def text_sample(item: ModelInput, text: str) -> Array:
-    """What an input takes for one text: the text, its words, or a record that has it as its only string.
-
-    Raises:
-        UsageError: the record has other features than one text.
-    """
-    return _element(item, {"": text}, "")
 
 
 def other_sample(item: ModelInput, text: str, like: Array | None = None) -> Array:
@@ -86,6 +79,8 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
         texts = [other for other in inputs if other.takes_text]
         if cells is None and item.takes_text and len(texts) == 1:
             cells = table.columns[table.text]
+        if cells is None and not item.takes_text:
+            cells = _spare_columns(table, item, inputs)
         if cells is None:
             raise UsageError(
                 f"there is no column for the input '{_brief(item.name)}'",
@@ -105,6 +100,15 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
     return made
 
 
+def _spare_columns(table: TextTable, item: ModelInput, inputs: Sequence[ModelInput]) -> list[str] | None:
+    """The columns that no other input has the name of, side by side; None where they are not as many as it takes."""
+    named = {_brief(other.name) for other in inputs if other is not item}
+    spare = [name for name in table.columns if name not in named]
+    if not 1 < len(spare) == math.prod(item.shape):
+        return None
+    return [BESIDE.join(cells) for cells in zip(*(table.columns[name] for name in spare), strict=True)]
+
+
 def _element(item: ModelInput, row: dict[str, str], text: str) -> Array:
     if item.features:
         record = serialized((feature, values) for feature in item.features
@@ -112,10 +116,13 @@ def _element(item: ModelInput, row: dict[str, str], text: str) -> Array:
         return np.full(item.shape, np.array(record, object), object)
     (value,) = row.values()
     if not item.takes_text:
-        return np.full(item.shape, float(value)).astype(item.dtype)
+        numbers = np.array([float(part) for part in value.split(BESIDE)])
+        return np.broadcast_to(numbers if numbers.size == 1 else numbers.reshape(item.shape), item.shape).astype(
+            item.dtype
+        )
     if not item.takes_words:
         return np.full(item.shape, np.array(value.encode(), object), object)
-    words: list[bytes] = value.encode().split()
+    words: list[bytes] = value.encode().split(BESIDE.encode() if BESIDE in value else None)
     size = item.shape[-1]
     if size > 1:
         words = (words + [b""] * size)[:size]
@@ -150,9 +157,7 @@ def _of_arrays(source: Any) -> TextTable:
         found = {name: np.asarray(whole(array)) for name, array in arrays_of(source).items()}
     key = next((key for key in LABEL_KEYS if key in found), None)
     labels = None if key is None else found.pop(key)
-    columns = {
-        name: [_decoded(cell) for cell in np.asarray(array, object).reshape(-1)] for name, array in found.items()
-    }
+    columns = {name: [_cell(row) for row in np.asarray(array, object)] for name, array in found.items() if array.ndim}
     if not columns or len({len(cells) for cells in columns.values()}) != 1 or not len(next(iter(columns.values()))):
         sizes = ", ".join(f"{name or 'texts'}: {len(cells)}" for name, cells in columns.items())
         raise UsageError(f"there must be as many texts in each array, and at least one ({sizes})", where=place)
@@ -162,6 +167,11 @@ def _of_arrays(source: Any) -> TextTable:
         raise UsageError(f"there are {count} samples but {len(classes)} labels", where=place)
     text = max(columns, key=lambda name: sum(map(len, columns[name])))
     return TextTable(place, columns, text, classes)
+
+
+def _cell(row: Any) -> str:
+    """A sample's text, or its words or numbers side by side."""
+    return BESIDE.join(map(_decoded, row.reshape(-1))) if isinstance(row, np.ndarray) else _decoded(row)
 
 
 def _decoded(cell: Any) -> str:

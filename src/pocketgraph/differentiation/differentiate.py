@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
-from pocketgraph.differentiation.inlined_functions import without_calls
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.passes.inlining import inlined
 
 
 def gradients(
@@ -94,3 +94,19 @@ def _zeros(builder: GraphBuilder, x: str) -> str:
     if builder.dtype(x) is RESOURCE:
         x = builder.add("ReadVariableOp", x, dtype=builder.graph.producer(x).dtype("dtype"))
     return builder.add("ZerosLike", x, name="zeros_like")
+
+
+def without_calls(graph: Graph, names: Iterable[str]) -> Graph:
+    """The graph without calls, conditionals and loops in the form of TensorFlow 1; itself where it has no functions.
+
+    Args:
+        graph: a graph.
+        names: tensors that keep their names, besides the inputs and outputs of the graph.
+
+    Raises:
+        FreezeError, FormatError, GraphError: a function is missing, damaged or calls itself.
+    """
+    if not graph.functions:
+        return graph
+    wanted = [name for name in (*names, *graph.inputs, *graph.outputs) if name.partition(":")[0] in graph]
+    return inlined(graph, wanted, "lower")

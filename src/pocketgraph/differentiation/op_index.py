@@ -7,9 +7,9 @@ GRADIENTS = {
     ),
     "array.joining": "ConcatV2 Concat Pack Unpack Split SplitV Tile BroadcastTo Fill",
     "array.moving": (
-        "Reshape ExpandDims Squeeze Transpose ReverseV2 Reverse ReverseSequence Roll SpaceToDepth DepthToSpace "
-        "SpaceToBatchND BatchToSpaceND SpaceToBatch BatchToSpace Slice StridedSlice StridedSliceGrad Pad PadV2 "
-        "MirrorPad MirrorPadGrad MatrixDiag MatrixDiagPart MatrixSetDiag Diag DiagPart MatrixBandPart"
+        "ReverseV2 Reverse ReverseSequence SpaceToDepth DepthToSpace SpaceToBatchND BatchToSpaceND SpaceToBatch "
+        "BatchToSpace MirrorPad MirrorPadGrad MatrixDiag Diag DiagPart MatrixBandPart Reshape ExpandDims Squeeze "
+        "Transpose Roll Slice StridedSlice StridedSliceGrad Pad PadV2 MatrixDiagPart MatrixSetDiag"
     ),
     "array.pass_through": (
         "StopGradient Shape ShapeN Rank Size ZerosLike OnesLike Const Where OneHot BroadcastGradientArgs "
@@ -30,12 +30,11 @@ GRADIENTS = {
     ),
     "math.einsum": "Einsum",
     "math.elementwise": (
-        "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Neg Abs Square Reciprocal Inv Sqrt Rsqrt Tanh "
-        "Sigmoid Exp Expm1 Log Log1p Sin Cos Tan Sinh Cosh Asinh Acosh Atanh Asin Acos Atan Erf Erfc Lgamma Digamma "
+        "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Abs Square Exp Expm1 Log Log1p Sin Cos Tan Sinh "
+        "Cosh Erf Erfc Lgamma Digamma Asinh Acosh Atanh Asin Atan Neg Acos Reciprocal Inv Sqrt Rsqrt Tanh Sigmoid "
         "TanhGrad SigmoidGrad Cast"
     ),
-    "math.linear_algebra": "MatrixInverse MatrixDeterminant",
-    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2",
+    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 MatrixInverse MatrixDeterminant",
     "math.reductions": "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod",
     "math.segments": (
         "SegmentSum SegmentMean UnsortedSegmentSum SegmentMax SegmentMin UnsortedSegmentMax UnsortedSegmentMin "
@@ -56,8 +55,8 @@ GRADIENTS = {
     ),
     "nn.pooling": "MaxPool MaxPool3D MaxPoolV2 MaxPoolWithArgmax AvgPool AvgPool3D AvgPoolGrad",
     "state.tensor_array": (
-        "TensorArrayV3 TensorArraySizeV3 TensorArrayGradV3 TensorArrayCloseV3 TensorArrayReadV3 TensorArrayWriteV3 "
-        "TensorArrayGatherV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3"
+        "TensorArrayV3 TensorArraySizeV3 TensorArrayGradV3 TensorArrayCloseV3 TensorArrayReadV3 TensorArrayGatherV3 "
+        "TensorArrayWriteV3 TensorArrayScatterV3 TensorArrayConcatV3 TensorArraySplitV3"
     ),
     "state.tensor_list": (
         "TensorListReserve EmptyTensorList TensorListLength TensorListElementShape TensorListGetItem TensorListSetItem "

@@ -26,19 +26,18 @@ def scores_of(model: ExportModel) -> Port:
     return port
 
 
-def check_labels(model: ExportModel, port: Port | None = None) -> None:
+def check_labels(model: ExportModel) -> None:
     """Refuses labels or a calibration that have not one line for each class.
 
     Args:
         model: the model.
-        port: the output that they are for; by default ``scores_of(model)``.
 
     Raises:
         UsageError: they do not fit, or a line is not what it should be.
     """
     if not model.labels and not model.calibration:
         return
-    port = port or scores_of(model)
+    port = scores_of(model)
     classes = port.sizes[-1] if port.sizes else 0
     for what, lines in (("labels", model.labels), ("lines of score calibration", model.calibration)):
         if lines and len(lines) != classes:

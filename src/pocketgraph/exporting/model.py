@@ -24,6 +24,9 @@ Run: TypeAlias = Callable[[str, Feeds], dict[str, Array]]
 """Runs what was written: the name of an entry point and its inputs make its outputs, by their public names."""
 Progress: TypeAlias = Callable[[str, int, int], None]
 """Told what is being done, how many steps of it are done, and of how many."""
+CODED_TOLERANCE = 0.02
+"""Of a model that computes with few bits: the mean difference from the reference engine, as a share of the peak."""
+Source: TypeAlias = "Graph | str | os.PathLike[str]"
 
 
 @dataclass(frozen=True)
@@ -168,10 +171,6 @@ class ExportModel:
         raise UsageError(f"the model has no entry point '{name}'", hint=hint)
 
 
-CODED_TOLERANCE = 0.02
-"""Of a model that computes with few bits: the mean difference from the reference engine, as a share of the peak."""
-
-
 @dataclass
 class Written:
     """What an exporter made.
@@ -199,4 +198,35 @@ class Written:
     draws: tuple[str, ...] = ()
 
 
-Source: TypeAlias = "Graph | str | os.PathLike[str]"
+def check_sizes(entry: EntryPoint, target: str) -> list[str]:
+    """Refuses open sizes that nobody gave a number for, but that of the batch, which becomes 1; notes of those.
+
+    Args:
+        entry: the entry point.
+        target: what needs fixed sizes, for the message: ``a C library``.
+
+    Raises:
+        UsageError: there are some.
+    """
+    notes, refused = [], []
+    for port in entry.inputs:
+        if port.is_fixed:
+            continue
+        if port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]:
+            notes.append(f"the batch of '{port.name}' is fixed to {port.sizes[0] if port.sizes else 1}")
+        else:
+            refused.append(port)
+    if refused:
+        names = ", ".join(f"'{port.name}' {_shape(port)}" for port in refused)
+        example = ",".join(map(str, refused[0].sizes or (1,)))
+        raise UsageError(
+            f"{target} needs fixed sizes, and the graph leaves some open: {names}",
+            hint=f"say them: {option('input_shape', 'shapes')}={refused[0].name}:{example}",
+        )
+    return notes
+
+
+def _shape(port: Port) -> str:
+    if port.shape is None:
+        return "of unknown rank"
+    return "[" + ", ".join("?" if size is None else str(size) for size in port.shape) + "]"

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -100,17 +101,25 @@ def required(graphs: Iterable[Graph], default_ops: str = DEFAULT_PAIRS) -> Requi
 
 def kernel_class(node: Node) -> str | None:
     """The class of the CPU kernel that TensorFlow 1.15 runs a node with; None where it has none."""
-    for cls, choices in _classes().get(node.op, ()):
-        if any(all(_type(node, name) == number for name, number in types.items()) for types in choices):
-            return str(cls)
+    spellings, patterns = _classes()
+    for pattern, attrs, choices in patterns.get(node.op, ()):
+        types = [_type(node, attr) for attr in attrs]
+        if types in choices:
+            spelled = {attr: spellings[str(number)] for attr, number in zip(attrs, types, strict=True)}
+            return re.sub(r"\{(::)?(\w+)\}", partial(_spelled, spelled), pattern)
     return None
 
 
+def _spelled(spellings: Mapping[str, list[str]], place: re.Match[str]) -> str:
+    return spellings[place[2]][bool(place[1])]
+
+
 @cache
-def _classes() -> dict[str, Any]:
+def _classes() -> tuple[dict[str, list[str]], dict[str, Any]]:
+    """How C++ spells each type, and the patterns of each op's classes (tools/build_kernel_classes.py)."""
     path = Path(__file__).with_name("kernel_classes.jsonl.gz")
     with gzip.open(path, "rt", encoding="utf-8") as file:
-        return dict(json.loads(line) for line in file)
+        return json.loads(next(file)), dict(json.loads(line) for line in file)
 
 
 def _type(node: Node, name: str) -> int:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from pocketgraph.datasets.dataset import DEFAULT_MEAN, DEFAULT_STD
+from pocketgraph.datasets.dataset import DEFAULT_MEAN, DEFAULT_STD, Dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime.comparison.compare import plain_values
@@ -46,12 +47,13 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
     data = reading.open(source, inputs, scaling, model.front).take(limit)
     reading.mention(data)
 
-    def samples() -> Iterator[Feeds]:
-        for arrays in data.samples():
-            yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
-
     normalization = _normalization(model, scaling, is_fed=bool(data.files))
-    return replace(model, samples=samples, sample_count=len(data), normalization=normalization)
+    return replace(model, samples=partial(_feeds, data, ports), sample_count=len(data), normalization=normalization)
+
+
+def _feeds(data: Dataset, ports: Sequence[Port]) -> Iterator[Feeds]:
+    for arrays in data.samples():
+        yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
 
 
 def _with_texts(
@@ -63,11 +65,7 @@ def _with_texts(
     data.behind_texts = texts
     ports = model.main.inputs
 
-    def samples() -> Iterator[Feeds]:
-        for arrays in data.samples():
-            yield {port.name: array for port, array in zip(ports, arrays, strict=True)}
-
-    return replace(model, samples=samples, sample_count=len(data))
+    return replace(model, samples=partial(_feeds, data, ports), sample_count=len(data))
 
 
 def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool) -> Normalization | None:

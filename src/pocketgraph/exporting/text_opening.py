@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
-from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
@@ -37,9 +37,10 @@ def text_front(
     """
     if chosen:
         signature = next(iter(chosen.values()))
-        if not any(graph.producer(tensor).attr("dtype", None) is STRING for tensor in signature.inputs.values()):
-            return None
         fetches = list(signature.outputs.values())
+        strings = (graph.producer(tensor).attr("dtype", None) is STRING for tensor in signature.inputs.values())
+        if not any(strings) and not reads_spectrum(graph, fetches):
+            return None
     else:
         fetches = list(outputs) if outputs else list(sample_fetches(graph))
     numeric = _numbers(graph, fetches)

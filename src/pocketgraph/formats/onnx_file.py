@@ -60,9 +60,9 @@ def description(buffer: Buffer) -> str:
     for number, value, stop in parts:
         if number == 8:
             domain = "".join(_texts(buffer, value, stop, 1))
-            opset = _numbers(buffer, value, stop).get(2, 0)
+            opset = wire.numbers(buffer, value, stop).get(2, 0)
             versions.append(f"opset {opset}" + f" of {domain}" * (domain not in ("", "ai.onnx")))
-    ir = _numbers(buffer, 0, len(buffer)).get(1, 0)
+    ir = wire.numbers(buffer, 0, len(buffer)).get(1, 0)
     wrote = " ".join(_texts(buffer, 0, len(buffer), 2) + _texts(buffer, 0, len(buffer), 3)).strip()
     return ", ".join([*versions, *([f"ir_version {ir}"] if ir else []), *([f"by {wrote}"] if wrote else [])])
 
@@ -72,11 +72,6 @@ def _parts(buffer: Buffer, start: int, end: int) -> Iterator[tuple[int, int, int
     for _, number, kind, value, stop in wire.fields(buffer, start, end):
         if kind == LEN:
             yield number, value, stop
-
-
-def _numbers(buffer: Buffer, start: int, end: int) -> dict[int, int]:
-    """The numbers of a message by field; of repeated ones the last."""
-    return {number: value for _, number, kind, value, _ in wire.fields(buffer, start, end) if kind == VARINT}
 
 
 def _texts(buffer: Buffer, start: int, end: int, number: int) -> list[str]:
@@ -125,7 +120,7 @@ def _typed(buffer: Buffer, start: int, end: int) -> tuple[str, tuple[DType, Shap
     for number, value, stop in _parts(buffer, start, end):
         for kind, inner, outer in _parts(buffer, value, stop) if number == 2 else ():
             if kind == 1:
-                dtype = _dtype(_numbers(buffer, inner, outer).get(1, 0))
+                dtype = _dtype(wire.numbers(buffer, inner, outer).get(1, 0))
                 for field, at, to in _parts(buffer, inner, outer):
                     if field == 2:
                         shape = Shape(_sizes(buffer, at, to))
@@ -133,7 +128,9 @@ def _typed(buffer: Buffer, start: int, end: int) -> tuple[str, tuple[DType, Shap
 
 
 def _sizes(buffer: Buffer, start: int, end: int) -> tuple[int | None, ...]:
-    found = [_numbers(buffer, value, stop).get(1) for number, value, stop in _parts(buffer, start, end) if number == 1]
+    found = [
+        wire.numbers(buffer, value, stop).get(1) for number, value, stop in _parts(buffer, start, end) if number == 1
+    ]
     return tuple(size if size is not None and size < 1 << 62 else None for size in found)
 
 
@@ -147,7 +144,7 @@ def _dtype(number: int) -> DType:
 def _add_constant(
     buffer: Buffer, start: int, end: int, nodes: list[Node], taken: set[str], names: dict[str, str], where: str
 ) -> None:
-    numbers = _numbers(buffer, start, end)
+    numbers = wire.numbers(buffer, start, end)
     (name, *_) = _texts(buffer, start, end, 8) or [""]
     dims = [value for _, number, kind, value, _ in wire.fields(buffer, start, end) if (number, kind) == (1, VARINT)]
     for number, value, stop in _parts(buffer, start, end):

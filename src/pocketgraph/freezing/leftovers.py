@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 
 _REF_OPS = ops_with("reference")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
@@ -23,7 +26,7 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     """
     found = []
     constants = {node.name for node in frozen if node.op == "Const"}
-    updates = [node.name for node in frozen if is_update(node) and updated_variable(frozen, node) in constants]
+    updates = changed_constants(frozen)
     if updates:
         found.append(
             f"{_listed(updates)} would change a variable that is now a constant, and TensorFlow will not load the "
@@ -59,6 +62,17 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
             f"put a placeholder there with {option('repair')}=inputs"
         )
     return found
+
+
+def changed_constants(frozen: Graph, outputs: Sequence[str] | None = None) -> list[str]:
+    """The nodes that would change a variable that is now a constant; of those that ``outputs`` need, where given."""
+    needed = None if outputs is None else reachable(frozen, outputs, missing_ok=True)
+    constants = {node.name for node in frozen if node.op == "Const"}
+    return [
+        node.name
+        for node in frozen
+        if is_update(node) and updated_variable(frozen, node) in constants and (needed is None or node.name in needed)
+    ]
 
 
 def _listed(names: list[str]) -> str:

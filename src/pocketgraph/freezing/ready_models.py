@@ -12,6 +12,7 @@ from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.run_state import forgotten
 from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
 from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
@@ -24,11 +25,13 @@ Tell = Callable[[str], None]
 
 
 class Freezing(NamedTuple):
-    """What has to be said for a model to be frozen: nodes to compute, unless it says them; a signature; repairs."""
+    """What has to be said for a model to be frozen: nodes to compute, unless it says them; a signature; repairs. And
+    what the model then forgets, see ``Frozen``."""
 
     outputs: tuple[str, ...]
     signature: str | None
     repair: bool
+    forgets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,6 +75,32 @@ def read_model(
         for note in found.notes:
             notify(note)
     return found.graph
+
+
+def read_directory(
+    path: str | os.PathLike[str], outputs: Sequence[str] | None = None, *, notify: Tell | None = None
+) -> Graph:
+    """``read_model`` of a directory or a checkpoint, whose graph has no values as it is stored; a file as it is stored.
+
+    This is for looking at graphs and rewriting them. A SavedModel that cannot be frozen is taken as it is stored.
+    """
+    name = os.fspath(path)
+    if is_training(name):
+        return read_model(name, outputs, notify=notify)
+    if not os.path.isdir(name):
+        return load(name)
+    try:
+        return read_model(name, outputs, notify=notify)
+    except FreezeError as error:
+        graph = load(name)
+        if notify is not None:
+            notify(f"'{name}' is taken as it is stored, without the values of its variables: {error}")
+        return graph
+
+
+def is_training(path: str) -> bool:
+    """Whether a path is the directory of a training, or a checkpoint in one."""
+    return saved_model_file(path) is None and (os.path.isdir(path) or training_dir.names_checkpoint(path))
 
 
 def for_session(
@@ -127,7 +156,7 @@ def ready(
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or is_guessed else ()
     told = (*notes, *_notes(name, frozen, names if is_guessed else []))
-    return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired)))
+    return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
 def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, bool]:
@@ -153,7 +182,9 @@ def _notes(name: str, frozen: Frozen, guessed: Sequence[str]) -> list[str]:
     notes = [f"'{name}' is frozen in memory{became}"]
     if guessed:
         notes.append(f"the likeliest output is taken, {', '.join(guessed)}; {option('outputs')} names others")
-    if frozen.repaired:
+    if frozen.forgets:
+        notes.append(forgotten(frozen.forgets))
+    elif frozen.repaired:
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
     return notes + [line for line in frozen.warnings if line.startswith("all signatures")]

@@ -19,6 +19,7 @@ from pocketgraph.freezing.graph_variables import is_variable, variables
 from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
+from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
@@ -58,6 +59,7 @@ class Frozen:
         variables: the names of the variables that became constants.
         warnings: what will not run or not do what it seems to, a line each; see leftovers.py.
         repaired: what was repaired on request, a line each; see repair/.
+        forgets: the variables in which the model kept what it was given, from run to run; see run_state.py.
     """
 
     graph: Graph
@@ -66,6 +68,7 @@ class Frozen:
     variables: tuple[str, ...]
     warnings: tuple[str, ...]
     repaired: tuple[str, ...] = ()
+    forgets: tuple[str, ...] = ()
 
 
 def freeze(
@@ -194,12 +197,12 @@ def freeze_and_tell(
     if control_flow is None and source.has_own_values:
         control_flow = "lower"
     told = [line for line in told if line.split("'")[1] in kept]
-    part, lines = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
+    part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
     if source.has_own_values:
-        part, told = without_idle_updates(part, names)
-        lines += told
+        part, dropped = without_idle_updates(part, names)
+        lines += dropped
     wanted = {
         name: variable
         for name, variable in variables(part).items()
@@ -238,14 +241,17 @@ def freeze_and_tell(
     warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
         len(taken) > 1
     )
-    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen)]
-    return Frozen(frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines))
+    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    return Frozen(
+        frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines), tuple(state)
+    )
 
 
 def _repaired(
     part: Graph, names: Sequence[str], wanted: Sequence[str], control_flow: ControlFlow | None, *, is_bound: bool
-) -> tuple[Graph, list[str]]:
-    """The part with its repairs made and its functions settled, and a line for each thing that was repaired.
+) -> tuple[Graph, list[str], list[str]]:
+    """The part with its repairs made and its functions settled; a line for each thing that was repaired; the variables
+    in which the model kept what it was given.
 
     Flags come first, for they decide branches as bound inputs do; the rest looks at what these leave.
     """
@@ -255,12 +261,13 @@ def _repaired(
         lines += told
     if control_flow is not None or is_bound or lines:
         part = settled(part, names, control_flow or "keep")
+    state = run_state(part, names)
     for name in wanted:
-        if name not in ("flags", "batch_norms"):
+        if name != "flags":  # batch norms once more: those of functions are seen now
             part, told = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
             lines += told
-    return part, lines
+    return part, lines, state
 
 
 @dataclass(frozen=True)

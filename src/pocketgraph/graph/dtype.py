@@ -21,7 +21,7 @@ class DType:
         numpy: the NumPy type that holds its elements.
     """
 
-    __slots__ = ("_numpy", "name", "number", "size")
+    __slots__ = ("_dtype", "_numpy", "name", "number", "size")
     _by_number: dict[int, DType] = {}
     _by_name: dict[str, DType] = {}
 
@@ -30,6 +30,7 @@ class DType:
         self.number = number
         self.size = size
         self._numpy = numpy
+        self._dtype: np.dtype[Any] | None = None
         DType._by_number[number] = self
         DType._by_name[name] = self
 
@@ -64,12 +65,16 @@ class DType:
     def of_numpy(dtype: np.dtype[Any] | type) -> DType:
         """The type that holds arrays of this NumPy dtype (``object``, bytes and str dtypes are ``string``)."""
         wanted = np.dtype(dtype)
+        known = _KNOWN.get(wanted)
+        if known is not None:
+            return known
         if wanted.kind in "OSUT":
             return STRING
         try:
-            return _OF_NUMPY[wanted.name]
+            found = _KNOWN[wanted] = _OF_NUMPY[wanted.name]
         except KeyError:
             raise GraphError(f"no element type holds NumPy's {wanted}") from None
+        return found
 
     @property
     def numpy(self) -> np.dtype[Any]:
@@ -78,18 +83,19 @@ class DType:
         Raises:
             GraphError: resource and variant have none.
         """
-        if self._numpy == "bfloat16":
-            import ml_dtypes
+        found = self._dtype
+        if found is None:
+            found = self._dtype = self._made()
+        return found
 
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
-        if self._numpy.startswith("ml:"):
-            import ml_dtypes
-
-            small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._numpy[3:]))
-            return small
+    def _made(self) -> np.dtype[Any]:
         if not self._numpy:
             raise GraphError(f"elements of type {self.name} have no NumPy form")
+        if self._numpy == "bfloat16" or self._numpy.startswith("ml:"):
+            import ml_dtypes
+
+            small: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._numpy.removeprefix("ml:")))
+            return small
         return np.dtype(self._numpy)
 
     @property
@@ -154,6 +160,7 @@ QINT8, QUINT8, QINT16, QUINT16, QINT32 = (DType.named(n) for n in ("qint8", "qui
 BOOL, STRING, RESOURCE, VARIANT = (DType.named(n) for n in ("bool", "string", "resource", "variant"))
 COMPLEX64, COMPLEX128 = (DType.named(n) for n in ("complex64", "complex128"))
 
+_KNOWN: dict[np.dtype[Any], DType] = {}  # asked for so far: NumPy takes long to say a name
 _OF_NUMPY = {
     name: DType.of(number)
     for name, number in (

@@ -107,9 +107,12 @@ class EntrySurvey:
 
     def _only_checks(self, node: Node) -> bool:
         """Whether nobody takes what a CheckNumerics hands on, as add_check_numerics_ops leaves them."""
-        return node.op == "CheckNumerics" and not any(
-            node_name(ref) == node.name for user in self._graph.consumers.get(node.name, ()) for ref in user.data_inputs
-        )
+        return node.op == "CheckNumerics" and not self._takers(node)
+
+    def _takers(self, node: Node) -> list[Node]:
+        """The nodes that take a result of a node, not those that only wait for it."""
+        users = self._graph.consumers.get(node.name, ())
+        return [user for user in users if any(node_name(ref) == node.name for ref in user.data_inputs)]
 
     def _left_over(self) -> set[str]:
         """What leads to nothing but tensors in eight bits that quantize_nodes made, and then read elsewhere."""
@@ -117,10 +120,7 @@ class EntrySurvey:
         found: set[str] = set()
         while waiting:
             node = waiting.pop()
-            if node.name in found or any(
-                user.name not in found and any(node_name(ref) == node.name for ref in user.data_inputs)
-                for user in self._graph.consumers.get(node.name, ())
-            ):
+            if node.name in found or any(user.name not in found for user in self._takers(node)):
                 continue
             found.add(node.name)
             waiting += [self._graph[name] for name in map(node_name, node.data_inputs) if name in self._graph]
@@ -128,11 +128,7 @@ class EntrySurvey:
 
     def _is_only_asserted(self, node: Node) -> bool:
         """Whether nothing but assertions takes a condition."""
-        users = [
-            user
-            for user in self._graph.consumers.get(node.name, ())
-            if any(node_name(ref) == node.name for ref in user.data_inputs)
-        ]
+        users = self._takers(node)
         return bool(users) and all(user.op == "Assert" for user in users)
 
     def inputs(self) -> list[LikelyEntry]:
@@ -160,7 +156,7 @@ class EntrySurvey:
         for node in self._model:
             if node.name not in inner or node.op in _PLACEHOLDERS or node.op in _VARIABLES or node.op == "Const":
                 continue
-            if self._is_only_asserted(node):
+            if node.name in self._inside_loops or self._is_only_asserted(node):
                 continue
             if any(user.name in inner for _, user in self._users.get(node.name, ())):
                 continue
@@ -173,6 +169,18 @@ class EntrySurvey:
                 if ranked is not None:
                     found.setdefault(ranked.name, ranked)
         return sorted(found.values(), key=lambda ranked: -ranked.score)
+
+    @cached_property
+    def _inside_loops(self) -> set[str]:
+        """The nodes between where a loop is entered and where it is left, whose values nobody can fetch."""
+        found: set[str] = set()
+        waiting = [node for node in self._model if node.op in ops_with("enter")]
+        while waiting:
+            node = waiting.pop()
+            if node.name not in found and node.op not in ops_with("exit"):
+                found.add(node.name)
+                waiting.extend(self._graph.consumers.get(node.name, ()))
+        return found
 
     def sole_output(self) -> str | None:
         ranked = self.outputs

@@ -32,6 +32,7 @@
     layer          combines values with weights
     heavy          one call computes enough to be worth the way into another engine
     box_selection  non-maximum suppression
+    sequence_decoding  labels out of scores for each step of a sequence
     picture_file, recording
                    numbers out of an encoded picture, or out of sound
     feeds_training training data come in
@@ -98,6 +99,8 @@ CreateSummaryDbWriter touches_files
 CreateSummaryFileWriter touches_files
 CSVDataset touches_files
 CSVDatasetV2 touches_files
+CTCBeamSearchDecoder sequence_decoding
+CTCGreedyDecoder sequence_decoding
 DataServiceDataset uses_network
 DataServiceDatasetV2 uses_network
 DataServiceDatasetV3 uses_network

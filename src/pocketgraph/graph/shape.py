@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import cast
 
 from pocketgraph.errors import GraphError
 
@@ -53,10 +54,9 @@ class Shape:
         """
         if self.dims is None:
             raise GraphError("the rank is not known")
-        sizes = tuple(d for d in self.dims if d is not None)
-        if len(sizes) != len(self.dims):
+        if None in self.dims:
             raise GraphError(f"the shape {self} is not fully known")
-        return sizes
+        return cast("tuple[int, ...]", self.dims)
 
     @property
     def elements(self) -> int | None:

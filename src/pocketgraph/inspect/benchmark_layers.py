@@ -15,7 +15,7 @@ from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
-from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
+from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
@@ -72,11 +72,15 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
     """
     specs = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name) for name in names}
     decoders = {name: decoder_of(graph, spec.endpoint.node) for name, spec in specs.items()}
+    is_single = {name: decoders[name] is not None and spec.shape.rank != 1 for name, spec in specs.items()}
     switches = training_switches(graph)
     shapes = {
-        name: Shape(()) if decoders[name] is not None or spec.endpoint.node in switches else spec.shape
+        name: Shape(()) if is_single[name] or spec.endpoint.node in switches else spec.shape
         for name, spec in specs.items()
     }
+    for name, shape in shapes.items():
+        if shape.dims is None and (parser := parser_of(graph, name)) is not None:
+            shapes[name] = Shape(records_shape(parser))
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
     if open_ones:
         named = [name for name in names if specs[name].endpoint.node not in switches]

@@ -6,6 +6,7 @@ import os
 from typing import NamedTuple
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.freezing.ready_models import Tell, for_session
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session, StepTrace
 from pocketgraph.runtime.description import Description
@@ -20,17 +21,18 @@ class Measured(NamedTuple):
     description: Description | None
 
 
-def measured(model: Graph | str | os.PathLike[str]) -> Measured:
+def measured(model: Graph | str | os.PathLike[str], notify: Tell | None = None) -> Measured:
     """The graph of a model, and the times of the nodes in its second run on random inputs.
 
-    Open sizes are 1, those of pictures 224; the outputs are the likely ones.
+    Open sizes are 1, those of pictures 224; the outputs are the likely ones. ``notify`` is told how a training was
+    frozen.
 
     Raises:
         FormatError: the file is no model.
         UsageError: inputs do not say their types or shapes, or there is no output.
         RunError: it does not run.
     """
-    with Session(model) as session:
+    with Session(model if isinstance(model, Graph) else for_session(model, notify=notify)) as session:
         graph = session.graph
         fetches = list(sample_fetches(graph))
         feeds = sample_feeds(graph, fetches)

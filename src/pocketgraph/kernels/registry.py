@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -17,7 +16,6 @@ Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
 
 
-@dataclass(eq=False, repr=False)
 class Context:
     """What a kernel may need beyond its inputs; kernels that declare a ``context`` parameter are given it.
 
@@ -30,12 +28,21 @@ class Context:
         caller: the calls of functions that the node runs in, ``CALL/FUNCTION/`` each; "" outside of functions.
     """
 
-    node: Node
-    state: dict[str, Any] = field(default_factory=dict)
-    step: dict[str, Any] = field(default_factory=dict)
-    rng: np.random.Generator | None = None
-    files: Any = None
-    caller: str = ""
+    def __init__(
+        self,
+        node: Node,
+        state: dict[str, Any] | None = None,
+        step: dict[str, Any] | None = None,
+        rng: np.random.Generator | None = None,
+        files: Any = None,
+        caller: str = "",
+    ) -> None:
+        self.node = node
+        self.state: dict[str, Any] = {} if state is None else state
+        self.step: dict[str, Any] = {} if step is None else step
+        self.rng = rng
+        self.files = files
+        self.caller = caller
 
     @property
     def instance(self) -> str:

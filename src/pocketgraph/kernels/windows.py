@@ -217,3 +217,43 @@ def taps(spans: Sequence[Window]) -> Iterator[tuple[tuple[int, ...], tuple[slice
                 *(slice(s, s + (w.output - 1) * w.stride + 1, w.stride) for s, w in zip(starts, spans, strict=True)),
             ),
         )
+
+
+def window_view(x: Array, spans: Sequence[Window]) -> Array:
+    """What lies under the windows of the padded ``x`` (batch, spatial…, channels), without copying.
+
+    Returns:
+        (batch, places…, elements of a window…, channels), read-only.
+    """
+    places = (span.output for span in spans)
+    return np.lib.stride_tricks.as_strided(
+        x,
+        shape=(x.shape[0], *places, *(span.taps for span in spans), x.shape[-1]),
+        strides=(
+            x.strides[0],
+            *(step * span.stride for step, span in zip(x.strides[1:-1], spans, strict=True)),
+            *(step * span.dilation for step, span in zip(x.strides[1:-1], spans, strict=True)),
+            x.strides[-1],
+        ),
+        writeable=False,
+    )
+
+
+def blocks(images: int, rows: int, row: int, most: int) -> Iterator[tuple[slice, slice]]:
+    """Images and rows that are taken together: several images, or some rows of one, of ``most`` elements.
+
+    Args:
+        images: how many there are.
+        rows: of each image.
+        row: elements of a row.
+        most: elements of a block; a single row may have more.
+    """
+    if rows * row <= most:
+        step = max(1, most // max(1, rows * row))
+        for first in range(0, images, step):
+            yield slice(first, first + step), slice(None)
+        return
+    step = max(1, most // row)
+    for image in range(images):
+        for first in range(0, rows, step):
+            yield slice(image, image + 1), slice(first, first + step)

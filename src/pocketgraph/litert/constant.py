@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -10,6 +11,7 @@ import numpy as np
 Array: TypeAlias = np.ndarray[Any, Any]
 
 BLOCK = 1 << 17  # elements transposed at a time; NumPy's strided copies are several times faster in the CPU's caches
+PART = 2 << 20  # bytes
 FEWEST_ROWS, MOST_ROWS = 16, 256  # of a block; each becomes a piece of the result's rows
 SPARE = 16  # elements beside a block's rows, so that elements of a column do not lie in the same lines of a cache
 
@@ -45,7 +47,7 @@ class Constant:
 
     @property
     def nbytes(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64)) * self.dtype.itemsize
+        return int(math.prod(self.shape)) * self.dtype.itemsize
 
     def numpy(self, into: Array | None = None) -> Array:
         """The values, contiguous; computed anew each time.
@@ -58,6 +60,22 @@ class Constant:
             values = np.ascontiguousarray(values).reshape(self.shape)
             return values if self.scale is None else np.multiply(values, self.scale, dtype=self.dtype)
         return _permuted(values, self.permutation, self.scale, into)
+
+    def in_parts(self) -> list[Constant]:
+        """Constants whose values, one after the other, are this one's: a large transposed one in parts that fit into a
+        cache while they are made and written."""
+        count = -(-self.nbytes // PART)
+        if count < 2 or self.permutation is None or not _moves_last(self.permutation):
+            return [self]
+        rows = -(-self.shape[0] // count)
+        return [self._rows(start, min(start + rows, self.shape[0])) for start in range(0, self.shape[0], rows)]
+
+    def _rows(self, start: int, stop: int) -> Constant:
+        """Some of the first axis, which is the last one of what is read."""
+        shape, scale = (stop - start, *self.shape[1:]), self.scale
+        if scale is not None and scale.ndim == len(shape) and len(scale) > 1:
+            scale = scale[start:stop]
+        return Constant(lambda: self.read()[..., start:stop], shape, self.dtype, self.permutation, scale)
 
     def permuted(self, permutation: tuple[int, ...]) -> Constant:
         """The same with its axes permuted (as ``numpy.transpose`` does)."""
@@ -79,12 +97,17 @@ class Constant:
         return Constant(self.read, self.shape, self.dtype, self.permutation, total)
 
 
+def _moves_last(permutation: tuple[int, ...]) -> bool:
+    """Whether the last axis becomes the first one, and nothing else changes."""
+    return permutation == (len(permutation) - 1, *range(len(permutation) - 1))
+
+
 def _permuted(values: Array, permutation: tuple[int, ...], scale: Array | None, into: Array | None = None) -> Array:
     """``values`` transposed and scaled into a contiguous array, new or in the memory of ``into``."""
     shape = tuple(values.shape[axis] for axis in permutation)
     result = np.empty(shape, values.dtype) if into is None else into[: values.size].reshape(shape)
     last = values.ndim - 1
-    if permutation == (last, *range(last)) and values.size and values.flags.c_contiguous:
+    if _moves_last(permutation) and values.size:
         columns = values.shape[last]
         by_column = None
         if scale is not None and scale.size == columns == scale.shape[0]:

@@ -99,4 +99,17 @@ TILED_ELEMENT = 10  # multiplications: that take as long as making one element o
 MOVED_PER_MEGABYTE = 1.5  # multiplications: that this takes more for each megabyte of the result
 SMALL_OPERATION = 25_000  # multiplications: that calling one more operation (9,000), and compiling it, is worth
 TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles are worth it
+FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what lies under all windows sooner than LiteRT
+LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
+LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying windows out for computed weights takes
+TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)
 LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken
+
+# The same on OpenVINO (exporting/onnx/tiled_convolutions.py), in multiplications of its plain convolutions
+
+OPENVINO_PRODUCT = 0.9  # multiplications: that one in a product of matrices takes
+OPENVINO_WEIGHT = 24  # multiplications: that take as long as reading a weight of the tiles' products
+OPENVINO_ELEMENT = 7.5  # multiplications: that take as long as moving one element
+OPENVINO_PER_MEGABYTE = 2.3  # multiplications: that this takes more for each megabyte of all tiles
+OPENVINO_LARGEST = 16  # megabytes: of all tiles, beyond which it takes no longer
+OPENVINO_SHARE = 0.85  # share: of the plain convolution's time, up to which tiles are worth it

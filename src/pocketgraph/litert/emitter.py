@@ -263,7 +263,7 @@ class Emit(Operands[Value]):
         target = tuple(int(d) for d in shape)
         if target == value.shape:
             return value
-        if int(np.prod(target, dtype=np.int64)) != int(np.prod(value.shape, dtype=np.int64)):
+        if math.prod(target) != value.size:
             raise self.unsupported(f"{list(value.shape)} does not reshape to {list(target)}")
         if value.constant is not None:
             return self._derive(value.constant, target, is_permutation=False)

@@ -110,8 +110,10 @@ def compile(
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
-    optimize(program, without)
-    is_first = folder is not None and in_tiers and _is_slow_to_compile(program)
+    may_wait = folder is not None and in_tiers
+    is_first = may_wait and _has_computed_tiles(program)
+    optimize(program, FIRST_TIER.union(without) if is_first else without)
+    is_first = is_first or (may_wait and _is_slow_to_compile(program))
     optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if isinstance(found, Executable):
         found.program = program
@@ -128,7 +130,7 @@ def compile(
     return made
 
 
-FIRST_TIER = frozenset(("winograd_convolutions",))
+FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 """Passes that a large part's first runs do without."""
 
 
@@ -141,6 +143,13 @@ def _is_slow_to_compile(program: Program) -> bool:
     large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
     weights = [value for op in large if (value := op.inputs[1]) is not None]
     return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
+
+
+def _has_computed_tiles(program: Program) -> bool:
+    """Likewise, of convolutions whose weights are computed: a hundred operations or more for each."""
+    from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
+
+    return any(computed_tiling_of(operation) is not None for operation in program.operations)
 
 
 def resizable(

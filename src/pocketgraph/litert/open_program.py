@@ -12,7 +12,6 @@ have been followed wrongly: whoever opens a program compares it once, with sizes
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
@@ -192,8 +191,7 @@ def _with_target(operation: Operation, sizes: Sizes) -> Operation:
     """A reshape that finds out the open size itself."""
     target = np.asarray([-1 if size is None else size for size in sizes], np.int32)
     shape = Value("", INT32, target.shape, Constant.of(target))
-    return replace(
-        operation,
+    return operation.replace(
         inputs=[operation.inputs[0], shape],
         options={**operation.options, "new_shape": tuple(map(int, target))},
     )

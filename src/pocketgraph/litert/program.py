@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from pocketgraph.graph import DType
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 
 
-@dataclass(frozen=True)
-class Quantization:
+class Quantization(Record):
     """How a tensor's integer codes stand for numbers: ``scale * (code - zero_point)``.
 
     Attributes:
@@ -65,7 +64,25 @@ class Value:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
 
 
-@dataclass(eq=False)
+class ComputedConvolution(NamedTuple):
+    """What an operation ends that lays windows out and multiplies: a convolution without strides or gaps, NHWC.
+
+    Attributes:
+        source: the images that the windows slide over.
+        other: the weights (HWIO); of a gradient by the weights the gradient by the results (NHWC).
+        window: rows and columns.
+        before: zeros in front of the images' rows and columns.
+        kind: ``plain``; ``turned``, where the weights are turned round and their channels swapped, as in the gradient
+            by the images; ``by weights``.
+    """
+
+    source: Value
+    other: Value
+    window: tuple[int, int]
+    before: tuple[int, int]
+    kind: str
+
+
 class Operation:
     """One builtin operator at work.
 
@@ -78,18 +95,38 @@ class Operation:
         may_code: whether its weights may be rounded to eight bits.
         whole: the smallest and the largest that the whole numbers may be which it multiplies by weights that are such
             too; less what is subtracted right before it, where that is only known while running.
+        convolution: what it ends, where weights are computed. It is true of operations as they were lowered: passes
+            that change them do not keep it so.
     """
 
-    code: str
-    inputs: list[Value | None]
-    outputs: list[Value]
-    options: dict[str, Any] = field(default_factory=dict)
-    nodes: tuple[str, ...] = ()
-    may_code: bool = False
-    whole: tuple[int, int] | None = None
+    def __init__(
+        self,
+        code: str,
+        inputs: list[Value | None],
+        outputs: list[Value],
+        options: dict[str, Any] | None = None,
+        nodes: tuple[str, ...] = (),
+        may_code: bool = False,
+        whole: tuple[int, int] | None = None,
+        convolution: ComputedConvolution | None = None,
+    ) -> None:
+        self.code = code
+        self.inputs = inputs
+        self.outputs = outputs
+        self.options: dict[str, Any] = {} if options is None else options
+        self.nodes = nodes
+        self.may_code = may_code
+        self.whole = whole
+        self.convolution = convolution
+
+    def replace(self, **changes: Any) -> Operation:
+        """A copy with other ``changes``, by the attributes' names; what it shares with this one are its lists."""
+        return Operation(**{**self.__dict__, **changes})
+
+    def __repr__(self) -> str:
+        return f"{self.code}({self.inputs}) -> {self.outputs}, {self.options}"
 
 
-@dataclass
 class Program:
     """Operations in an order in which they can run, and the values that go in and out.
 
@@ -97,10 +134,17 @@ class Program:
         rounded: the 16-bit types that outputs are rounded to by whoever runs the program, by their places.
     """
 
-    inputs: list[Value]
-    outputs: list[Value]
-    operations: list[Operation] = field(default_factory=list)
-    rounded: dict[int, DType] = field(default_factory=dict)
+    def __init__(
+        self,
+        inputs: list[Value],
+        outputs: list[Value],
+        operations: list[Operation] | None = None,
+        rounded: dict[int, DType] | None = None,
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.operations: list[Operation] = [] if operations is None else operations
+        self.rounded: dict[int, DType] = {} if rounded is None else rounded
 
     def producers(self) -> dict[Value, Operation]:
         """The operation that makes each value; inputs and constants have none."""

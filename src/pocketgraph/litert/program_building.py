@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from typing import Any
 
@@ -118,6 +117,8 @@ def _uncached(
 
 def temporary_file(model: Program) -> str | None:
     """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
+    import tempfile  # it takes six modules, and only what is not kept needs it
+
     path = None
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")

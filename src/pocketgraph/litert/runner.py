@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import math
 import os
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Protocol
 from weakref import WeakSet
@@ -14,6 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
@@ -34,6 +36,12 @@ class Runner(Protocol):
 
     def close(self) -> None:
         """Gives the memory back; it cannot run any more."""
+
+
+def _bytes(detail: Mapping[str, Any]) -> int:
+    """Of an output of which LiteRT tells this."""
+    size: int = math.prod(int(length) for length in detail["shape"]) * np.dtype(detail["dtype"]).itemsize
+    return size
 
 
 class PlainRunner:
@@ -59,6 +67,8 @@ class PlainRunner:
         self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
         details = self._interpreter.get_output_details()
         self._outputs = [detail["index"] for detail in details]
+        self._recycled = RecycledArrays()
+        self._large = {detail["index"] for detail in details if _bytes(detail) >= LEAST}
         self._shapes: list[tuple[int, ...] | None] = [None] * len(details)
         if shapes is not None:
             pairs = zip(map(tuple, shapes), details, strict=True)
@@ -75,7 +85,14 @@ class PlainRunner:
             self._set(index, array)
         self._invoke()
         get = self._get
-        results = [np.asarray(get(index, 0)) for index in self._outputs]  # one element comes as a NumPy scalar
+        if self._large and self._is_bare:
+            recycled, tensor = self._recycled, self._interpreter.tensor
+            results = [
+                recycled.copied(index, tensor(index)()) if index in self._large else np.asarray(get(index, 0))
+                for index in self._outputs
+            ]
+        else:
+            results = [np.asarray(get(index, 0)) for index in self._outputs]  # one element comes as a NumPy scalar
         return [r if shape is None else r.reshape(shape) for r, shape in zip(results, self._shapes, strict=True)]
 
     def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
@@ -89,7 +106,7 @@ class PlainRunner:
             return lambda arrays: self.run([arrays[place] for place in places])
         inputs, outputs = windows
         invoke, copy = self._invoke, np.ndarray.copy
-        if len(inputs) == len(outputs) == 1:
+        if len(inputs) == len(outputs) == 1 and outputs[0].nbytes < LEAST:
             (window,), (place,), only = inputs, places, outputs[0].copy
 
             def run_one(arrays: Sequence[Array]) -> list[Array]:
@@ -99,6 +116,16 @@ class PlainRunner:
 
             return run_one
         pairs = list(zip(inputs, places, strict=True))
+        if any(window.nbytes >= LEAST for window in outputs):
+            recycled, numbered = self._recycled, list(enumerate(outputs))
+
+            def run_recycling(arrays: Sequence[Array]) -> list[Array]:
+                for window, place in pairs:
+                    window[...] = arrays[place]
+                invoke()
+                return [recycled.copied(number, window) for number, window in numbered]
+
+            return run_recycling
 
         def run(arrays: Sequence[Array]) -> list[Array]:
             for window, place in pairs:

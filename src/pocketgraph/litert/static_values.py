@@ -44,6 +44,10 @@ class Statics:
         """The value of a tensor name (``n:0``) when it is static, else None."""
         if ref in self._known:
             return self._known[ref]
+        first = self._waiting(ref)
+        if not first:  # as it nearly always is
+            found = self._known[ref] = None if first is None else self._make(ref)
+            return found
         stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
         while stack:
             top = stack[-1]
@@ -71,7 +75,7 @@ class Statics:
         node = self.graph.find_producer(ref)
         if node is None or node.op in NEVER_FOLDED:
             return None
-        if node.op == "Const" or self._inferred_value(ref) is not None:
+        if node.op == "Const" or self._is_inferred(ref):
             return []
         inputs = node.data_inputs
         if not inputs:
@@ -109,6 +113,10 @@ class Statics:
             return self._known[canonical(node.data_inputs[0])]
         operands = [self._known[canonical(i)] for i in node.data_inputs]
         return self._folded(node, port, [operand for operand in operands if operand is not None])
+
+    def _is_inferred(self, ref: str) -> bool:
+        value = self.inferred.value(ref)
+        return value is not None and value.dtype != object
 
     def _inferred_value(self, ref: str) -> Array | None:
         value = self.inferred.value(ref)

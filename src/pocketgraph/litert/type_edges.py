@@ -48,7 +48,13 @@ OPS = {
 """By op, whose lowering has other edges than the operators in it. It is true of our lowerings, not of the ops."""
 
 SPREADING = frozenset(
-    ("cut_large_windows", "turn_transposed_convolutions", "widen_narrow_convolutions", "winograd_convolutions")
+    (
+        "cut_large_windows",
+        "turn_transposed_convolutions",
+        "widen_narrow_convolutions",
+        "winograd_convolutions",
+        "winograd_training",
+    )
 )
 """Program passes that multiply by zeros of their own, so that what is not finite reaches more pixels than before."""
 

@@ -9,12 +9,13 @@ from dataclasses import dataclass, field
 
 from pocketgraph.pages.document import text
 from pocketgraph.pages.page_glossary import WORDS
-from pocketgraph.pages.repeats import alike
 
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
 TYPED = re.compile(r"`([^`]+)`")
 LETTER = 6.5  # units of a drawing that a letter of a label is wide
+NUMBERS = re.compile(r"\d+")
+FEWEST = 4  # names that make a group
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,14 @@ def folded(title: str, inside: str) -> str:
     return f"<details><summary>{text(title)}</summary>{inside}</details>\n" if inside else ""
 
 
-def table(columns: Sequence[Column], rows: Sequence[Row], most: int = MOST_ROWS, *, is_grouped: bool = False) -> str:
+def table(
+    columns: Sequence[Column],
+    rows: Sequence[Row],
+    most: int = MOST_ROWS,
+    *,
+    is_grouped: bool = False,
+    is_stacked: bool = False,
+) -> str:
     """A table that sorts by a click on a title.
 
     Args:
@@ -133,13 +141,15 @@ def table(columns: Sequence[Column], rows: Sequence[Row], most: int = MOST_ROWS,
         most: rows shown; the others are counted.
         is_grouped: whether rows with names that differ in numbers only become one that opens; it shows the first of
             them in the order given.
+        is_stacked: whether cells stand below each other on narrow screens, as suits few rows of words.
     """
     if is_grouped:
         rows = _folded_rows(rows)
     head = "".join(_th(column) for column in columns)
     bodies = "\n".join(_body(columns, row) for row in rows[:most])
     left = f'<p class="dim">and {len(rows) - most:,} more rows</p>' if len(rows) > most else ""
-    return f'<div class="wide"><table><thead><tr>{head}</tr></thead>\n{bodies}\n</table></div>{left}\n'
+    kind = "wide stacked" if is_stacked else "wide"
+    return f'<div class="{kind}"><table><thead><tr>{head}</tr></thead>\n{bodies}\n</table></div>{left}\n'
 
 
 def _th(column: Column) -> str:
@@ -297,3 +307,24 @@ def glossary(used: Iterable[str]) -> str:
     """What the words of a page mean, folded away at its end."""
     entries = "".join(f"<dt>{text(word)}</dt><dd>{text(WORDS[word])}</dd>" for word in dict.fromkeys(used))
     return folded("What the words mean", f"<dl>{entries}</dl>")
+
+
+def alike(names: Sequence[str], fewest: int = FEWEST) -> list[list[int]]:
+    """The places of names that differ in numbers only, each group where its first stands; others alone.
+
+    They are the steps of an unrolled loop, the blocks of a deep network.
+
+    >>> alike(["x", "step_1/mul", "step_2/mul", "y", "step_3/mul", "step_4/mul"])
+    [[0], [1, 2, 4, 5], [3]]
+    """
+    groups: dict[str, list[int]] = {}
+    for at, name in enumerate(names):
+        groups.setdefault(NUMBERS.sub("#", name), []).append(at)
+    found = []
+    for at, name in enumerate(names):
+        group = groups[NUMBERS.sub("#", name)]
+        if len(group) < fewest:
+            found.append([at])
+        elif group[0] == at:
+            found.append(group)
+    return found

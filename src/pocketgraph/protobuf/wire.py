@@ -125,6 +125,11 @@ def payloads(message: bytes) -> Iterator[tuple[int, int, Any]]:
         yield number, wire, value if wire == VARINT else message[value:stop]
 
 
+def numbers(buffer: Buffer, start: int, end: int) -> dict[int, int]:
+    """The numbers of a message by field; of repeated ones the last."""
+    return {number: value for _, number, kind, value, _ in fields(buffer, start, end) if kind == VARINT}
+
+
 def release(buffer: Buffer, start: int, stop: int) -> int:
     """Gives the whole pages of a mapped file back until they are touched again; says up to where.
 

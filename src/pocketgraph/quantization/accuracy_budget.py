@@ -14,7 +14,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples,
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, scores_of_classes
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks, scores_of_classes
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
@@ -114,10 +114,13 @@ def compare_programs(
     return result
 
 
-def _check_classes(program: Program, samples: Samples, threads: int) -> None:
+def _check_classes(program: Program, samples: Samples, threads: int, budget: AccuracyBudget) -> None:
     """Refuses a model whose first output does not tell classes apart, before any work is done."""
     for sample in islice(samples(), 1):
-        if scores_of_classes(ProgramRunner(program, threads=threads)(sample)[0]) is None:
+        answer = ProgramRunner(program, threads=threads)(sample)[0]
+        if are_picks(answer) and budget.kl is None:
+            continue
+        if scores_of_classes(answer) is None:
             raise UsageError(
                 "a budget is of a classifier's answers, and this model gives no scores of classes",
                 hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary "
@@ -150,7 +153,7 @@ def quantize_within(
     """
     tell = progress or silent
     if budget.is_set:
-        _check_classes(program, samples, options.threads)
+        _check_classes(program, samples, options.threads, budget)
     state = analyze(program, samples, count, options, progress, resume)
     shares = [options.float_share, *(share for share in FLOAT_SHARES if share > options.float_share)]
     found: ProgramComparison | None = None

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import content_at
 from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
@@ -99,12 +100,7 @@ def audio_preprocessing_of(
         return None
     inferred = infer(graph)
     shapes = {name: known_shape(inferred, name) for name in cuts}
-    rates = {_whole(inferred.value(canonical(node.inputs[1]))) for node in graph if node.op == "Mfcc"} - {None}
-    return AudioPreprocessing(graph, canonical(sources[0]), shapes, rates.pop() if len(rates) == 1 else None)
-
-
-def _whole(value: Array | None) -> int | None:
-    return None if value is None or value.size != 1 else int(value.reshape(-1)[0])
+    return AudioPreprocessing(graph, canonical(sources[0]), shapes, heard_rate(graph))
 
 
 def behind_audio_preprocessing(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -14,10 +16,11 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.custom_operators import emit_custom
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting.optimize import optimize
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
-from pocketgraph.quantization.canonical.weight_sharing import share_weights
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
@@ -112,7 +115,7 @@ class Simplified(NamedTuple):
         program = lowered(
             known.graph, self.nodes, list(self.inputs), self.outputs, self.inputs, known.inferred, fallback=fallback
         )
-        optimize(program)
+        optimize(program, FOR_THIS_PROCESSOR)
         share_weights(program)
         return program
 
@@ -122,7 +125,7 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
     With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
     """
-    graph = graph.map_nodes(lambda node: Node(node.name, "NoOp") if node.op in ASSERTIONS else node)
+    graph = _without_assertions(graph)
     specs = {}
     for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
         dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
@@ -134,6 +137,18 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
         str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
     }
     return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+
+
+def _without_assertions(graph: Graph) -> Graph:
+    """The graph with a NoOp for each assertion: where there are loops behind its condition, so that it stays in the one
+    that it is in, and what waits for it does not seem to be outside."""
+    has_loops = any(node.op in ops_with("enter") for node in graph)
+
+    def as_no_op(node: Node) -> Node:
+        waits = tuple(f"^{node_name(ref)}" for ref in node.data_inputs[:1]) if has_loops else ()
+        return Node(node.name, "NoOp", waits)
+
+    return graph.map_nodes(lambda node: as_no_op(node) if node.op in ASSERTIONS else node)
 
 
 def _changes_something(node: Node) -> bool:
@@ -160,3 +175,26 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
             array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
             return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
     return node
+
+
+def share_weights(program: Program) -> None:
+    """Makes equal constant weights of layers the same value of the program, in place.
+
+    The steps of a loop have such weights that was written out in training.
+    """
+    alike: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
+    for operation in program.operations:
+        if is_layer(operation) and weights(operation).constant is not None:
+            kernel = weights(operation)
+            alike[operation.code, kernel.dtype, kernel.shape].append(operation)
+    for layers in alike.values():
+        if len({weights(operation) for operation in layers}) < 2:
+            continue
+        found: dict[bytes, Value] = {}
+        digests: dict[Value, bytes] = {}
+        for operation in layers:
+            kernel = weights(operation)
+            assert kernel.constant is not None
+            if kernel not in digests:
+                digests[kernel] = hashlib.sha256(kernel.constant.numpy().tobytes()).digest()
+            operation.inputs[LINEAR[operation.code][1]] = found.setdefault(digests[kernel], kernel)

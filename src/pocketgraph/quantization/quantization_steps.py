@@ -6,8 +6,8 @@ tries. Names of optional steps, of the passes of the canonical form and of the f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.quantization.canonical import depthwise_affine
@@ -21,12 +21,36 @@ from pocketgraph.quantization.channels import (
 from pocketgraph.quantization.conversion import constant_compression, int8_conversion
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantization_step import QuantizationStep
 from pocketgraph.quantization.fitting import weight_fitting
-from pocketgraph.quantization.mixed_precision import float_layers, float_partition, recurrent_layers, sensitivity
+from pocketgraph.quantization.mixed_precision import (
+    float_layers,
+    float_partition,
+    guarded_poles,
+    recurrent_layers,
+    sensitivity,
+)
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
 from pocketgraph.quantization.ranges import range_margin, range_selection
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
+
+
+@dataclass(frozen=True)
+class QuantizationStep:
+    """A step over the state of a quantization.
+
+    Attributes:
+        name: what it is called in reports and in ``without``.
+        purpose: what it is for, a sentence.
+        run: does it; whether it changed anything.
+        applies: whether there is anything for it to do.
+        is_optional: whether it can be left out.
+    """
+
+    name: str
+    purpose: str
+    run: Callable[[QuantizationState], bool]
+    applies: Callable[[QuantizationState], bool] = lambda state: True
+    is_optional: bool = True
 
 
 def has_float_ends(state: QuantizationState) -> bool:
@@ -80,6 +104,8 @@ ANALYSIS_STEPS = (
          float_layers.keep_last_normalizations, has_float_ends),
     Step("float_preparation", "what is computed of the inputs before the first layer stays in float",
          float_layers.keep_preparation, has_float_ends),
+    Step("guarded_poles", "what is added so that a logarithm or a quotient stays finite stays in float",
+         guarded_poles.keep_guards, has_float_ends),
     Step("recurrent_layers", "layers in the steps of a loop quantize their operand anew, as rounding would add up",
          recurrent_layers.apply,
          lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),

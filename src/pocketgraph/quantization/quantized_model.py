@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Verdict, notes
@@ -25,6 +27,22 @@ from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, mea
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 SUFFIXES = (".tflite", ".pb")
+
+
+@contextmanager
+def _output_names(program: Program, names: Sequence[str]) -> Iterator[None]:
+    """Within it a program's outputs have the names that were asked for, and not those of what they only hand on."""
+    outputs = program.outputs
+    kept = [value.name for value in outputs]
+    for value, name in zip(outputs, names, strict=False):
+        is_own = value not in program.inputs and value.constant is None and outputs.count(value) == 1
+        if is_own and canonical(value.name) != canonical(name):
+            value.name = canonical(name)
+    try:
+        yield
+    finally:
+        for value, name in zip(outputs, kept, strict=True):
+            value.name = name
 
 
 @dataclass(eq=False)
@@ -89,7 +107,8 @@ class QuantizedModel:
 
     @cached_property
     def _tflite(self) -> bytes:
-        return model_bytes(self.program, self.without)
+        with _output_names(self.program, self.outputs):
+            return model_bytes(self.program, self.without)
 
     @cached_property
     def report(self) -> QuantizationReport:

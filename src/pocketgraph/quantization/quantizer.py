@@ -31,6 +31,7 @@ from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of,
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
+from pocketgraph.quantization.conversion.layout_check import check_layouts
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
@@ -257,7 +258,10 @@ class _Quantizer:
         if form == "tflite":
             self.program = canonicalize(self.program, without)
         else:
-            to_graphdef(self.program, self.graph, self.outputs)  # what this form does not hold is said before the work
+            written = to_graphdef(
+                self.program, self.graph, self.outputs
+            )  # what it does not hold is said before the work
+            check_layouts(written, self.graph, self.program.inputs, self.outputs)
         self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs)))
 
     def inner_operations(self) -> list[str]:

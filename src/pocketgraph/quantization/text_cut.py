@@ -36,6 +36,7 @@ MOST_PROBED = 200  # texts that are looked at for their length
 MOST_LENGTH = 512  # steps of a text; longer ones are cut
 MOST_TRIES = 40  # places for the cut
 SMALL = 64  # elements of a constant that is no weight
+NOT_ON_LITERT = (STRING, DType.named("complex64"), DType.named("complex128"))
 USUAL_LENGTH = 64  # steps of a text where none are given to try with
 FEWEST = 4  # made-up texts to try with
 
@@ -247,7 +248,8 @@ class _Search:
         )
 
     def _reads_texts(self) -> set[str]:
-        """What takes or gives strings, or looks up, or brings pooled words to a fixed length; and what leads there."""
+        """What takes or gives strings or complex numbers, or looks up, or brings pooled words to a fixed length; and
+        what leads there."""
         inferred = infer(self.graph)
         front = {node_name(item.name) for item in self.taken if item.takes_text}
         for name in self.dependent:
@@ -259,7 +261,7 @@ class _Search:
             if base != name and f"{base}{WEIGHTS}" in self.graph:
                 front |= self._before(name) | self._before(f"{base}{WEIGHTS}")
             looks_up = any(self._is_table(ref) for ref in node.data_inputs)
-            if looks_up or any(dtype is not None and dtype.base is STRING for dtype in types):
+            if looks_up or any(dtype is not None and dtype.base in NOT_ON_LITERT for dtype in types):
                 front |= self._before(name)
         return front
 

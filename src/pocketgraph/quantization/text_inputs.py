@@ -1,4 +1,4 @@
-"""What a graph's inputs are, texts, their words and records of them among it."""
+"""What a graph's inputs are, texts, their words and records of them among it; and which go through a spectrum first."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_shapes
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
 from pocketgraph.runtime.tensor_names import feed_endpoints
+from pocketgraph.runtime.unsupported_help import SPECTRA
 
 DECODERS = ops_with("picture_file") | ops_with("recording")
 MOST_STEPS = 8  # from an input to what decodes it
@@ -42,7 +43,9 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
 
 
 def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ()) -> tuple[ModelInput, ...]:
-    """All inputs of a model that takes texts; none where it does not.
+    """All inputs of a model that takes texts, or makes spectra before its first layer; none where it does neither.
+
+    Both are done in front of what ships, as LiteRT has no operators for them.
 
     Args:
         graph: the model.
@@ -52,18 +55,35 @@ def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ())
     Raises:
         UsageError: the shape of an input is not known.
     """
+    if reads_spectrum(graph, outputs):
+        return _inputs(graph, outputs, fed)
     strings = {node.name for node in graph if node.op in PLACEHOLDERS and node.attr("dtype", None) is STRING}
     if not strings or strings.isdisjoint(reachable(graph, [node_name(name) for name in outputs])):
         return ()
     if strings <= {node_name(name) for name in fed}:
         return ()
+    found = _inputs(graph, outputs, fed)
+    takes_text = any(item.takes_text and not is_decoded(graph, item.name) for item in found)
+    return found if takes_text else ()
+
+
+def _inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str]) -> tuple[ModelInput, ...]:
     shapes = sample_shapes(graph, outputs, tuple(fed))
     found = []
     for endpoint, label in feed_endpoints(graph, shapes).items():
         dtype = FeedSpec.of(graph, endpoint, label).numpy or np.dtype(np.float32)
         found.append(model_input(graph, label, shapes[label], dtype))
-    takes_text = any(item.takes_text and not is_decoded(graph, item.name) for item in found)
-    return tuple(found) if takes_text else ()
+    return tuple(found)
+
+
+def reads_spectrum(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether there are complex numbers on the way to the outputs, and no layer in front of them."""
+    needed = reachable(graph, [node_name(name) for name in outputs], missing_ok=True)
+    spectra = [name for name in needed if graph[name].op in SPECTRA]
+    if not spectra:
+        return False
+    layers = ops_with("convolution", "matrix_product")
+    return not any(graph[name].op in layers for name in reachable(graph, spectra, missing_ok=True))
 
 
 def is_decoded(graph: Graph, name: str) -> bool:

@@ -81,6 +81,11 @@ class TextPreprocessing:
         return {canonical(cut.name): cut.shape for cut in self.cuts}
 
     @property
+    def takes_texts(self) -> bool:
+        """Whether there are texts among what it takes; else it makes spectra of numbers."""
+        return any(item.takes_text for item in self.inputs)
+
+    @property
     def length(self) -> int | None:
         """How many steps a text has that is padded or cut; None where the graph makes all texts the same size."""
         steps = [cut.shape[-1] for cut in self.cuts if cut.name.endswith(STEPS)]
@@ -92,7 +97,8 @@ class TextPreprocessing:
     def words(self, *, is_open: bool = False) -> str:
         """What is to be said of the cut, in a sentence; with ``is_open`` lengths of texts may be left open."""
         names = ", ".join(cut.name for cut in self.cuts)
-        text = f"the part behind {names} is taken; what reads texts in front of it stays with the app"
+        what = "reads texts" if self.takes_texts else "makes the spectrum"
+        text = f"the part behind {names} is taken; what {what} in front of it stays with the app"
         if self.length is None:
             return text
         return f"{text}; {f'{self.length} steps are a text by default' if is_open else self.sized()}"
@@ -171,7 +177,8 @@ class TextPreprocessing:
         try:
             return [np.asarray(array) for array in self._session.run([cut.tensor for cut in self.cuts], feeds)]
         except RunError as error:
-            raise FormatError(f"the model does not take this text: {error.what}: {_shown(sample)}") from error
+            shown = f"text: {error.what}: {_shown(sample)}" if self.takes_texts else f"sample: {error.what}"
+            raise FormatError(f"the model does not take this {shown}") from error
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_session": None}

@@ -28,6 +28,7 @@ from pocketgraph.quantization.fitting.weight_only_fitting import (
     nearest_codes,
     wider_weights,
 )
+from pocketgraph.quantization.mixed_precision.guarded_poles import guards
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.pipeline import Outcome
@@ -116,11 +117,15 @@ def _notes(
 
 
 def codable_layers(program: Program, bits: int, fewest: int) -> dict[Operation, int]:
-    """The layers with so many weights or more, and of how many bits their codes are."""
+    """The layers with so many weights or more, and of how many bits their codes are; without those whose results must
+    not become zero or less."""
+    kept = set(guards(program))
     return {
         operation: bits if may_have_four_bits(operation) else 8
         for operation in program.operations
-        if operator_rules.is_quantizable_layer(operation) and operator_rules.weights(operation).size >= fewest
+        if operation not in kept
+        and operator_rules.is_quantizable_layer(operation)
+        and operator_rules.weights(operation).size >= fewest
     }
 
 

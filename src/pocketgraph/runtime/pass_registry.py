@@ -17,6 +17,7 @@ STEP_PASSES = {
     "specialized_kernels": "what follows from constant inputs of small ops is worked out before the run",
     "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
+    "gradients_in_numpy": "gradients of depthwise convolutions, and by few weights, are NumPy's",
     "step_codegen": "steps that run often are written out as one Python function",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""

@@ -13,7 +13,7 @@ from pocketgraph.passes.training_switches import dropout_share
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
 SPECTRA = frozenset({"RFFT", "FFT", "IFFT", "IRFFT", "RFFT2D", "FFT2D", "ComplexAbs", "Real", "Imag", "Angle"})
-"""Not a trait: ops with complex numbers; only this hint asks."""
+"""Not a trait: ops with complex numbers, asked for where a network is cut behind them."""
 FROM_COMPLEX = frozenset({"ComplexAbs", "Real", "Imag", "Angle", "IRFFT"})
 """Not a trait: those of them that give floats."""
 MOST_HEADS = 16  # that a hint names
@@ -31,11 +31,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
     if node is None:
         return ""
-    if node.op in ops_with("box_selection"):
-        heads = last_layers(graph, node)
+    if node.op in ops_with("box_selection", "sequence_decoding"):
+        heads = heads_before(graph, node)
         if heads:
-            given = f"{option('outputs')}={','.join(heads)}"
-            return f"cut in front of the selection of boxes, which is then the app's: {given}"
+            what = "selection of boxes" if node.op in ops_with("box_selection") else "decoder"
+            return f"cut in front of the {what}, which is then the app's: {option('outputs')}={','.join(heads)}"
     if node.op in SPECTRA:
         spectrum = _first_real(graph, node)
         if spectrum:
@@ -61,6 +61,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+    if node.op in ops_with("picture_file"):
+        return (
+            f"reading picture files is the app's: `pocketgraph ship` cuts the model behind it; {option('inputs')} "
+            "names the tensor of pixels"
+        )
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""
@@ -71,8 +76,11 @@ def without_dropout_help() -> str:
     return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
 
 
-def last_layers(graph: Graph, node: Node) -> list[str]:
-    """The results of the last layers in front of a node, a detector's heads."""
+def heads_before(graph: Graph, node: Node) -> list[str]:
+    """What a device gives in the place of a node that chooses from answers: the results of the last layers in front of
+    a selection of boxes; the scores that a decoder of sequences takes."""
+    if node.op in ops_with("sequence_decoding"):
+        return [node.data_inputs[0]]
     layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
     found = layers & reachable(graph, node.data_inputs, stop=layers, data_only=True, missing_ok=True)
     return sorted(found)[:MOST_HEADS]

@@ -14,6 +14,7 @@ from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.parsing import example_columns
 from pocketgraph.kernels.parsing.example_columns import columns_of
+from pocketgraph.kernels.parsing.example_messages import columns_by_messages
 
 KINDS = {1: STRING, 2: FLOAT, 3: INT64}
 KEYS = {b"": 3, b"id": 3, b"weight": 2, b"a key of more than eight bytes": 1, b"a key of more than eight bytez": 2}
@@ -87,11 +88,12 @@ def parsed(held: list[bytes], keys: dict[bytes, DType], shapes: list[Shape], def
     return evaluate(Node("parse", "ParseExample", (), attrs), inputs)
 
 
-def both_ways(monkeypatch: pytest.MonkeyPatch, *call: Any) -> list[Any]:
-    """What comes of it record by record, and together; an error's text in its place."""
+def all_ways(monkeypatch: pytest.MonkeyPatch, *call: Any) -> list[Any]:
+    """What comes of it record by record, by protobuf's parser, and together; an error's text in its place."""
     found = []
-    for least in (1 << 60, 0):
+    for least, messages in ((1 << 60, 1 << 60), (1 << 60, 0), (0, 0)):
         monkeypatch.setattr(example_columns, "LEAST_RECORDS", least)
+        monkeypatch.setattr(example_columns, "LEAST_BY_MESSAGES", messages)
         monkeypatch.setattr(example_columns, "LEAST_BYTES", least)
         try:
             found.append(parsed(*call))
@@ -104,7 +106,7 @@ WANTED = {b"": INT64, b"a key of more than eight bytes": STRING, b"id": INT64, b
 
 
 @pytest.mark.parametrize("damage", ["none", "unpacked", "twice", "cut", "kind", "size", "missing", "empty"])
-def test_both_ways_have_the_same_results_and_errors(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_all_ways_have_the_same_results_and_errors(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
     random = np.random.default_rng(4)
     held = records(3, 50)
     for each in held:
@@ -129,15 +131,16 @@ def test_both_ways_have_the_same_results_and_errors(monkeypatch: pytest.MonkeyPa
     if damage == "empty":
         lines[7] = b""
     shapes = [Shape((None,)), Shape((3,))]
-    one, other = both_ways(monkeypatch, lines, WANTED, shapes, [np.array(9, np.int64), np.zeros(0, np.float32)])
-    if isinstance(one, str):
-        assert damage in ("cut", "kind", "size", "missing", "empty")
-        assert one == other
-        return
-    for left, right in zip(one, other, strict=True):
-        assert left.dtype == right.dtype
-        assert left.shape == right.shape
-        assert left.tolist() == right.tolist()
+    one, *others = all_ways(monkeypatch, lines, WANTED, shapes, [np.array(9, np.int64), np.zeros(0, np.float32)])
+    for other in others:
+        if isinstance(one, str):
+            assert damage in ("cut", "kind", "size", "missing", "empty")
+            assert one == other
+            continue
+        for left, right in zip(one, other, strict=True):
+            assert left.dtype == right.dtype
+            assert left.shape == right.shape
+            assert left.tolist() == right.tolist()
 
 
 def test_damage_anywhere_never_does_worse_than_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,8 +154,29 @@ def test_damage_anywhere_never_does_worse_than_an_error(monkeypatch: pytest.Monk
             changed = bytearray(broken[index])
             changed[int(random.integers(len(changed)))] = int(random.integers(256))
             broken[index] = bytes(changed)
-        one, other = both_ways(monkeypatch, broken, WANTED, shapes, defaults)
-        if isinstance(one, str) or isinstance(other, str):
-            assert one == other
-        else:
-            assert [array.tolist() for array in one] == [array.tolist() for array in other]
+        one, *others = all_ways(monkeypatch, broken, WANTED, shapes, defaults)
+        for other in others:
+            if isinstance(one, str) or isinstance(other, str):
+                assert one == other
+            else:
+                assert [array.tolist() for array in one] == [array.tolist() for array in other]
+
+
+def test_protobufs_parser_reads_what_encoders_write_and_nothing_else() -> None:
+    held = [{b"id": (3, [1, -2 & (1 << 64) - 1]), b"weight": (2, [0.5])}, {b"id": (3, [3])}] * 4
+    lines = [encoded(each) for each in held]
+    found = columns_by_messages(lines, WANTED)
+    assert found is not None
+    assert found[b"id"].values.tolist() == [1, -2, 3] * 4
+    assert found[b"weight"].counts.tolist() == [1, -1] * 4
+    feature = part(1, b"id") + part(2, spelled(3, [1]))
+    for odd in (
+        part(1, part(1, feature) + part(1, feature)),  # a key twice
+        part(1, part(1, feature)) + part(7, b"unknown"),
+        part(1, part(1, feature + part(9, b"unknown"))),
+        part(1, part(1, part(2, spelled(3, [1])) + part(1, b"id"))),  # the key behind its feature
+        encoded({b"id": (3, [1])}, packed=False),
+        encoded({b"id": (2, [1.0])}),  # another type
+        lines[0][:-1],
+    ):
+        assert columns_by_messages([*lines, odd], WANTED) is None

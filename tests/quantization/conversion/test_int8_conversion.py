@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import pocketgraph
 from pocketgraph.errors import RunError, UsageError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
@@ -186,3 +187,26 @@ def net_constants() -> list:
     from pocketgraph.graph import const
 
     return [const("w", np.ones((4, 4), np.float32)), const("tiny", np.float32([[1e-3, 1, 2, 3]]).repeat(2, 0))]
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4])
+def test_a_layer_whose_rectifier_is_always_zero_has_steps_that_its_sums_can_reach(scale: float) -> None:
+    rng = np.random.default_rng(0)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[1,4,4,3])
+        first = Conv2D(x, silent, T=float, strides=[1,1,1,1], padding="SAME")
+        shifted = BiasAdd(first, down, T=float)
+        zeros = Relu(shifted, T=float)
+        second = Conv2D(zeros, w, T=float, strides=[1,1,1,1], padding="SAME")
+        y = BiasAdd(second, up, T=float)
+    """)
+    constants = {
+        "silent": scale * rng.standard_normal((1, 1, 3, 2)),
+        "down": np.full(2, -20 * scale),
+        "w": rng.standard_normal((3, 3, 2, 4)),
+        "up": np.array([0.5, -1, 2, 0.25]),
+    }
+    graph = Graph([*nodes, *(const(name, array.astype(np.float32)) for name, array in constants.items())])
+    samples = rng.standard_normal((20, 4, 4, 3)).astype(np.float32)
+    model = pocketgraph.quantize(graph, samples, outputs=["y"], float_share=0.0)
+    assert model.judged.comparison.snr > 30

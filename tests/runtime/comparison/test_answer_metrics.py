@@ -150,3 +150,28 @@ def test_the_first_five_of_five_classes_say_nothing() -> None:
     found = ModelVerdict("m", accuracy=many, times=[0.1]).as_dict()
     assert found["top5"] == 1
     assert found["top5_interval"][0] == pytest.approx(interval(1, 1)[0])
+
+
+def test_classes_that_were_picked_are_equal_or_not() -> None:
+    """Of places that segmentation picks classes for, the share counts, and not how far the numbers are apart."""
+    reference = np.array([[[0, 1, 7, 7]]], np.int64)
+    comparison = Comparison()
+    comparison.add(reference, np.array([[[0, 7, 7, 7]]], np.int64))
+    assert comparison.agreement == 0.75
+    assert comparison.tells_classes
+    assert np.isnan(comparison.kl)
+    assert comparison.words() == "same class 75.00%"
+    assert comparison.quality == "bad"
+
+
+def test_bytes_are_no_picked_classes() -> None:
+    comparison = Comparison()
+    comparison.add(np.array([0, 100, 200], np.uint8), np.array([0, 101, 200], np.uint8))
+    assert comparison.has_scores
+
+
+@pytest.mark.parametrize(("answer", "label", "is_right"), [(3, 3, True), (3, 2, False), (0, 0, True), (0, 4, False)])
+def test_a_picked_class_is_right_or_wrong(answer: int, label: int, is_right: bool) -> None:
+    accuracy = ClassAccuracy()
+    accuracy.add(np.array([answer]), label)
+    assert accuracy.top1 == is_right

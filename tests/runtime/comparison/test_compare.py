@@ -228,3 +228,11 @@ def test_a_layer_that_training_cached_is_not_fed() -> None:
         y = Softmax(cached, T=float)
     """)
     assert sample_inputs(graph, ["y"]) == ["image"]
+
+
+@pytest.mark.parametrize(("tolerance", "passed"), [(0.02, True), (0.005, False)])
+def test_of_picked_classes_the_share_of_the_tolerance_may_be_others(tolerance: float, passed: bool) -> None:
+    places = np.arange(100) % 5
+    others = places.copy()
+    others[7] = 4
+    assert compared("classes", [(places, others)], tolerance).passed is passed

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.apps.live.answers import Application
-from pocketgraph.apps.live.tensor_sizes import SizesOf, sizes_in
+from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable

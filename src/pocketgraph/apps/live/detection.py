@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import copy
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
 from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
 from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
-from pocketgraph.apps.live.tensor_sizes import SizesOf, sizes_in
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.errors import UsageError, did_you_mean, option
-from pocketgraph.graph import Graph
+from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
+
+SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
+"""A tensor's sizes by its name; None where even their number is open."""
 
 
 @dataclass(frozen=True)
@@ -188,3 +190,21 @@ class DetectionApp(Settings):
         twin = copy.copy(self)
         twin.tracker = Tracker()
         return twin
+
+
+def sizes_in(graph: Graph) -> SizesOf:
+    """What gives the sizes of a graph's tensors: one inference, when the first is asked for, serves all."""
+    from pocketgraph.kernels.shapes import Inferred, infer
+
+    known: list[Inferred | None] = []
+
+    def sizes(tensor: str) -> tuple[int | None, ...] | None:
+        if not known:
+            try:
+                known.append(infer(graph))
+            except PocketgraphError:
+                known.append(None)
+        inferred = known[0]
+        return None if inferred is None else inferred.shape(canonical(tensor)).dims
+
+    return sizes

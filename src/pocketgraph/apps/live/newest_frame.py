@@ -23,7 +23,6 @@ class Newest:
         self._waiting: list[Frame | Sound] = []
         self._ended = False
         self._error: BaseException | None = None
-        self.dropped = 0
         self._thread = threading.Thread(target=self._read, name="pocketgraph-frames", daemon=True)
         self._thread.start()
 
@@ -34,7 +33,6 @@ class Newest:
                     if self._ended:
                         break
                     if isinstance(given, Frame) and self._waiting:
-                        self.dropped += len(self._waiting)
                         self._waiting.clear()
                     self._waiting.append(given)
                     self._changed.notify_all()

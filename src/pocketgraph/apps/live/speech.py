@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import USUAL_RATE, resampled
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
@@ -19,6 +20,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import coded, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.passes.training_switches import training_switches
 
 LEAST_SAMPLES, MOST_SAMPLES = 160, 16 * 192000
 SHOWN_ROWS, SHOWN_COLUMNS = 64, 100
@@ -33,11 +35,12 @@ class SoundModel:
     Args:
         graph: takes a recording.
         output: the scores; by default what nothing consumes.
-        rate: samples a second that it hears; by default the graph's, or 16000.
+        rate: samples a second that it hears; by default what the graph tells, or 16000.
         threads: as in Session.
 
     Attributes:
         session: what runs it.
+        switches: what other placeholders get, such as what a dropout keeps.
 
     Raises:
         UsageError: the graph takes no sound.
@@ -54,6 +57,8 @@ class SoundModel:
         self.rate = rate or told or USUAL_RATE
         self.count = count or self.rate
         self.session = Session(graph, threads=threads)
+        needed = reachable(graph, [node_name(self.output)])
+        self.switches = {name: value for name, value in training_switches(graph).items() if name in needed}
         shape = _shape(graph, self.samples)
         self._shape = _filled(shape, self.count, is_decoded=bool(self.rate_tensor))
         wanted = [self.output, *(_fingerprint(graph) or ())]
@@ -76,7 +81,7 @@ class SoundModel:
     def feeds(self, samples: Array) -> dict[str, Any]:
         """What is fed for samples, float32 [count]."""
         feed = coded(self.session.graph, self.samples, samples.reshape(self._shape).astype(np.float32))
-        feeds: dict[str, Any] = {self.samples: feed}
+        feeds: dict[str, Any] = {self.samples: feed, **self.switches}
         if self.rate_tensor:
             feeds[self.rate_tensor] = np.int32(self.rate)
         return feeds
@@ -109,7 +114,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
         if node.op == "DecodeWav" and node.name in needed:
             count = node.attr("desired_samples")
             told = count if isinstance(count, int) and count > 0 else None
-            return f"{node.name}:0", f"{node.name}:1", told, _stated_rate(graph)
+            return f"{node.name}:0", f"{node.name}:1", told, heard_rate(graph)
     places = [
         node
         for node in graph
@@ -122,7 +127,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     others = [node.name for node in places if node is not best[0]]
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
-    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), _stated_rate(graph)
+    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), _stated_rate(graph) or heard_rate(graph)
 
 
 def _stated_rate(graph: Graph) -> int | None:

@@ -6,9 +6,8 @@ import os
 
 from pocketgraph.apps.projects.app_names import in_android, in_kotlin
 from pocketgraph.apps.projects.litert_facts import facts
-from pocketgraph.apps.projects.project import PictureFacts, Project
+from pocketgraph.apps.projects.project import PictureFacts, Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.apps.projects.readme_sentences import about, front
 
 JAVA = "app/src/main/java/@package_path@/"
 CAMERA_X = "1.4.0"

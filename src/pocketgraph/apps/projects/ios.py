@@ -10,9 +10,8 @@ import numpy as np
 
 from pocketgraph.apps.projects.app_names import in_plist, in_swift
 from pocketgraph.apps.projects.litert_facts import facts
-from pocketgraph.apps.projects.project import PictureFacts, Project, little_endian
+from pocketgraph.apps.projects.project import PictureFacts, Project, about, front, little_endian
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.apps.projects.readme_sentences import about, front
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.coreml.exporter import BESIDE
 from pocketgraph.exporting.coreml.names import feature_names

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 
-from pocketgraph.apps.projects.project import PictureFacts, Project
+from pocketgraph.apps.projects.project import PictureFacts, Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.apps.projects.readme_sentences import about, front
 from pocketgraph.exporting.c.unit import number
 from pocketgraph.exporting.c_identifiers import literal
 

@@ -6,9 +6,8 @@ import os
 
 from pocketgraph.apps.projects.app_names import in_unit
 from pocketgraph.apps.projects.litert_facts import as_json, facts, golden_arrays
-from pocketgraph.apps.projects.project import Project
+from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.apps.projects.readme_sentences import about, front
 
 SOUND_ROW = "| `sound.py` | what the model takes of a recording; `main.py --recording=FILE.wav` |\n"
 

@@ -18,9 +18,8 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
-from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels, scores_of
-from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source
+from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source, check_sizes
 from pocketgraph.exporting.opening import Sizes, with_fixed_shapes
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import made_feeds
@@ -165,7 +164,7 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Seque
     if engine != "tflite" or not is_litert_file(model.graph) or where is None:
         takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
         hint = f", or {option('engine')}=tflite" if takes_files else ""
-        refuse_finished(model.graph, f"a project on {engine}", hint)
+        refuse_finished(model.graph, f"a project with {option('engine')}={engine}", hint)
     assert where is not None
     told = metadata(model.graph.extra)
     if told is None:

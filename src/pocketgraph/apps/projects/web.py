@@ -16,9 +16,8 @@ from pocketgraph.apps.live.application_choice import chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.projects.litert_facts import as_json, facts
-from pocketgraph.apps.projects.project import Project
+from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
-from pocketgraph.apps.projects.readme_sentences import about, front
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, UsageError, option

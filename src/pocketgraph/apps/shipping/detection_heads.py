@@ -1,7 +1,9 @@
-"""A detector that selects boxes itself, cut in front of that: devices get the heads, and selecting is the app's.
+"""A model that chooses from its answers itself, cut in front of that: devices get the answers, choosing is the app's.
 
 x ─ Conv2D … ─ BiasAdd (boxes) ─┊─ decoding ─ NonMaxSuppression …
              └ BiasAdd (scores) ─┊─ Sigmoid ─┘
+
+x ─ LSTM … ─ BiasAdd (labels of each step) ─┊─ CTCBeamSearchDecoder …
 """
 
 from __future__ import annotations
@@ -11,26 +13,27 @@ from collections.abc import Sequence
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
-from pocketgraph.runtime.unsupported_help import last_layers
+from pocketgraph.runtime.unsupported_help import heads_before
 
 
 def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:
-    """The outputs that depend on no selection of boxes, and in place of the others the last layers in front of it.
+    """The outputs that depend on no selection of boxes and no decoder of sequences, and in place of the others the last
+    layers in front of the selection, or what the decoder takes.
 
-    None where no boxes are selected, or weights would be left out.
+    None where nothing is selected, or weights would be left out.
 
     Args:
         graph: the model.
         outputs: what it computes.
     """
-    selecting = ops_with("box_selection")
+    selecting = ops_with("box_selection", "sequence_decoding")
     heads: dict[str, None] = {}
     left = []
     for name in outputs:
         before = reachable(graph, [node_name(name)])
         nodes = [graph[each] for each in sorted(before) if graph[each].op in selecting]
         for node in nodes:
-            heads |= dict.fromkeys(last_layers(graph, node))
+            heads |= dict.fromkeys(heads_before(graph, node))
         left += [] if nodes else [name]
     if not heads:
         return None
@@ -40,3 +43,10 @@ def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] 
         if graph[name].op in ops_with("convolution", "matrix_product")
     }  # fmt: skip
     return found if layers <= reachable(graph, [node_name(name) for name in found]) else None
+
+
+def choice_words(graph: Graph, outputs: Sequence[str]) -> str:
+    """What outputs are chosen by, in words."""
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    is_selection = any(graph[name].op in ops_with("box_selection") for name in needed)
+    return "selection of boxes" if is_selection else "decoder of sequences"

@@ -9,7 +9,9 @@ from pocketgraph.apps.shipping.texts import behind_texts
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.formats import load
+from pocketgraph.graph import canonical
 from pocketgraph.pages.quantities import duration
+from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
 from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
 
@@ -25,7 +27,11 @@ def device_times(frozen: str, model: str, outputs: Sequence[str], target: str, f
     """
     try:
         graph = behind_texts(load(frozen), outputs, model)
-        found = fit(graph, outputs=outputs, shapes=sample_shapes(graph, outputs))
+        front = audio_preprocessing_of(graph, outputs)  # which fit cuts off, so that its source has no shape
+        shapes = sample_shapes(graph, outputs)
+        if front is not None:
+            shapes = {name: shape for name, shape in shapes.items() if canonical(name) != front.source}
+        found = fit(graph, outputs=outputs, shapes=shapes)
     except PocketgraphError as error:
         return [], f"how long it takes on devices: {error}"
     precision = "int8" if form in ("static", "dynamic") else "float"

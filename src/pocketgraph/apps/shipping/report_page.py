@@ -26,7 +26,7 @@ def as_html(shipment: Shipment) -> str:
             "bad" if shipment.doubt else "good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]
         ).html(),
         section("What cannot be known", notes(shipment.unknown)),
-        section("Forms tried", table(COLUMNS, rows)),
+        section("Forms tried", table(COLUMNS, rows, is_stacked=True)),
         section("Where it runs, estimated", notes(shipment.devices)),
         section("What the app does with a text", notes(shipment.app)),
         section("What was done", notes(shipment.steps)),

@@ -15,21 +15,21 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
-from pocketgraph.apps.shipping.outputs import numbers_and_texts, whole_model
-from pocketgraph.apps.shipping.preparation import prepared
+from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
-from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried
-from pocketgraph.apps.shipping.size_causes import size_cause
+from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
 from pocketgraph.apps.shipping.texts import write_text_files
-from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
-from pocketgraph.freezing.ready_models import read_model
+from pocketgraph.freezing.ready_models import ready
+from pocketgraph.freezing.run_state import forgotten
+from pocketgraph.freezing.serving_signatures import serving_signature
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -132,8 +132,17 @@ def ship(
             notify(text)
         said.add(text)
 
-    graph = read_model(source, outputs, signature=signature, repair=True, notify=told)
+    found = ready(source, outputs, signature=signature, repair=True)
+    for note in found.notes:
+        told(note)
+    graph = found.graph
     refuse_finished(graph, "ship")
+    keys = [key for key in sorted(graph.signatures) if not key.startswith("__")]
+    if data is not None and len(keys) > 1 and serving_signature(graph) is None and not (signature or outputs):
+        raise UsageError(
+            f"the model has the signatures {', '.join(keys)}, and data are for one of them",
+            hint=f"{option('signature')}={keys[0]}",
+        )
     wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, key_of(source, asked))  # fmt: skip
@@ -142,6 +151,7 @@ def ship(
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
     work.target = target
+    work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
         work.result.unknown.append(f"{', '.join(texts)} gives texts, which do not ship; the labels name the classes")
     return earlier(place, work.key) or work.run(graph)
@@ -168,7 +178,8 @@ class _Work:
         self.folder, self.data, self.labels, self.outputs, self.most = folder, data, labels, outputs, most
         self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
-        self.source, self.target = source, "android"
+        self.source, self.target, self.problem = source, "android", ""
+        self.forgets: tuple[str, ...] = ()
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -183,7 +194,7 @@ class _Work:
             f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
             f"({len(frozen)} nodes)"
         )
-        result.doubt = unsaid_sizes(frozen, self.outputs) if self.data is None else ""
+        result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
         self.settle_scaling(frozen, calibrated)
@@ -209,6 +220,10 @@ class _Work:
                 break
         return self.finished()
 
+    def doubt(self, other: str) -> str:
+        """Why the model's answers cannot be right: because it forgets, else the other reason."""
+        return forgotten(self.forgets) if self.forgets else other
+
     def shares(self, graph: Graph) -> tuple[int, int]:
         """How many samples calibrate, and how many judge."""
         if self.data is None:
@@ -221,7 +236,7 @@ class _Work:
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
-            scores = opened.run(next(iter(data.take(1).samples())))[0]
+            scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
             data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
@@ -297,7 +312,7 @@ class _Work:
         """Whether the model chooses among classes; measured once, on two samples."""
         first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
-        return beside is not None and beside.width > 1 and math.isfinite(beside.kl)
+        return beside is not None and beside.tells_classes
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
@@ -307,8 +322,11 @@ class _Work:
             found = [output.snr for output in report.outputs if output.snr is not None]
             least = min(found, default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
-            is_safe = least >= SAFE_DECIBELS and not any(output.problem for output in report.outputs)
-            return is_safe, f"{noise_words(least)} on made-up inputs"
+            self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
+            return (
+                least >= SAFE_DECIBELS and not self.problem,
+                self.problem or f"{noise_words(least)} on made-up inputs",
+            )
         found_all = evaluate(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
@@ -317,7 +335,8 @@ class _Work:
         for note in found_all.notes:
             self.notify(note)
         before, after = found_all[0], found_all[1]
-        result.doubt = before.doubt if before.accuracy is not None else ""
+        is_judged = before.accuracy is not None or before.answers.are_varied
+        result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
@@ -341,10 +360,11 @@ class _Work:
             self.result.budget = f"{most:g} points"
             words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
             return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.width > 1 and math.isfinite(beside.kl):
+        if beside.tells_classes:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
-            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples, KL {beside.kl:.2g}"
+            divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
+            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
         return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"
@@ -363,7 +383,7 @@ class _Work:
             self.source if os.path.isfile(self.source) else self.path(FROZEN)
         )  # checkpoints hold more than the model
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
-        result.size_cause = size_cause(self.path(MODEL))
+        result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
         if self.labels is not None:
             with open(self.labels, "rb") as file:
                 write_atomically(self.path("labels.txt"), file.read())
@@ -377,7 +397,7 @@ class _Work:
         result.unknown += [unknown] if unknown else []
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
-            f"pocketgraph verify {frozen} {model}{self.proof()}",
+            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
             f"pocketgraph benchmark_model --graph={model}",
             f"pocketgraph view {model}",
         ]

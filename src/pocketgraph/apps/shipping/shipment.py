@@ -2,13 +2,35 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats import load
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import bytes_text
 
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
 """Files of the folder."""
+FORMS: Mapping[str, str] = {
+    "static": "weights and tensors in eight bits",
+    "dynamic": "weights in eight bits, tensors as they come",
+    "weights": "weights in eight bits, arithmetic in floats",
+    "float16": "weights in sixteen bits",
+    "float": "floats",
+}
+"""What ships, the smallest and fastest first."""
+TARGETS: Mapping[str, str] = {
+    "android": "phone",
+    "ios": "phone",
+    "pi": "board",
+    "microcontroller": "microcontroller",
+    "web": "browser",
+}
+"""Where it can go, and which of the known devices these are."""
+MANY_OPERATIONS = 100
+LARGE_SHARE = 0.3  # of the file, from which what describes operations is told of
 
 
 @dataclass(frozen=True)
@@ -85,20 +107,27 @@ class Shipment:
         return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."
 
 
-FORMS: Mapping[str, str] = {
-    "static": "weights and tensors in eight bits",
-    "dynamic": "weights in eight bits, tensors as they come",
-    "weights": "weights in eight bits, arithmetic in floats",
-    "float16": "weights in sixteen bits",
-    "float": "floats",
-}
-"""What ships, the smallest and fastest first."""
+def size_cause(model: str, source: str | None = None) -> str:
+    """What takes most of a LiteRT file beside its weights, in a sentence; "" where nothing does.
 
-TARGETS: Mapping[str, str] = {
-    "android": "phone",
-    "ios": "phone",
-    "pi": "board",
-    "microcontroller": "microcontroller",
-    "web": "browser",
-}
-"""Where it can go, and which of the known devices these are."""
+    Args:
+        model: the file.
+        source: the graph that it was made of, whose loops are written out in it.
+    """
+    try:
+        graph = load(model)
+    except PocketgraphError:
+        return ""
+    operations = sum(node.op.startswith("tfl.") for node in graph)
+    weights = sum(node.tensor.nbytes for node in graph if node.op == "Const")
+    rest = os.path.getsize(model) - weights
+    if operations < MANY_OPERATIONS or rest < LARGE_SHARE * os.path.getsize(model):
+        return ""
+    described = f"{bytes_text(rest)} of it describe its {operations} operations"
+    loops = ops_with("enter") | ops_with("loop")
+    if source is None or not any(node.op in loops for node in load(source)):
+        return f"{described}, {bytes_text(weights)} are weights"
+    return (
+        f"{described}, as loops are written out step by step; weights are in it once, {bytes_text(weights)}. "
+        "Fewer steps make it smaller"
+    )

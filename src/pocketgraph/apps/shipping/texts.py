@@ -20,13 +20,17 @@ from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import load
 from pocketgraph.formats.files import write_atomically
-from pocketgraph.graph import Graph
+from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph.order import topological
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_preprocessing import TextPreprocessing, dependent_nodes
 from pocketgraph.quantization.vocabulary import made_up_texts
 
 FACTS = "text.json"
+COMPLEX = (DType.named("complex64"), DType.named("complex128"))
 EXAMPLES = 5  # texts with what becomes of them, to test the app's steps with
 
 
@@ -53,6 +57,8 @@ def write_text_files(
     front = text_preprocessing_at(graph, outputs, LiteRTModel(model).declared)
     if front is None:
         return []
+    if not front.takes_texts:
+        return [spectrum_step(front)]
     files: dict[str, str] = {}
     for name, vocabulary, content in vocabulary_files(front):
         write_atomically(os.path.join(folder, name), content)
@@ -77,6 +83,24 @@ def write_text_files(
         )
     steps.append(f"{FACTS} has these steps, and {len(examples)} texts with the numbers that they become, to test with")
     return steps
+
+
+def spectrum_step(front: TextPreprocessing) -> str:
+    """What the app does in front of a model that takes spectra, in a sentence."""
+    inferred = infer(front.graph)
+    fed = dependent_nodes(front.graph, [node_name(item.name) for item in front.inputs])
+    ops: dict[str, None] = {}
+    for node in topological(front.graph, partial=True):
+        dtype = inferred.dtype(canonical(node.name))
+        is_number = dtype is not None and (dtype.is_floating or dtype.base in COMPLEX)
+        if node.name in front.front and node.name in fed and is_number and not node.op.startswith("Placeholder"):
+            ops[node.op] = None
+    made = ", ".join(f"'{cut.name}' ({cut.dtype.name} {list(cut.shape)})" for cut in front.cuts)
+    given = ", ".join(f"'{node_name(item.name)}' ({item.dtype} {list(item.shape)})" for item in front.inputs)
+    return (
+        f"the app makes {made} of {given}, as the graph does: {', '.join(ops)}; a Session of the frozen graph gives "
+        "numbers to test that with"
+    )
 
 
 def behind_texts(graph: Graph, outputs: Sequence[str], model: str) -> Graph:

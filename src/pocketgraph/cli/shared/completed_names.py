@@ -29,22 +29,12 @@ OF_MODEL = frozenset((
 """Parameters that take names of a model's nodes, most of them several with commas."""
 
 
-def mends_bash() -> None:
-    """Has ``--option=value`` completed in bash, which takes it for three words; for when it is a shell that asks."""
-    if VARIABLE not in os.environ:
-        return
-    from click.shell_completion import BashComplete, add_completion_class
+def completes_words() -> None:
+    """Has ``--option=value`` completed as each shell takes it; for when it is a shell that asks."""
+    if VARIABLE in os.environ:
+        from pocketgraph.cli.shared.completing_shells import use_shells
 
-    class JoinedWords(BashComplete):
-        def get_completion_args(self) -> tuple[list[str], str]:
-            words, last = super().get_completion_args()
-            if last == "=" and words:
-                return words[:-1], f"{words[-1]}="
-            if words[-1:] == ["="] and len(words) > 1:
-                return words[:-2], f"{words[-2]}={last}"
-            return words, last
-
-    add_completion_class(JoinedWords)
+        use_shells()
 
 
 def completes_names(command: click.Command) -> None:

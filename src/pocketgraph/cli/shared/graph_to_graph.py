@@ -25,7 +25,8 @@ def opened(source: str, outputs: str, target: str, *, without_outputs: UsageErro
         UsageError: the outputs or the place for the result are missing.
         FormatError: the file is no graph.
     """
-    from pocketgraph import formats
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import read_directory
 
     if not os.path.exists(source):
         raise FreezeError(f"Input graph file '{source}' does not exist!")
@@ -33,7 +34,7 @@ def opened(source: str, outputs: str, target: str, *, without_outputs: UsageErro
         raise without_outputs
     if not target:
         raise UsageError("no place for the result was named", hint=f"add {option}")
-    return formats.load(source)
+    return read_directory(source, outputs.split(","), notify=say)
 
 
 def written(graph: Graph, target: str, text: bool) -> None:

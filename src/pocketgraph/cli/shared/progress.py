@@ -21,6 +21,7 @@ SHARES = {
 }  # fmt: skip
 """Stages in the order in which they come, and about how long each takes beside the others."""
 QUANTIZING = ("calibrating", "weighing each tensor", "fitting weights", "comparing layers", "weights and tensors apart")
+SHIPPING_UNSEEN = ("fitting weights", "checking")  # what comes without samples
 SHIPPING = ("calibrating", "weighing each tensor", "fitting weights", "judging", "checking")
 
 
@@ -35,15 +36,15 @@ class Total:
 
     def __init__(self, stages: Sequence[str], first: float = 1.0) -> None:
         self.stages, self.first = tuple(stages), first
-        self._at, self._before, self._done = 0, 0.0, 0.0
+        self._at, self._steps, self._before, self._done = 0, 0, 0.0, 0.0
 
     def done(self, stage: str, steps: int, of: int) -> float:
         """The share of the work that is done, which never falls; stages that were not expected add nothing."""
         if stage in self.stages:
             at = self.stages.index(stage)
-            if at < self._at:
+            if at < self._at or (at == self._at and steps < self._steps):
                 self._before += (1 - self._before) * self.first  # a round is over
-            self._at = at
+            self._at, self._steps = at, steps
             shares = [SHARES[name] for name in self.stages]
             in_round = (sum(shares[:at]) + shares[at] * steps / max(of, 1)) / sum(shares)
             self._done = max(self._done, self._before + (1 - self._before) * self.first * in_round)

@@ -8,6 +8,22 @@ from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.registry import gradient
 from pocketgraph.graph.dtype import INT32
 
+COUNTERPARTS = {
+    "ReverseV2": "ReverseV2", "Reverse": "Reverse", "ReverseSequence": "ReverseSequence",
+    "SpaceToDepth": "DepthToSpace", "DepthToSpace": "SpaceToDepth",
+    "SpaceToBatchND": "BatchToSpaceND", "BatchToSpaceND": "SpaceToBatchND",
+    "SpaceToBatch": "BatchToSpace", "BatchToSpace": "SpaceToBatch",
+    "MirrorPad": "MirrorPadGrad", "MirrorPadGrad": "MirrorPad",
+    "MatrixDiag": "MatrixDiagPart", "Diag": "DiagPart", "DiagPart": "Diag", "MatrixBandPart": "MatrixBandPart",
+}  # fmt: skip
+"""Not a trait: ops that move each element to one place, each with the op that moves its gradient back."""
+
+
+@gradient(*COUNTERPARTS)
+def moved_back(op: Backward) -> str:
+    layout = op.attrs("seq_dim", "batch_dim", "block_size", "data_format", "mode")
+    return op.add(COUNTERPARTS[op.node.op], op.grad, *op.inputs[1:], **layout)
+
 
 @gradient("Reshape", "ExpandDims", "Squeeze")
 def reshape(op: Backward) -> str:
@@ -21,49 +37,9 @@ def transpose(op: Backward) -> str:
     return op.add("Transpose", op.grad, back)
 
 
-@gradient("ReverseV2", "Reverse")
-def reverse(op: Backward) -> str:
-    return op.add(op.node.op, op.grad, op.inputs[1])
-
-
-@gradient("ReverseSequence")
-def reverse_sequence(op: Backward) -> str:
-    return op.add("ReverseSequence", op.grad, op.inputs[1], **op.attrs("seq_dim", "batch_dim"))
-
-
 @gradient("Roll")
 def roll(op: Backward) -> str:
     return op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2])
-
-
-@gradient("SpaceToDepth")
-def space_to_depth(op: Backward) -> str:
-    return op.add("DepthToSpace", op.grad, **op.attrs("block_size", "data_format"))
-
-
-@gradient("DepthToSpace")
-def depth_to_space(op: Backward) -> str:
-    return op.add("SpaceToDepth", op.grad, **op.attrs("block_size", "data_format"))
-
-
-@gradient("SpaceToBatchND")
-def space_to_batch(op: Backward) -> str:
-    return op.add("BatchToSpaceND", op.grad, *op.inputs[1:])
-
-
-@gradient("BatchToSpaceND")
-def batch_to_space(op: Backward) -> str:
-    return op.add("SpaceToBatchND", op.grad, *op.inputs[1:])
-
-
-@gradient("SpaceToBatch")
-def old_space_to_batch(op: Backward) -> str:
-    return op.add("BatchToSpace", op.grad, op.inputs[1], **op.attrs("block_size"))
-
-
-@gradient("BatchToSpace")
-def old_batch_to_space(op: Backward) -> str:
-    return op.add("SpaceToBatch", op.grad, op.inputs[1], **op.attrs("block_size"))
 
 
 @gradient("Slice")
@@ -113,21 +89,6 @@ def pad(op: Backward) -> list[str | None]:
     return [middle, None, margin]
 
 
-@gradient("MirrorPad")
-def mirror_pad(op: Backward) -> str:
-    return op.add("MirrorPadGrad", op.grad, op.inputs[1], **op.attrs("mode"))
-
-
-@gradient("MirrorPadGrad")
-def mirror_pad_grad(op: Backward) -> str:
-    return op.add("MirrorPad", op.grad, op.inputs[1], **op.attrs("mode"))
-
-
-@gradient("MatrixDiag")
-def diagonal_matrix(op: Backward) -> str:
-    return op.add("MatrixDiagPart", op.grad)
-
-
 @gradient("MatrixDiagPart")
 def diagonal_of_matrix(op: Backward) -> str:
     return op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad)
@@ -137,18 +98,3 @@ def diagonal_of_matrix(op: Backward) -> str:
 def with_diagonal(op: Backward) -> tuple[str, str]:
     diagonal = op.add("MatrixDiagPart", op.grad)
     return op.add("MatrixSetDiag", op.grad, op.zeros(diagonal)), diagonal
-
-
-@gradient("Diag")
-def diagonal_tensor(op: Backward) -> str:
-    return op.add("DiagPart", op.grad)
-
-
-@gradient("DiagPart")
-def diagonal_of_tensor(op: Backward) -> str:
-    return op.add("Diag", op.grad)
-
-
-@gradient("MatrixBandPart")
-def band(op: Backward) -> str:
-    return op.add("MatrixBandPart", op.grad, *op.inputs[1:])

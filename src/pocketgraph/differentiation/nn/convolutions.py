@@ -10,39 +10,20 @@ LAYER = ("strides", "padding", "explicit_paddings", "data_format", "dilations", 
 """Not a trait: the attributes that convolutions share with their gradients."""
 
 
-@gradient("Conv2D")
-def conv2d(op: Backward) -> Pair:
-    return layer(op, "Conv2DBackpropInput", "Conv2DBackpropFilter")
+BY_INPUT_AND_FILTER = {
+    "Conv2D": ("Conv2DBackpropInput", "Conv2DBackpropFilter"),
+    "DepthwiseConv2dNative": ("DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter"),
+    "Conv3D": ("Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"),
+}
+"""Not a trait: the ops that compute a convolution's two gradients."""
+TRANSPOSED = {by_input: (by_filter, op) for op, (by_input, by_filter) in BY_INPUT_AND_FILTER.items()}
+"""Not a trait: transposed convolutions, which is what the gradients of convolutions by their inputs are."""
 
 
-@gradient("DepthwiseConv2dNative")
-def depthwise(op: Backward) -> Pair:
-    return layer(op, "DepthwiseConv2dNativeBackpropInput", "DepthwiseConv2dNativeBackpropFilter")
-
-
-@gradient("Conv3D")
-def conv3d(op: Backward) -> Pair:
-    return layer(op, "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")
-
-
-@gradient("Conv2DBackpropInput")
-def transposed_conv2d(op: Backward) -> tuple[None, str, str]:
-    return transposed(op, "Conv2DBackpropFilter", "Conv2D")
-
-
-@gradient("DepthwiseConv2dNativeBackpropInput")
-def transposed_depthwise(op: Backward) -> tuple[None, str, str]:
-    return transposed(op, "DepthwiseConv2dNativeBackpropFilter", "DepthwiseConv2dNative")
-
-
-@gradient("Conv3DBackpropInputV2")
-def transposed_conv3d(op: Backward) -> tuple[None, str, str]:
-    return transposed(op, "Conv3DBackpropFilterV2", "Conv3D")
-
-
-def layer(op: Backward, by_input: str, by_filter: str) -> Pair:
-    """Of a convolution, by the ops that compute its two gradients."""
+@gradient(*BY_INPUT_AND_FILTER)
+def convolution(op: Backward) -> Pair:
     image, filters = op.inputs
+    by_input, by_filter = BY_INPUT_AND_FILTER[op.node.op]
     attrs = op.attrs(*LAYER)
     return (
         op.add(by_input, op.shape(image), filters, op.grad, **attrs),
@@ -50,9 +31,10 @@ def layer(op: Backward, by_input: str, by_filter: str) -> Pair:
     )
 
 
-def transposed(op: Backward, by_filter: str, forward: str) -> tuple[None, str, str]:
-    """Of a transposed convolution, which is what the gradient of a convolution by its input is."""
+@gradient(*TRANSPOSED)
+def transposed_convolution(op: Backward) -> tuple[None, str, str]:
     _, filters, image = op.inputs
+    by_filter, forward = TRANSPOSED[op.node.op]
     attrs = op.attrs(*LAYER)
     return (
         None,
@@ -81,11 +63,6 @@ def dilation(op: Backward) -> Pair:
     )
 
 
-@gradient("BiasAdd")
+@gradient("BiasAdd", "BiasAddV1")
 def bias(op: Backward) -> Pair:
     return op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))
-
-
-@gradient("BiasAddV1")
-def old_bias(op: Backward) -> Pair:
-    return op.grad, op.add("BiasAddGrad", op.grad)

@@ -21,29 +21,23 @@ def _beside(op: Backward, flow: str) -> tuple[str, str]:
     return made, op.add("Identity", flow, name="gradient_flow", control=[made])
 
 
-@gradient("TensorArrayReadV3")
+OPPOSITES = {
+    "TensorArrayReadV3": "TensorArrayWriteV3", "TensorArrayWriteV3": "TensorArrayReadV3",
+    "TensorArrayGatherV3": "TensorArrayScatterV3", "TensorArrayScatterV3": "TensorArrayGatherV3",
+}  # fmt: skip
+"""Not a trait: what puts the gradient of a value that was taken into the array of gradients, and what takes it out."""
+
+
+@gradient("TensorArrayReadV3", "TensorArrayGatherV3")
 def read(op: Backward) -> Sequence[str | None]:
     handle, flow = _beside(op, op.inputs[2])
-    return None, None, op.add("TensorArrayWriteV3", handle, op.inputs[1], op.grad, flow)
+    return None, None, op.add(OPPOSITES[op.node.op], handle, op.inputs[1], op.grad, flow)
 
 
-@gradient("TensorArrayWriteV3")
+@gradient("TensorArrayWriteV3", "TensorArrayScatterV3")
 def write(op: Backward) -> Sequence[str | None]:
     handle, flow = _beside(op, op.grad)
-    value = op.add("TensorArrayReadV3", handle, op.inputs[1], flow, dtype=op.attr("T"))
-    return None, None, value, op.grad
-
-
-@gradient("TensorArrayGatherV3")
-def gather(op: Backward) -> Sequence[str | None]:
-    handle, flow = _beside(op, op.inputs[2])
-    return None, None, op.add("TensorArrayScatterV3", handle, op.inputs[1], op.grad, flow)
-
-
-@gradient("TensorArrayScatterV3")
-def scatter(op: Backward) -> Sequence[str | None]:
-    handle, flow = _beside(op, op.grad)
-    value = op.add("TensorArrayGatherV3", handle, op.inputs[1], flow, dtype=op.attr("T"))
+    value = op.add(OPPOSITES[op.node.op], handle, op.inputs[1], flow, dtype=op.attr("T"))
     return None, None, value, op.grad
 
 

@@ -15,9 +15,7 @@ from pocketgraph.exporting.c.source import CTensor
 from pocketgraph.exporting.model import Array
 
 FLAGS = ("-O3", "-std=c99")
-SANITIZED = ("-O1", "-g", "-std=c99", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 XNNPACK_LINKS = ("-lXNNPACK", "-lm")
-STRICT = ("-Wall", "-Wextra", "-Wpedantic", "-Werror")
 LONGEST = 600  # seconds of one compilation, or run
 
 

@@ -11,9 +11,8 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack, write_files
 from pocketgraph.exporting.c.library import Backend, InputPicture, LackingOperatorsError, Library, Place, built
 from pocketgraph.exporting.c_identifiers import checked_name
-from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written, check_sizes
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.litert.program import Program

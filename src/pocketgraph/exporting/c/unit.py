@@ -2,17 +2,51 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.exporting.arena import aligned
 from pocketgraph.exporting.c.storage import Buffer, Storage
-from pocketgraph.exporting.c.weights import Weights
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType
 from pocketgraph.litert.program import Operation, Program, Value
+
+MAGIC = b"PGCW"
+HEADER = 64  # bytes: the magic, the digest of what follows, zeros
+DIGEST = 12  # bytes
+SPARE = 64  # bytes at the end: kernels may read whole vectors past a row
+
+
+class Weights:
+    """The constants of a library in one piece of memory, a C array or a mapped file; equal ones are in it once."""
+
+    def __init__(self) -> None:
+        self._pieces: list[bytes] = []
+        self._size = HEADER
+        self._places: dict[tuple[bytes, int], int] = {}
+
+    def add(self, array: Array, alignment: int = 16) -> int:
+        """Where the array lies, from the beginning."""
+        content = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+        key = hashlib.sha256(content).digest(), alignment
+        if key not in self._places:
+            start = aligned(self._size, alignment)
+            self._pieces += [bytes(start - self._size), content]
+            self._size = start + len(content)
+            self._places[key] = start
+        return self._places[key]
+
+    def content(self) -> bytes:
+        """All bytes, little-endian, a multiple of eight of them."""
+        body = b"".join(self._pieces)
+        body += bytes(aligned(HEADER + len(body) + SPARE, 8) - HEADER - len(body))
+        head = MAGIC + hashlib.sha256(body).digest()[:DIGEST]
+        return head + bytes(HEADER - len(head)) + body
+
 
 C_TYPES = {
     "float": "float", "int8": "int8_t", "uint8": "uint8_t", "int16": "int16_t", "uint16": "uint16_t",

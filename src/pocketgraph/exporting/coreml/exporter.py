@@ -19,9 +19,17 @@ from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.coreml.evaluation import Package
 from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.coreml.translation import Translation, oldest_ios
-from pocketgraph.exporting.fixed_sizes import check_sizes
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import CODED_TOLERANCE, Array, ExportModel, Feeds, Normalization, Port, Written
+from pocketgraph.exporting.model import (
+    CODED_TOLERANCE,
+    Array,
+    ExportModel,
+    Feeds,
+    Normalization,
+    Port,
+    Written,
+    check_sizes,
+)
 from pocketgraph.exporting.onnx.exporter import converted_entry
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError

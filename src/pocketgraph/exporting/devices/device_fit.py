@@ -21,8 +21,7 @@ from pocketgraph.exporting.devices.family_times import (
 )
 from pocketgraph.exporting.devices.latency_model import Latency, estimate, machine_ratios
 from pocketgraph.exporting.devices.memory_plan import MemoryPlan, in_eight_bits, memory_plan, program_of_nodes
-from pocketgraph.exporting.fixed_sizes import check_sizes
-from pocketgraph.exporting.model import ExportModel, Source
+from pocketgraph.exporting.model import ExportModel, Source, check_sizes
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.programs import LackingError, float_program
 from pocketgraph.exporting.samples import made_feeds

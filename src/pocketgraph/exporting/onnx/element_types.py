@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import UnsupportedInOnnx
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64, STRING, UINT8
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64, STRING
 
 NUMBERS = "float double int32 int64"
 REALS = "float double"
@@ -42,8 +42,6 @@ COMPUTED_IN = {
     "float double int16 int32 int64 int8 uint8 uint16 uint32 uint64 bool string": ("Tile", "Expand"),
 }  # fmt: skip
 """Operators by the types that they are computed in (ONNX Runtime 1.20 and later, and the standard itself)."""
-WIDER = (BOOL, UINT8, INT32, INT64, FLOAT, DOUBLE)
-"""Where values of other types may go; each holds the small whole numbers of the one before it."""
 
 _TYPES = {op: frozenset(types.split()) for types, ops in COMPUTED_IN.items() for op in ops}
 

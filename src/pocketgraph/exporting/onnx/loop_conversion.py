@@ -6,10 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
-from pocketgraph.exporting.onnx.program import Body, OnnxValue
+from pocketgraph.exporting.onnx.program import Body, OnnxValue, UnsupportedInOnnx
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import Scanned, scanned_arrays
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint

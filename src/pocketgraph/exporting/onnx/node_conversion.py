@@ -11,8 +11,7 @@ from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
-from pocketgraph.exporting.onnx.unsupported import UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, UnsupportedInOnnx
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.static_values import Statics

@@ -15,6 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx.part_engine import onnx_form
+from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     """
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
-            content, takes = onnx_form(part)
+            content, takes = onnx_form(part, in_tiles=PASS not in part.without)
             if len(takes) == len(part.inputs):
                 return OpenVinoRunner(content, threads, part.outputs, **options)
     return OpenVinoRunner(part.file, threads, part.outputs, **options)

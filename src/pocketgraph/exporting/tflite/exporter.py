@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import struct
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -16,7 +18,6 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
-from pocketgraph.exporting.tflite.zipped import archive
 from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
@@ -36,6 +37,9 @@ FIRST_VALUES = "first_values"
 """The name of the subgraph that sets the variables."""
 MANY = 1 << 12
 """Bytes of a constant from which it is looked for in other subgraphs."""
+UTF8 = 1 << 11  # flag: names are UTF-8
+VERSION = 20  # of the specification, 2.0
+DAY = (1 << 5) | 1  # 1980-01-01, so that equal models are equal files
 
 
 def write(
@@ -284,3 +288,25 @@ def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
             for port, array in zip(other.outputs, wanted, strict=True)
         )
     return False
+
+
+def archive(files: Mapping[str, bytes], start: int) -> bytes:
+    """Files kept behind a model in its own file: a ZIP archive whose offsets are those of the whole file.
+
+    The task libraries map labels from there, so that nothing is compressed. Source: PKWARE's APPNOTE.TXT, 4.3.
+
+    Args:
+        files: the content by name.
+        start: where in the whole file it begins.
+    """
+    body, directory = bytearray(), bytearray()
+    for name, data in files.items():
+        encoded = name.encode()
+        common = struct.pack(
+            "<HHHHHIIIHH", VERSION, UTF8, 0, 0, DAY, zlib.crc32(data), len(data), len(data), len(encoded), 0
+        )
+        directory += b"PK\1\2" + struct.pack("<H", VERSION) + common
+        directory += struct.pack("<HHHII", 0, 0, 0, 0, start + len(body)) + encoded
+        body += b"PK\3\4" + common + encoded + data
+    end = struct.pack("<HHHHIIH", 0, 0, len(files), len(files), len(directory), start + len(body), 0)
+    return bytes(body + directory + b"PK\5\6" + end)

@@ -33,7 +33,7 @@ class Header:
             elif (number, kind) == (2, VARINT):
                 endianness = value
             elif (number, kind) == (3, LEN):
-                min_consumer = wire.int32(_numbers(data, value, stop).get(2, 0))
+                min_consumer = wire.int32(wire.numbers(data, value, stop).get(2, 0))
         return Header(num_shards, endianness == 1, min_consumer)
 
     def encode(self) -> bytes:
@@ -95,10 +95,6 @@ def slice_extents(data: bytes, start: int, stop: int) -> tuple[Extent, ...]:
     extents = []
     for _, number, kind, value, end in wire.fields(data, start, stop):
         if (number, kind) == (1, LEN):
-            parts = _numbers(data, value, end)
+            parts = wire.numbers(data, value, end)
             extents.append((wire.signed(parts.get(1, 0)), wire.signed(parts[2]) if 2 in parts else -1))
     return tuple(extents)
-
-
-def _numbers(data: bytes, start: int, stop: int) -> dict[int, int]:
-    return {number: value for _, number, kind, value, _ in wire.fields(data, start, stop) if kind == VARINT}

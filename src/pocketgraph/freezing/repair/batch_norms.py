@@ -11,6 +11,8 @@ from pocketgraph.graph.op_traits import ops_with
 FUSED = ops_with("fused_batch_norm")
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
 """Not a trait: what a moving average is brought nearer to the batch's statistic with."""
+ASSIGNS = ("Assign", "AssignVariableOp")
+"""Not a trait: what a moving average is set with, when its new value is computed as a whole."""
 THROUGH = ops_with("passes", "view") | {"Cast"}
 
 
@@ -23,7 +25,8 @@ class _Average(NamedTuple):
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
-    """Finds each moving average by the node that updates it: ``average -= (average - statistic) * (1 - decay)``.
+    """Finds each moving average by the node that updates it: ``average -= (average - statistic) * (1 - decay)``,
+    or in Keras 3 ``average = average * decay + statistic * (1 - decay)``.
 
     Given:   x = Placeholder(dtype=float)
              scale = Const(float [1.0, 2.0])
@@ -77,7 +80,11 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
 
 def _averages(graph: Graph) -> Iterator[_Average]:
     for update in graph:
-        if update.op not in CHANGES or len(update.data_inputs) != 2:
+        if len(update.data_inputs) != 2:
+            continue
+        if update.op in ASSIGNS:
+            yield from _weighted(graph, update)
+        if update.op not in CHANGES:
             continue
         scaled = _maker(graph, update.data_inputs[1])
         if scaled is None or scaled.op != "Mul":
@@ -94,6 +101,23 @@ def _averages(graph: Graph) -> Iterator[_Average]:
                 and node_name(statistic) in graph
             ):
                 yield _Average(read, statistic, difference.name)
+
+
+def _weighted(graph: Graph, update: Node) -> Iterator[_Average]:
+    """The average of an update as Keras 3 writes it: ``average = average * decay + statistic * (1 - decay)``."""
+    total = _maker(graph, update.data_inputs[1])
+    if total is None or total.op not in ops_with("sum") or len(total.data_inputs) != 2:
+        return
+    terms = [_maker(graph, ref) for ref in total.data_inputs]
+    for old, new in (terms, terms[::-1]):
+        if old is None or new is None or old.op != "Mul" or new.op != "Mul":
+            continue
+        reads = [
+            ref for ref in old.data_inputs if _variable(graph, ref) == _variable(graph, update.data_inputs[0]) != ""
+        ]
+        statistics = [ref for ref in new.data_inputs if graph.constant(ref) is None and node_name(ref) in graph]
+        if reads and len(statistics) == 1:
+            yield _Average(reads[0], statistics[0], new.name)
 
 
 def _maker(graph: Graph, ref: str) -> Node | None:

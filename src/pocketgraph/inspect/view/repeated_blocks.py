@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.inspect.view.nodes import Shown
 from pocketgraph.inspect.view.scope import NODE, SCOPE, Scope, ScopeItem
-from pocketgraph.pages.repeats import NUMBERS
+from pocketgraph.pages.parts import NUMBERS
 
 FEWEST = 3  # copies that make a group
 LEAST = 12  # nodes that a group has to hold together

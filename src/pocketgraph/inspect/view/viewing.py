@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
-from pocketgraph.formats import load
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.freezing.ready_models import Tell, read_directory
 from pocketgraph.graph import Graph
 from pocketgraph.inspect.node_times import measured
 from pocketgraph.inspect.view.changes import AppliedRule
@@ -59,6 +59,7 @@ def view(
     compare: Model | None = None,
     measure: bool = False,
     quantization: str | os.PathLike[str] | None = None,
+    notify: Tell | None = None,
 ) -> ViewPage:
     """Draws a model as a page that opens in any browser, without a network.
 
@@ -71,6 +72,7 @@ def view(
         compare: another one, to be shown beside it: what vanished, came and changed.
         measure: run it on made-up inputs, and show what each node took and on which engine.
         quantization: the ``.json`` file beside the report of ``quantize``, to show what eight bits lost.
+        notify: told what was done to a training or a SavedModel, which is frozen first, a sentence each.
 
     Returns:
         The page, which ``save`` writes and a notebook shows.
@@ -80,19 +82,21 @@ def view(
         UsageError, RunError: with ``measure``, the model cannot be run on made-up inputs.
     """
     layers = read_layers(os.fspath(quantization)) if quantization is not None else {}
-    graph, overlay = _opened(model, measure, layers)
+    graph, overlay = _opened(model, measure, layers, notify)
     if compare is None:
         return ViewPage(as_html(graph, _name(model), overlay))
-    other, beside = _opened(compare, measure, layers)
+    other, beside = _opened(compare, measure, layers, notify)
     title = f"{_name(model)} → {_name(compare)}"
     return ViewPage(as_comparison([AppliedRule("", graph, other)], title, (overlay, beside)))
 
 
-def _opened(model: Model, measure: bool, layers: dict[str, OverlayFigures]) -> tuple[Graph, Overlay]:
+def _opened(
+    model: Model, measure: bool, layers: dict[str, OverlayFigures], notify: Tell | None
+) -> tuple[Graph, Overlay]:
     if measure:
-        graph, trace, description = measured(model)
+        graph, trace, description = measured(model, notify)
         return graph, Overlay(trace, description, layers)
-    return model if isinstance(model, Graph) else load(model), Overlay(layers=layers)
+    return model if isinstance(model, Graph) else read_directory(model, notify=notify), Overlay(layers=layers)
 
 
 def _name(model: Model) -> str:

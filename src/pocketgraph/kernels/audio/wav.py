@@ -8,25 +8,27 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve, strings
+from pocketgraph.kernels.audio.wav_samples import PCM, STREAMED, format_of, samples_of
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import half_away
 from pocketgraph.kernels.registry import kernel
-
-PCM = 1
-"""The WAV format number of plain samples, the only one read."""
-
 
 FULL_SCALE = 32768.0
 
 
-def read_wav(data: bytes) -> tuple[Array, int]:
-    """(float32 (samples, channels) in [-1, 1), samples a second) of a 16-bit PCM WAV file.
+def read_wav(data: bytes, *, any_format: bool = False) -> tuple[Array, int]:
+    """(float32 (samples, channels) in [-1, 1], samples a second) of a WAV file.
+
+    Args:
+        data: the file.
+        any_format: read also what TensorFlow does not: samples that are no 16-bit ones, and what was written into a
+            pipe, whose header does not tell how much there is.
 
     Raises:
         RunError: the bytes are no such file.
     """
     if data[:4] != b"RIFF" or data[8:12] != b"WAVE":
         raise RunError(f"Header mismatch: Expected RIFF and WAVE but found {data[:4]!r} and {data[8:12]!r}")
-    place, channels, rate = 12, 0, 0
+    place, channels, rate, form, bits = 12, 0, 0, PCM, 16
     while place + 8 <= len(data):
         name, size = data[place : place + 4], struct.unpack_from("<I", data, place + 4)[0]
         body = data[place + 8 : place + 8 + size]
@@ -34,19 +36,20 @@ def read_wav(data: bytes) -> tuple[Array, int]:
             if len(body) < 16:
                 raise RunError(f"Bad size for WAV fmt chunk: Expected 16 or more, but got {len(body)}")
             form, channels, rate, _, _, bits = struct.unpack_from("<HHIIHH", body)
-            if form != PCM:
+            if any_format:
+                form = format_of(body)
+            elif form != PCM:
                 raise RunError(f"Bad audio format for WAV: Expected 1 (PCM), but got {form}")
-            if bits != 16 or channels < 1:
+            if channels < 1 or not (any_format or bits == 16):
                 raise RunError(f"Can only read 16-bit WAV files, but received {bits} bits in {channels} channels")
         elif name == b"data":
             if not channels:
                 raise RunError("Data chunk found before fmt chunk")
-            if len(body) < size:
+            if len(body) < size and not (any_format and size >= STREAMED):
                 raise RunError(f"Data too short: the WAV file announces {size} bytes of samples and has {len(body)}")
-            count = len(body) // (2 * channels)
-            samples = np.frombuffer(body, dtype="<i2", count=count * channels).astype(np.float32)
-            samples *= np.float32(1 / FULL_SCALE)  # a power of two: the same as dividing
-            return samples.reshape(count, channels), rate
+            samples = samples_of(body, form, bits)
+            count = len(samples) // channels
+            return samples[: count * channels].reshape(count, channels), rate
         place += 8 + size + size % 2
     raise RunError("No data chunk found in WAV")
 

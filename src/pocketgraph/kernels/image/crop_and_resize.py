@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.recycled_arrays import recycled
+from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.thread_buffers import scratch
 
 FLOAT = np.float32
@@ -29,6 +30,7 @@ def crop_and_resize(
     *,
     method: str = "bilinear",
     extrapolation_value: float = 0.0,
+    context: Context | None = None,
 ) -> Array:
     """float32 (boxes, rows, columns, channels): each box (y1, x1, y2, x2, in fractions of the image) resized."""
     rows, columns = ints(crop_size)
@@ -39,7 +41,8 @@ def crop_and_resize(
         raise ValueError("Boxes contains at least one element that is not finite")
     if bool(np.any((box_ind < 0) | (box_ind >= image.shape[0]))):
         raise ValueError(f"box_index has values outside [0, {image.shape[0]})")
-    result = np.empty(reserve((count, rows, columns, depth), FLOAT), dtype=FLOAT)
+    shape = reserve((count, rows, columns, depth), FLOAT)
+    result = recycled(context, shape, FLOAT) if context is not None else np.empty(shape, FLOAT)
     down = samples(boxes[:, 0], boxes[:, 2], height, rows)
     along = samples(boxes[:, 1], boxes[:, 3], width, columns)
     if method not in ("bilinear", "nearest"):
@@ -158,7 +161,8 @@ def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -
                 some = slice(begin, begin + step)
                 np.matmul(by_row[box, :, :h], part[:, some], out=made[:, some])
             np.matmul(by_column[box, :, :w], made.reshape(rows, w, depth), out=result[box])
-    return _is_finite(result)  # zero times infinity is no zero: then pixel by pixel
+    # zero times infinity is no zero: then pixel by pixel
+    return (image.size < result.size and _is_finite(image)) or _is_finite(result)
 
 
 def _extent(places: Array, size: int) -> tuple[Array, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,13 +15,17 @@ from pocketgraph.kernels.image.resizing import resize_bilinear
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
+    blocks,
     from_channels_last,
     padded,
     taps,
     to_channels_last,
+    window_view,
     windows_of_op,
 )
 
+MOST_TOGETHER = 1 << 18
+"""Elements of a result that are computed together: 1 MB of float32, half of a processor's second-level cache."""
 PATCH_BYTES = 1 << 24
 """The most that the patches of one matrix product may take; images with more are done in bands of rows."""
 
@@ -69,17 +74,7 @@ def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
         _, where = next(taps(spans))
         picked = x[where]
         return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(result.shape))
-    view = np.lib.stride_tricks.as_strided(
-        x,
-        shape=(batch, *places, *(w.taps for w in spans), channels),
-        strides=(
-            x.strides[0],
-            *(s * w.stride for s, w in zip(x.strides[1:-1], spans, strict=True)),
-            *(s * w.dilation for s, w in zip(x.strides[1:-1], spans, strict=True)),
-            x.strides[-1],
-        ),
-        writeable=False,
-    )
+    view = window_view(x, spans)
     row_bytes = int(np.prod(places[1:], dtype=np.int64)) * matrix.shape[0] * x.dtype.itemsize
     band = max(1, PATCH_BYTES // max(row_bytes, 1))
     for image in range(batch):
@@ -97,14 +92,41 @@ def convolve_depthwise(x: Array, weights: Array, spans: Sequence[Window]) -> Arr
     if x.shape[-1] != channels:
         raise RunError(f"shapes that do not fit: input {list(x.shape)} and filter {list(weights.shape)}")
     places = tuple(w.output for w in spans)
-    reserve((x.shape[0], *places, channels * multiplier), x.dtype)
+    result_shape = reserve((x.shape[0], *places, channels * multiplier), x.dtype)
     wide, kernels = padded(widened(x), spans), widened(weights)
-    total = np.zeros((x.shape[0], *places, channels, multiplier), dtype=wide.dtype)
-    product = np.empty_like(total)
-    for index, where in taps(spans):
-        np.multiply(wide[where][..., None], kernels[index], out=product)
-        total += product
-    return total.reshape(x.shape[0], *places, channels * multiplier).astype(x.dtype, copy=False)
+    if multiplier != 1:
+        wide = np.repeat(wide, multiplier, axis=-1)
+    result = np.zeros(result_shape, dtype=wide.dtype)
+    if result.size:
+        flat, view = kernels.reshape(*kernels.shape[:-2], channels * multiplier), window_view(wide, spans)
+        for images, rows in blocks(result_shape[0], places[0], math.prod(result_shape[2:]), MOST_TOGETHER):
+            weighted(view[images, rows], flat, spans, result[images, rows])
+    return result.astype(x.dtype, copy=False)
+
+
+def weighted(view: Array, kernels: Array, spans: Sequence[Window], result: Array) -> None:
+    """Puts into ``result`` the sums over each window, channel by channel, of what lies there times ``kernels``.
+
+    Args:
+        view: (images, rows, columns, rows and columns of a window, channels).
+        kernels: (rows and columns of a window, channels).
+        spans: the windows.
+        result: (images, rows, columns, channels), in one piece.
+    """
+    if spans[1].stride != 1:
+        np.einsum("nyxijc,ijc->nyxc", view, kernels, out=result)
+        return
+    beside, (images, rows, columns, channels) = columns_together(view), result.shape
+    repeated = np.tile(kernels, columns)
+    np.einsum("nyijc,ijc->nyc", beside, repeated, out=result.reshape(images, rows, columns * channels))
+
+
+def columns_together(view: Array) -> Array:
+    """A view of windows that move by one column, whose columns and channels are one axis, the last."""
+    images, rows, columns, height, width, channels = view.shape
+    return np.lib.stride_tricks.as_strided(
+        view, (images, rows, height, width, columns * channels), (*view.strides[:2], *view.strides[3:]), writeable=False
+    )
 
 
 def _checked(x: Array, weights: Array, rank: int) -> None:

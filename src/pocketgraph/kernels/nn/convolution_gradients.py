@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
+from pocketgraph.kernels.nn.convolution import columns_together, convolve_depthwise
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
+    blocks,
     channels_axis,
     from_channels_last,
     inside,
@@ -18,8 +21,12 @@ from pocketgraph.kernels.windows import (
     padded,
     taps,
     to_channels_last,
+    window_view,
     windows_of_op,
 )
+
+PATCH_ELEMENTS = 1 << 18
+"""What is laid out at once for a matrix product: 1 MB of float32, half of a processor's second-level cache."""
 
 ByInput = Callable[[tuple[int, ...], Array, Array, Sequence[Window]], Array]
 ByFilter = Callable[[Array, tuple[int, ...], Array, Sequence[Window]], Array]
@@ -56,14 +63,32 @@ def backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, spans: Seq
 
 
 def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence[Window]) -> Array:
-    """The gradient of ``convolve`` by its filter, of ``shape`` (spatial…, channels, outputs)."""
+    """The gradient of ``convolve`` by its filter, of ``shape`` (spatial…, channels, outputs).
+
+    What lies under the windows of some images, or of some rows of a large one, is laid out as a matrix that fits the
+    processor's cache, and multiplied.
+    """
     _fits(dy.shape[1:-1], spans, dy.shape[-1], shape[-1])
     reserve(shape, np.float32)
-    wide, flat = padded(widened(x), spans), widened(dy).reshape(-1, shape[-1])
+    wide, slopes = padded(widened(x), spans), widened(dy)
+    size = math.prod(shape[:-1])
+    result = np.zeros((size, shape[-1]), dtype=wide.dtype)
+    if not slopes.size or not size or x.shape[-1] != shape[-2]:
+        return _by_taps(wide, shape, slopes, spans).astype(x.dtype, copy=False)
+    view = window_view(wide, spans)
+    row = math.prod(view.shape[2:])
+    for images, rows in blocks(view.shape[0], view.shape[1], row, PATCH_ELEMENTS):
+        patches = view[images, rows].reshape(-1, size)
+        result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
+    return result.reshape(shape).astype(x.dtype, copy=False)
+
+
+def _by_taps(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
+    flat = slopes.reshape(-1, shape[-1])
     result = np.zeros(shape, dtype=wide.dtype)
     for index, where in taps(spans):
         result[index] = wide[where].reshape(-1, shape[-2]).T @ flat
-    return result.astype(x.dtype, copy=False)
+    return result
 
 
 def depthwise_backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, spans: Sequence[Window]) -> Array:
@@ -77,11 +102,28 @@ def depthwise_backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, 
     """
     channels, multiplier = weights.shape[-2:]
     _fits(dy.shape[1:-1], spans, dy.shape[-1], channels * multiplier)
-    wide, kernels = widened(dy).reshape(*dy.shape[:-1], channels, multiplier), widened(weights)
+    wide, kernels = widened(dy), widened(weights)
+    back = turned_windows(shape[1:-1], spans)
+    if back is not None:
+        turned = kernels[::-1, ::-1].reshape(*kernels.shape[:2], channels * multiplier, 1)
+        slopes = convolve_depthwise(wide, turned, back).reshape(*shape, multiplier)
+        return (slopes[..., 0] if multiplier == 1 else slopes.sum(axis=-1)).astype(dy.dtype, copy=False)
+    wide = wide.reshape(*dy.shape[:-1], channels, multiplier)
     total = outer_zeros(shape, spans, wide.dtype)
     for index, where in taps(spans):
         total[where] += (wide * kernels[index]).sum(axis=-1)
     return np.ascontiguousarray(_inner(total, shape, spans)).astype(dy.dtype, copy=False)
+
+
+def turned_windows(sizes: Sequence[int], spans: Sequence[Window]) -> list[Window] | None:
+    """The windows over the gradient by a convolution's result whose sums are that by images of these sizes; None where
+    strides leave gaps, or borders are wider than the windows."""
+    if any(span.stride != 1 or max(span.before, span.after) >= span.reach for span in spans):
+        return None
+    return [
+        Window(span.taps, 1, span.dilation, span.reach - 1 - span.before, span.reach - 1 - span.after, size)
+        for span, size in zip(spans, sizes, strict=True)
+    ]
 
 
 def depthwise_backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence[Window]) -> Array:
@@ -95,13 +137,31 @@ def depthwise_backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans
     """
     channels, multiplier = shape[-2:]
     _fits(dy.shape[1:-1], spans, dy.shape[-1], channels * multiplier)
-    wide = padded(widened(x), spans)
-    spread = widened(dy).reshape(*dy.shape[:-1], channels, multiplier)
-    result = np.zeros(reserve(shape, wide.dtype), dtype=wide.dtype)
-    outer = tuple(range(x.ndim - 1))
-    for index, where in taps(spans):
-        result[index] = (wide[where][..., None] * spread).sum(axis=outer)
-    return result.astype(x.dtype, copy=False)
+    wide, slopes = padded(widened(x), spans), widened(dy)
+    if multiplier != 1:
+        wide = np.repeat(wide, multiplier, axis=-1)
+    total = np.zeros((*reserve(shape, wide.dtype)[:-2], channels * multiplier), dtype=wide.dtype)
+    if slopes.size:
+        for images, rows in blocks(wide.shape[0], slopes.shape[1], math.prod(slopes.shape[2:]), PATCH_ELEMENTS):
+            total += correlated(window_view(wide, spans)[images, rows], slopes[images, rows], spans)
+    return total.reshape(shape).astype(x.dtype, copy=False)
+
+
+def correlated(view: Array, slopes: Array, spans: Sequence[Window]) -> Array:
+    """For each element of a window, channel by channel, the sum over all windows of what lies there times ``slopes``.
+
+    Args:
+        view: (images, rows, columns, rows and columns of a window, channels).
+        slopes: (images, rows, columns, channels).
+        spans: the windows.
+    """
+    if spans[1].stride != 1:
+        return np.asarray(np.einsum("nyxijc,nyxc->ijc", view, slopes))
+    # the columns of a row lie one after the other, and are summed up last
+    images, rows, columns, channels = slopes.shape
+    beside = columns_together(view)
+    flat = np.einsum("nyijc,nyc->ijc", beside, slopes.reshape(images, rows, columns * channels))
+    return np.asarray(flat.reshape(*view.shape[3:5], columns, channels).sum(axis=2))
 
 
 def _full_shape(input_sizes: Array, dy: Array, weights: Array, data_format: str) -> tuple[int, ...]:

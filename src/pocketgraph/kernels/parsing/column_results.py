@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_columns import RecordColumn
+from pocketgraph.kernels.parsing.record_column import RecordColumn
 
 
 def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -> Array | None:

@@ -15,9 +15,12 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
+from pocketgraph.kernels.parsing.example_messages import columns_by_messages
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
+from pocketgraph.kernels.parsing.record_column import RecordColumn
 
 LEAST_RECORDS, LEAST_BYTES = 40, 24_000  # of a batch; below both record by record is quicker
+LEAST_BY_MESSAGES = 4  # small records, from which protobuf's parser is quicker than walking them one by one
 MOST_BYTES = 1 << 30  # of a batch
 MOST_ENTRIES = 256  # of a record, which are found one after the other
 MOST_TEXTS = 64  # in a feature, which are found one after the other
@@ -32,23 +35,13 @@ class _IrregularError(Exception):
     """The records are not as encoders write them."""
 
 
-class RecordColumn(NamedTuple):
-    """A feature of all records.
-
-    Attributes:
-        values: one record's after the other's.
-        counts: int64 (records,): how many values each record has; -1 where it has no such feature.
-    """
-
-    values: Array
-    counts: Array
-
-
 def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
     """The wanted features of a batch; None where the general way is to read them."""
     total = sum(map(len, records))
-    if (len(records) < LEAST_RECORDS and total < LEAST_BYTES) or total > MOST_BYTES or not all(records):
+    if total > MOST_BYTES or not all(records):
         return None
+    if len(records) < LEAST_RECORDS and total < LEAST_BYTES:
+        return columns_by_messages(records, wanted) if len(records) >= LEAST_BY_MESSAGES else None
     data = b"".join([*records, bytes(PADDING)])
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)))
     content = np.frombuffer(data, np.uint8)

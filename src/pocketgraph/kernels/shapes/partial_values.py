@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -30,7 +29,6 @@ SIZED_BY_VALUE = ops_with("sized_by_value")
 """Ops whose output shape depends on the values, never larger than the input."""
 
 
-@dataclass(frozen=True)
 class Partial:
     """An integer tensor of which some elements are known.
 
@@ -39,8 +37,13 @@ class Partial:
         known: which elements are known, of the same shape.
     """
 
-    numbers: np.ndarray[Any, np.dtype[np.int64]]
-    known: np.ndarray[Any, np.dtype[np.bool_]]
+    __slots__ = ("known", "numbers")
+
+    def __init__(
+        self, numbers: np.ndarray[Any, np.dtype[np.int64]], known: np.ndarray[Any, np.dtype[np.bool_]]
+    ) -> None:
+        self.numbers = numbers
+        self.known = known
 
 
 Known: TypeAlias = "np.ndarray[Any, Any] | Partial | None"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
@@ -15,7 +14,6 @@ from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes.partial_values import Known
 
 
-@dataclass(slots=True, eq=False)
 class ShapeCall:
     """One node with what is known of its data inputs.
 
@@ -28,12 +26,23 @@ class ShapeCall:
         producer: the GraphDef version of the graph.
     """
 
-    node: Node
-    inputs: tuple[Shape, ...]
-    known: tuple[Known, ...] = ()
-    handles: tuple[Shape | None, ...] = ()
-    outputs: int | None = None
-    producer: int = 0
+    __slots__ = ("handles", "inputs", "known", "node", "outputs", "producer")
+
+    def __init__(
+        self,
+        node: Node,
+        inputs: tuple[Shape, ...],
+        known: tuple[Known, ...] = (),
+        handles: tuple[Shape | None, ...] = (),
+        outputs: int | None = None,
+        producer: int = 0,
+    ) -> None:
+        self.node = node
+        self.inputs = inputs
+        self.known = known
+        self.handles = handles
+        self.outputs = outputs
+        self.producer = producer
 
     def shape(self, index: int) -> Shape:
         """The shape of one data input.

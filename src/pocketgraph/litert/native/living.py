@@ -15,7 +15,6 @@ from weakref import WeakSet
 Native = TypeVar("Native")
 
 _living: WeakSet[object] = WeakSet()
-_of_parent: list[object] = []
 
 
 def living(native: Native) -> Native:
@@ -25,8 +24,14 @@ def living(native: Native) -> Native:
 
 
 def keep(items: Iterable[object]) -> None:
-    """Keeps, in a forked process, what holds LiteRT's or another engine's objects of the other one."""
-    _of_parent.extend(items)
+    """Keeps, in a forked process, what holds LiteRT's or another engine's objects of the other one.
+
+    Each gets a reference that nobody gives back: a list would let go of them when Python clears modules at the end.
+    """
+    import ctypes
+
+    for item in items:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(item))
 
 
 def _after_fork() -> None:

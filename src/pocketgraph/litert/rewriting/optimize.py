@@ -11,6 +11,7 @@ from typing import NamedTuple
 from pocketgraph.budgets import check_time
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
+from pocketgraph.litert.rewriting.computed_winograd import convolve_computed_in_tiles
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.eight_bit import use_eight_bits
 from pocketgraph.litert.rewriting.large_windows import cut_large_windows
@@ -59,6 +60,10 @@ after_each: Callable[[str, Program], None] | None = None
 """Called with the name of each pass and the program after it; tests check the program here."""
 
 
+FOR_THIS_PROCESSOR = frozenset(("winograd_training",))
+"""Passes that are for this processor: exported programs do without them."""
+
+
 def _run(program: Program, passes: tuple[ProgramPass, ...], without: Collection[str]) -> None:
     for each in passes:
         if each.name not in without:
@@ -102,6 +107,11 @@ RECOGNISE = ProgramPass(
 FUSE = ProgramPass("fuse_activations", "activations become part of the operator before", fuse_activations)
 
 OPTIMIZE: tuple[ProgramPass, ...] = (
+    ProgramPass(
+        "winograd_training",
+        "convolutions with computed weights, and their gradients, multiply less, tile by tile",
+        convolve_computed_in_tiles,
+    ),
     ProgramPass(
         "merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations
     ),

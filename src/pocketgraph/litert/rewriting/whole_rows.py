@@ -11,8 +11,6 @@ one of eight.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pocketgraph.graph.dtype import INT32
@@ -44,5 +42,5 @@ def _over_rows(operation: Operation) -> list[Operation]:
     options = {**operation.options, "stride_w": 1}
     return [
         Operation("RESHAPE", [source, shape], [taken], {"new_shape": taken.shape}, operation.nodes),
-        replace(operation, inputs=[taken, rows, *bias], options=options),
+        operation.replace(inputs=[taken, rows, *bias], options=options),
     ]

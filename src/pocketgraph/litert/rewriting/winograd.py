@@ -17,12 +17,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.constant import Array
 from pocketgraph.litert.cost_model import (
     FEWEST_TILED_CHANNELS,
     LARGER_TILE_SHARE,
@@ -36,24 +35,11 @@ from pocketgraph.litert.cost_model import (
 )
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
+from pocketgraph.litert.rewriting.tile_operations import TileOperations, Tiling
 from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, TileTransform, tile_transform
 
 TILES = {1: (1,), 3: (2, 4), 5: (2, 4), 7: (2,)}
 """Results of a tile along an axis, for windows of so many elements; larger ones lose digits (7x7 by 4: 6e-5)."""
-
-
-class Tiling(NamedTuple):
-    """How results are cut into tiles.
-
-    Attributes:
-        rows, columns: of a tile.
-        down, across: how many tiles there are of an image.
-    """
-
-    rows: int
-    columns: int
-    down: int
-    across: int
 
 
 def convolve_in_tiles(program: Program) -> None:
@@ -86,32 +72,43 @@ def tiling_of(operation: Operation) -> Tiling | None:
         return None
     if any(operation.options[key] != 1 for key in ("stride_h", "stride_w", "dilation_h", "dilation_w")):
         return None
-    count, height, width, depth = weights.shape
-    if depth != source.shape[3] or min(count, depth) < FEWEST_TILED_CHANNELS or height == width == 1:
+    _, height, width, depth = weights.shape
+    if depth != source.shape[3]:
+        return None
+    return best_tiling(operation.outputs[0].shape, (height, width), depth, TILED_SHARE)
+
+
+def best_tiling(result: Sequence[int], window: tuple[int, int], depth: int, share: float) -> Tiling | None:
+    """The tiles by which a convolution is computed soonest; None where none is quick enough.
+
+    Args:
+        result: its shape, NHWC.
+        window: its rows and columns; strides and dilations are 1.
+        depth: the channels of its input.
+        share: of the plain convolution's time, up to which tiles are worth it.
+    """
+    batch, *sizes, count = result
+    height, width = window
+    if min(count, depth) < FEWEST_TILED_CHANNELS or height == width == 1:
         return None
     found: list[tuple[float, Tiling]] = []
     for rows, columns in product(TILES.get(height, ()), TILES.get(width, ())):
         if max(rows, columns) > 2 and 1 not in (height, width) and rows != columns:
             continue
-        down, across = (
-            -(-size // tile) for size, tile in zip(operation.outputs[0].shape[1:3], (rows, columns), strict=True)
-        )
+        down, across = (-(-size // tile) for size, tile in zip(sizes, (rows, columns), strict=True))
         tiling = Tiling(rows, columns, down, across)
-        found.append((_time(operation, tiling) * (1 if max(rows, columns) <= 2 else 1 / LARGER_TILE_SHARE), tiling))
+        time = _time(batch, (height, width), depth, count, tiling)
+        found.append((time * (1 if max(rows, columns) <= 2 else 1 / LARGER_TILE_SHARE), tiling))
     if not found:
         return None
     best, tiling = min(found)
-    direct = operation.outputs[0].size * height * width * depth
-    return tiling if best <= TILED_SHARE * direct else None
+    direct = batch * sizes[0] * sizes[1] * count * height * width * depth
+    return tiling if best <= share * direct else None
 
 
-def _time(operation: Operation, tiling: Tiling) -> float:
+def _time(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
     """About how long it takes in tiles, in multiplications of a plain convolution."""
-    source, weights, _ = operation.inputs
-    assert source is not None
-    assert weights is not None
-    count, height, width, depth = weights.shape
-    batch = source.shape[0]
+    height, width = window
     down, across = tiling.rows + height - 1, tiling.columns + width - 1  # elements of a tile of the source
     tiles, points = batch * tiling.down * tiling.across, down * across
     rows = -(-tiles // ROWS_OF_A_PRODUCT) * ROWS_OF_A_PRODUCT
@@ -132,7 +129,7 @@ def _time(operation: Operation, tiling: Tiling) -> float:
     )
 
 
-def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
+def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
     """float32 (points of a tile's rows, of its columns, outputs, channels) of (outputs, rows, columns, channels).
 
     One product over the whole window: a window's elements are few, so that float32 loses nothing that counts.
@@ -144,14 +141,12 @@ def _transformed_weights(weights: Array, by_row: TileTransform, by_column: TileT
     return made
 
 
-class _Tiled:
+class _Tiled(TileOperations):
     """Makes the operations that compute a convolution in tiles."""
 
     def __init__(self, whole: Operation, tiling: Tiling) -> None:
-        self.operations: list[Operation] = []
-        self._whole, self._tiling = whole, tiling
-        self._activation = str(whole.options["activation"])
-        self._shared: dict[tuple[str, object], Value] = {}  # constants that several operations read
+        super().__init__(whole.outputs[0].name, whole.nodes, tiling, str(whole.options["activation"]))
+        self._whole = whole
         self._write()
 
     def _write(self) -> None:
@@ -161,153 +156,29 @@ class _Tiled:
         assert weights.constant is not None
         assert bias is not None
         assert bias.constant is not None
-        tiling, (result,) = self._tiling, self._whole.outputs
+        tiling, (result,) = self.tiling, self._whole.outputs
         count, height, width, _ = weights.shape
+        before = ((height - 1) // 2, (width - 1) // 2) if self._whole.options["padding"] == "SAME" else (0, 0)
         by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = _transformed_weights(weights.constant.numpy(), by_row, by_column)
-        no_bias = self._zeros(count)
-        offset = self._constant("bias", bias.constant.numpy().reshape(-1))
+        filters = transformed_weights(weights.constant.numpy(), by_row, by_column)
+        no_bias = self.zeros(count)
+        offset = self.constant("bias", bias.constant.numpy().reshape(-1))
         # where there is no transform along an axis, its only point has the bias
         biased = min(BIAS_POINT, len(by_row.data) - 1), min(BIAS_POINT, len(by_column.data) - 1)
-        lines = self._transformed(self._padded(source, height, width), by_row, 0)
+        lines = self.transformed(self.padded(source, before, (height, width)), by_row.data, 0)
         columns: list[list[Value]] = []
         for i, line in enumerate(lines):
             parts = []
-            for j, tile in enumerate(self._transformed(line, by_column, 1)):
+            for j, tile in enumerate(self.transformed(line, by_column.data, 1)):
                 parts.append(self._product(tile, filters[i, j], offset if (i, j) == biased else no_bias))
-            columns.append(self._combined(parts, by_column, is_last=len(lines) == 1))
-        across = [self._combined(list(parts), by_row, is_last=len(lines) > 1) for parts in zip(*columns, strict=True)]
-        self._joined(across, result)
-
-    def _padded(self, source: Value, height: int, width: int) -> Value:
-        """The source with the window's borders, filled up to whole tiles."""
-        tiling = self._tiling
-        same = self._whole.options["padding"] == "SAME"
-        pairs, shape = [(0, 0)], [source.shape[0]]
-        for size, taps, tile, tiles in zip(source.shape[1:3], (height, width), tiling[:2], tiling[2:], strict=True):
-            before, whole = (taps - 1) // 2 if same else 0, tile * tiles + taps - 1
-            pairs.append((before, whole - size - before))
-            shape.append(whole)
-        pairs.append((0, 0))
-        if not np.any(pairs):
-            return source
-        borders = self._constant("borders", np.array(pairs, np.int32))
-        return self._add("PAD", [source, borders], (*shape, source.shape[3]), {})
-
-    def _transformed(self, source: Value, transform: TileTransform, axis: int) -> list[Value]:
-        """For each point the tiles along an axis (0: rows, 1: columns), evaluated there."""
-        if len(transform.data) == 1:
-            return [source]
-        batch, *sizes, depth = source.shape
-        step, tiles = self._tiling[axis], self._tiling[2 + axis]
-        window, strides, shape = [1, 1], [1, 1], list(sizes)
-        window[axis], strides[axis], shape[axis] = len(transform.data), step, tiles
-        options = {
-            "padding": "VALID", "stride_h": strides[0], "stride_w": strides[1], "multiplier": 1,
-            "dilation_h": 1, "dilation_w": 1, "activation": "",
-        }  # fmt: skip
-        made = []
-        for number, row in enumerate(transform.data):
-            kernel = self._shared.get(("transform", (axis, number)))
-            if kernel is None:
-                weights = np.broadcast_to(row.reshape(1, *window, 1), (1, *window, depth))
-                kernel = self._constant("transform", weights.astype(np.float32))
-                self._shared["transform", (axis, number)] = kernel
-            operands = [source, kernel, self._zeros(depth)]
-            made.append(self._add("DEPTHWISE_CONV_2D", operands, (batch, *shape, depth), options))
-        return made
+            columns.append(self.combined(parts, by_column, is_last=len(lines) == 1))
+        across = [self.combined(list(parts), by_row, is_last=len(lines) > 1) for parts in zip(*columns, strict=True)]
+        self.joined(across, result.shape)
+        self.operations[-1].outputs = [result]
 
     def _product(self, tiles: Value, weights: Array, bias: Value) -> Value:
         """The channels of each tile's point, times (outputs, channels)."""
         count, depth = weights.shape
-        operands = [tiles, self._constant("weights", weights.reshape(count, 1, 1, depth)), bias]
+        operands = [tiles, self.constant("weights", weights.reshape(count, 1, 1, depth)), bias]
         options = {**self._whole.options, "padding": "VALID", "activation": ""}
-        return self._add("CONV_2D", operands, (*tiles.shape[:3], count), options)
-
-    def _combined(self, parts: list[Value], transform: TileTransform, *, is_last: bool) -> list[Value]:
-        """The results along an axis, from the products at each point."""
-        if len(parts) == 1:
-            return parts
-        # points of both signs share their sums (even powers) and differences (odd ones)
-        even: list[tuple[Value, float]] = []
-        odd: list[tuple[Value, float]] = []
-        points = [float(point) for point in transform.points]
-        for place, point in enumerate(points):
-            opposite = points.index(-point) if -point in points else place
-            if opposite > place:
-                even.append((self._sum("ADD", parts[place], parts[opposite]), point))
-                odd.append((self._sum("SUB", parts[place], parts[opposite]), point))
-            elif opposite == place and point:
-                even.append((parts[place], point))
-                odd.append((parts[place], point))
-        made = []
-        for power in range(len(transform.result)):
-            terms = [(value, point**power) for value, point in (odd if power % 2 else even)]
-            if power == 0:
-                terms.append((parts[0], 1.0))
-            if power == len(transform.result) - 1:
-                terms.append((parts[-1], 1.0))
-            made.append(self._summed(terms, self._activation if is_last else ""))
-        return made
-
-    def _summed(self, terms: Sequence[tuple[Value, float]], activation: str) -> Value:
-        scaled = [
-            value if factor == 1 else self._add("MUL", [value, self._scalar(factor)], value.shape, {"activation": ""})
-            for value, factor in terms
-        ]
-        total = scaled[0]
-        for number, value in enumerate(scaled[1:], 2):
-            total = self._sum("ADD", total, value, activation if number == len(scaled) else "")
-        return total
-
-    def _joined(self, across: list[list[Value]], result: Value) -> None:
-        """Puts the tiles' results side by side: ``across`` has for each column of a tile its rows."""
-        tiling, (batch, rows, columns, count) = self._tiling, result.shape
-        lines = []
-        for line in zip(*across, strict=True):
-            beside = self._concatenated(list(line), 3)
-            lines.append(self._reshaped(beside, (batch * tiling.down, 1, 1, tiling.across * tiling.columns * count)))
-        whole = self._concatenated(lines, 1)
-        shape = (batch, tiling.down * tiling.rows, tiling.across * tiling.columns, count)
-        whole = self._reshaped(whole, shape)
-        if shape[1:3] != (rows, columns):
-            bounds = [
-                self._constant(name, np.array(sizes, np.int32))
-                for name, sizes in (("begin", [0] * 4), ("size", result.shape))
-            ]
-            self._add("SLICE", [whole, *bounds], result.shape, {})
-        self.operations[-1].outputs = [result]
-
-    def _concatenated(self, parts: list[Value], axis: int) -> Value:
-        if len(parts) == 1:
-            return parts[0]
-        shape = list(parts[0].shape)
-        shape[axis] *= len(parts)
-        return self._add("CONCATENATION", list(parts), tuple(shape), {"axis": axis, "activation": ""})
-
-    def _reshaped(self, value: Value, shape: tuple[int, ...]) -> Value:
-        sizes = self._constant("shape", np.array(shape, np.int32))
-        return self._add("RESHAPE", [value, sizes], shape, {"new_shape": shape})
-
-    def _sum(self, code: str, one: Value, other: Value, activation: str = "") -> Value:
-        return self._add(code, [one, other], one.shape, {"activation": activation})
-
-    def _zeros(self, count: int) -> Value:
-        if ("zeros", count) not in self._shared:
-            self._shared["zeros", count] = self._constant("zeros", np.zeros(count, np.float32))
-        return self._shared["zeros", count]
-
-    def _scalar(self, factor: float) -> Value:
-        return self._constant("factor", np.array(factor, np.float32))
-
-    def _add(
-        self, code: str, inputs: Sequence[Value | None], shape: tuple[int, ...], options: dict[str, object]
-    ) -> Value:
-        made = Value(f"{self._whole.outputs[0].name}/tiles_{len(self.operations)}", FLOAT, shape)
-        self.operations.append(Operation(code, list(inputs), [made], options, self._whole.nodes))
-        return made
-
-    def _constant(self, what: str, content: Array) -> Value:
-        constant = Constant.of(np.ascontiguousarray(content))
-        name = f"{self._whole.outputs[0].name}/{what}_{len(self.operations)}"
-        return Value(name, FLOAT if content.dtype == np.float32 else INT32, constant.shape, constant)
+        return self.add("CONV_2D", operands, (*tiles.shape[:3], count), options)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -33,8 +33,7 @@ class EntrySignature(Record):
     outputs: Mapping[str, Value]
 
 
-@dataclass(frozen=True)
-class Contents:
+class Contents(Record):
     """What a file holds beside operators' numbers.
 
     Attributes:
@@ -51,9 +50,9 @@ class Contents:
     programs: Sequence[Program]
     names: Sequence[str] = ("main",)
     signatures: Sequence[EntrySignature] = ()
-    metadata: Mapping[str, bytes] = field(default_factory=dict)
+    metadata: Mapping[str, bytes] = MappingProxyType({})
     unnamed: Collection[Value] = ()
-    open_shapes: Mapping[Value, tuple[int, ...]] = field(default_factory=dict)
+    open_shapes: Mapping[Value, tuple[int, ...]] = MappingProxyType({})
     version: Callable[[Operation], int] | None = None
     description: str = "pocketgraph"
 
@@ -86,9 +85,12 @@ def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes 
         head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
     yield head
     position = len(head)
-    for blob, values in zip(blobs, computed(layout.constants, passing=passing), strict=True):
+    parts = [constant.in_parts() for constant in layout.constants]
+    made = computed([part for each in parts for part in each], passing=passing)
+    for blob, each in zip(blobs, parts, strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
-        yield np.ascontiguousarray(values).reshape(-1).view(np.uint8).data
+        for _ in each:
+            yield np.ascontiguousarray(next(made)).reshape(-1).view(np.uint8).data
         position = blob.position + blob.size
 
 

@@ -277,7 +277,7 @@ def _widened(
         made: Value | None = None
         for place in places:
             old = operations[place]
-            new = replace(old, inputs=list(old.inputs), outputs=list(old.outputs), options=dict(old.options))
+            new = old.replace(inputs=list(old.inputs), outputs=list(old.outputs), options=dict(old.options))
             if made is not None:
                 new.inputs[0] = made
             if place == places[-1]:

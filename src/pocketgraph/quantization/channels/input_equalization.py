@@ -12,7 +12,7 @@ XNNPACK's convolutions take input channels by four, so that copies of an only ch
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
@@ -120,7 +120,7 @@ def _finer(
     change = Operation(
         code, [before, float_constant(f"{made.name}/by", operand)], [made], {"activation": ""}, reader.nodes
     )
-    changed = replace(reader, inputs=list(reader.inputs), outputs=list(reader.outputs), options=dict(reader.options))
+    changed = reader.replace(inputs=list(reader.inputs), outputs=list(reader.outputs), options=dict(reader.options))
     changed.inputs[LINEAR[reader.code][0]] = made
     changed.inputs[LINEAR[reader.code][1]] = float_constant(kernel.name, values)
     operations = list(program.operations)

@@ -68,7 +68,7 @@ def with_compressed_constants(
                     operations.append(Operation("DEQUANTIZE", [coded], [expanded[value]]))
                 inputs[at] = expanded[value]
             if inputs != operation.inputs:
-                operation = replace(operation, inputs=inputs)
+                operation = operation.replace(inputs=inputs)
         operations.append(operation)
     found = [value for value, coded in stored.items() if coded is not None]
     if not found:

@@ -8,6 +8,7 @@ becomes, with float inputs and outputs and the softmax kept in float,
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +37,7 @@ from pocketgraph.quantization.core.operator_rules import (
 )
 from pocketgraph.quantization.core.quantization_options import io_types
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, packed, rounded
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, largest_scale, packed, rounded
 from pocketgraph.quantization.core.value_range import Range, quantized
 
 MOST_BYTE = 255
@@ -44,6 +45,7 @@ MOST_BYTE = 255
 ADDITIONS = ("ADD", "SUB", "SQUARED_DIFFERENCE")
 MOST_SCALE_RATIO = 2.0**14  # times that an operand's step may be the result's; LiteRT ends the process at 2^19
 MOST_SCALE_RATIO_INT16 = 2.0**12  # of int16 codes; there it does so at 2^14
+MOST_SUM_RATIO = 256.0  # times that the step of a layer's sums may be its result's; XNNPACK refuses the file from there
 INT4 = DType.named("int4")
 STANDS_FOR_INFINITY = 1e30  # of a constant that stands for infinity, such as what a maximum is padded with
 
@@ -114,7 +116,23 @@ class _Int8Conversion:
         for leader, wanted in prescribed.items():
             if len(wanted) == makers[leader] and len(set(wanted)) == 1:
                 chosen[leader] = wanted[0]
+        if self.recipe.bits == 8:
+            for operation in filter(is_layer, self.coded):
+                self.reach_sums(operation, chosen)
         return chosen
+
+    def reach_sums(self, operation: Operation, chosen: dict[Value, Quantization]) -> None:
+        """Makes the steps of a layer's result coarser where its sums have far coarser ones: it is next to silent."""
+        step, result = self.sum_step(operation, chosen), self.leaders[operation.outputs[0]]
+        if step >= MOST_SUM_RATIO * chosen[result].scales[0]:
+            chosen[result] = replace(chosen[result], scales=(float(np.float32(2 * step / MOST_SUM_RATIO)),))
+
+    def sum_step(self, operation: Operation, chosen: Mapping[Value, Quantization]) -> float:
+        """What one more in a layer's 32-bit sum means, in the channel where that is most."""
+        data = operator_rules.data(operation)
+        data_step = chosen[self.leaders.get(data, data)].scales[0]
+        weights = self.recipe.weights.get(operation)
+        return data_step * (largest_scale(operation, data_step) if weights is None else float(weights.scales.max()))
 
     def is_beyond(self, operation: Operation) -> bool:
         """Whether the steps of an addition's operands and result are too far apart for LiteRT's 32-bit arithmetic."""
@@ -298,7 +316,7 @@ def bytes_of(value: Value) -> Value:
     """The same numbers as uint8 codes: those of int8, each 128 more."""
     codes = value.quantization
     assert codes is not None
-    quantization = replace(codes, zero_points=tuple(zero + 128 for zero in codes.zero_points))
+    quantization = Quantization(codes.scales, tuple(zero + 128 for zero in codes.zero_points), codes.axis)
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 
 

@@ -81,6 +81,17 @@ def channel_scales(values: Array, axis: int, bias: Array, data_scale: float, lar
     return scales
 
 
+def largest_scale(operation: Operation, data_scale: float) -> float:
+    """The largest of a layer's ``channel_scales`` with eight bits, without a copy of the weights."""
+    kernel, offset = operator_rules.weights(operation).constant, operator_rules.bias(operation)
+    assert kernel is not None
+    values = kernel.numpy()
+    largest = max(float(values.max(initial=0)), -float(values.min(initial=0))) / LARGEST_CODE
+    if offset is None or offset.constant is None:
+        return largest
+    return max(largest, float(np.abs(offset.constant.numpy()).max(initial=0)) / (data_scale * LARGEST_BIAS))
+
+
 def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
     """The layer's weights, each as the nearest code."""
     values, bias = float_weights(operation)

@@ -11,6 +11,7 @@ from typing import Any, overload
 import numpy as np
 
 from pocketgraph import cluster
+from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
@@ -19,9 +20,10 @@ from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
+from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 MOST_CLASSES = 3  # that a note names
@@ -90,7 +92,12 @@ def judge_models(
             raise UsageError(
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
             )
-    verdicts = [ModelVerdict(model.path, model.size, Comparison() if at else None) for at, model in enumerate(models)]
+    verdicts = [
+        ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
+        for at, model in enumerate(models)
+    ]
+    for verdict in verdicts:
+        verdict.answers.kinds.update(data.classes)
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
@@ -99,9 +106,16 @@ def judge_models(
     for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
         if not row["is_finite"]:
             odd.append(done + 1)
+        row |= {str(at): of_two(row[str(at)], labels) for at in range(len(models))}
         reference = row["0"]
+        if classes is not None and labels is not None and len(labels) == 2 and reference.size == 1:
+            raise UsageError(
+                f"its score is {float(reference.reshape(-1)[0]):g}, no share from 0 to 1 that tells two classes apart",
+                where=models[0].path,
+                hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
+            )
         if done == 0:
-            classes, numbers = _wanted(data, labels, reference.size, verdicts)
+            classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
             verdict.times.append(float(row["seconds"][at]))
@@ -152,11 +166,13 @@ def _key(models: Sequence[RunnableModel], data: Dataset) -> str:
 
 
 def _wanted(
-    data: Dataset, labels: Sequence[str] | None, size: int, verdicts: Sequence[ModelVerdict]
+    data: Dataset, labels: Sequence[str] | None, answer: Array, verdicts: Sequence[ModelVerdict]
 ) -> tuple[list[int] | None, Array | None]:
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
-    classes = data.truth(labels, size)
-    has_classes = classes is not None and size > 1
+    size = answer.size
+    is_pick = labels is not None and size == 1 and are_picks(answer)
+    classes = data.truth(labels, len(labels) if labels is not None and is_pick else size)
+    has_classes = classes is not None and (size > 1 or is_pick)
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
         verdict.accuracy = ClassAccuracy() if has_classes else None

@@ -92,7 +92,7 @@ class ModelVerdict:
                     "kl": beside.kl,
                 }
             row |= {
-                "snr_db": beside.snr,
+                "snr_db": beside.snr if beside.has_scores else None,
                 "mean_error": beside.mean_error,
                 "mean_error_interval": beside.mean_error_interval,
                 "largest_error": beside.largest,

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.errors import option
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
@@ -17,6 +18,15 @@ VARIED = 0.8  # of the samples have one class at most, where answers that are al
 SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
 
 
+def way_in(data: Dataset) -> str:
+    """What is easily wrong about how these samples go into a model, as a question; empty where nothing is."""
+    if data.are_recordings:
+        return f"does the model hear {data.rate:,} samples a second ({option('sample_rate')})"
+    if any(item.takes_text for item in data.inputs):
+        return ""
+    return f"is the scaling of the inputs right ({option('preset')}, {option('input_mean')}, {option('input_std')})"
+
+
 @dataclass
 class AnswerCounts:
     """How often a model gave which class, and how often the data told which.
@@ -24,10 +34,19 @@ class AnswerCounts:
     Attributes:
         given: how often each class had the largest score.
         told: how often each was the right one.
+        kinds: how many samples the data have of each class, whatever it is called in the model.
+        way_in: what is easily wrong about how samples of this kind go in, as a question; empty where nothing is.
     """
 
     given: Counter[int] = field(default_factory=Counter)
     told: Counter[int] = field(default_factory=Counter)
+    kinds: Counter[str] = field(default_factory=Counter)
+    way_in: str = ""
+
+    @property
+    def are_varied(self) -> bool:
+        """Whether the data tell that samples are of several classes, none of which most have."""
+        return bool(self.kinds) and self.kinds.most_common(1)[0][1] <= VARIED * self.kinds.total()
 
     def add(self, answer: np.ndarray[Any, Any], label: int | None) -> None:
         """Takes in one sample; without its class only scores that are shares of a whole."""
@@ -49,10 +68,7 @@ class AnswerCounts:
         count = self.given.total()
         if count < FEWEST:
             return ""
-        remedy = (
-            f"is the scaling of the inputs right ({option('preset')}, {option('input_mean')}, {option('input_std')}), "
-            "and are the labels in the order of the scores?"
-        )
+        remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores?"
         most = self.given.most_common(1)[0][1]
         is_varied = not self.told or self.told.most_common(1)[0][1] <= VARIED * count
         if most >= ALL_ALIKE * count and is_varied:

@@ -264,14 +264,21 @@ class _LiteRTBytes:
 
 
 def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
-    """The places of what a file gives, wanted names first; names of a graph may have got an ending in the file."""
+    """The places of what a file gives, wanted names first; names of a graph may have got an ending in the file.
 
-    def rank(place: int) -> int:
-        name = names[place]
-        found = (at for at, other in enumerate(wanted) if name == other or name.startswith(canonical(other)))
-        return next(found, len(wanted))
-
-    return sorted(range(len(names)), key=rank)
+    What has another name there (a result that is passed through has that of its source) stands for what is not found,
+    in the file's order.
+    """
+    tensors = [canonical(name) for name in wanted]
+    places: dict[int, int] = {}
+    for fits in (lambda name, tensor: canonical(name) == tensor, str.startswith):
+        for at, tensor in enumerate(tensors):
+            found = (place for place, name in enumerate(names) if place not in places.values() and fits(name, tensor))
+            if at not in places and (place := next(found, None)) is not None:
+                places[at] = place
+    others = iter([place for place in range(len(names)) if place not in places.values()])
+    first = [places[at] if at in places else next(others, None) for at in range(len(tensors))]
+    return [*(place for place in first if place is not None), *others]
 
 
 def _coded(array: Array, detail: TensorDetail) -> Array:

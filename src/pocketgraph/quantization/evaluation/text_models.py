@@ -6,9 +6,11 @@ from collections.abc import Sequence
 
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError
+from pocketgraph.graph import canonical
 from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
+from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 
 
@@ -47,11 +49,16 @@ def with_texts(models: Sequence[RunnableModel]) -> list[RunnableModel]:
     """
     graphs = [model for model in models if isinstance(model, GraphModel)]
     graph = graphs[0] if graphs else None
-    if graph is None or not any(item.takes_text for item in graph.inputs):
+    if graph is None or not text_inputs(graph.graph, graph.outputs, tuple(graph.values)):
         return list(models)
+    fed = {canonical(item.name) for item in graph.inputs}
     made: list[RunnableModel] = []
     for model in models:
-        if not isinstance(model, LiteRTModel) or any(item.dtype.kind == "O" for item in model.inputs):
+        if (
+            not isinstance(model, LiteRTModel)
+            or any(item.dtype.kind == "O" for item in model.inputs)
+            or (fed >= {canonical(item.name) for item in model.inputs})
+        ):
             made.append(model)
             continue
         front = text_preprocessing_at(graph.graph, graph.outputs, model.declared, tuple(graph.values))

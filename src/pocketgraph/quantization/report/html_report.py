@@ -67,7 +67,7 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
         **(about or {}),
         "samples": report.samples,
         "agreement": total.agreement if judged and total.width > 1 else None,
-        "kl": total.kl if judged and total.width > 1 else None,
+        "kl": total.kl if judged and total.width > 1 and total.has_scores else None,
         "snr_db": total.snr if judged else None,
         "cosine": total.cosine if judged else None,
         "unseen": _figures(report.judged) if report.are_unseen else None,
@@ -87,7 +87,9 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
 def _figures(compared: Comparison | None) -> dict[str, Any] | None:
     if compared is None:
         return None
-    told = {"agreement": compared.agreement, "kl": compared.kl} if compared.width > 1 else {}
+    told = {"agreement": compared.agreement} if compared.width > 1 else {}
+    if told and compared.has_scores:
+        told["kl"] = compared.kl
     return {"samples": compared.count, **told, "snr_db": compared.snr, "cosine": compared.cosine}
 
 
@@ -193,7 +195,8 @@ def summary(report: QuantizationReport, most: int = 5) -> list[str]:
     total = report.total
     lines = []
     if total.count and report.judged is None:
-        classes = f"same best class {total.agreement:.1%}, KL {total.kl:.4f}, " if total.width > 1 else ""
+        divergence = f"KL {total.kl:.4f}, " if total.has_scores else ""
+        classes = f"same best class {total.agreement:.1%}, {divergence}" if total.width > 1 else ""
         lines.append(
             f"on {report.samples} of the calibration samples: {classes}"
             f"signal to noise {_with_unit(total.snr)} (unseen data do worse: pocketgraph evaluate)"
@@ -220,7 +223,8 @@ def _cards(report: QuantizationReport, speed: SizeAndLatency | None) -> str:
     shown = []
     if total.count:
         if total.width > 1:
-            shown += [(f"{total.agreement:.1%}", "same best class"), (f"{total.kl:.4f} nats", "KL divergence")]
+            shown.append((f"{total.agreement:.1%}", "same best class"))
+            shown += [(f"{total.kl:.4f} nats", "KL divergence")] if total.has_scores else []
         shown += [(_with_unit(total.snr), "signal to noise"), (f"{total.cosine:.5f}", "cosine")]
     shown.append((f"{report.bytes / 1e3:,.1f} kB", f"{report.float_bytes / 1e3:,.1f} kB in float"))
     if speed is not None:

@@ -13,8 +13,6 @@ The sums are of the same products and zeros, so the codes that come out are the 
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from pocketgraph.graph.dtype import INT8, INT32
@@ -56,7 +54,7 @@ def _in_pairs(operation: Operation) -> list[Operation]:
     shape = Value(f"{paired.name}/shape", INT32, (4,), Constant.of(np.array(paired.shape, np.int32)))
     return [
         Operation("RESHAPE", [source, shape], [paired], {"new_shape": paired.shape}, operation.nodes),
-        replace(operation, inputs=[paired, wide, bias], options={**operation.options, "stride_w": 1}),
+        operation.replace(inputs=[paired, wide, bias], options={**operation.options, "stride_w": 1}),
     ]
 
 

@@ -10,7 +10,6 @@ import threading
 import time
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -33,12 +32,12 @@ REFUSALS = (PocketgraphError, MemoryError, ArithmeticError, LookupError, TypeErr
 MOST_UNCLEAR = 4  # feeds that do not tell, after which a part is left without a certificate in this process
 
 
-@dataclass
 class CheckedPart:
     """A part that is compared: what to call it, and the last verdict."""
 
-    place: str
-    verdict: Agreement | None = None
+    def __init__(self, place: str) -> None:
+        self.place = place
+        self.verdict: Agreement | None = None
 
 
 class PartCheck:

@@ -39,9 +39,17 @@ class PartReference:
         graph: the graph that they are of.
         inputs: what the part takes, in its order.
         outputs: what it gives, in its order.
+        without: passes that engines are to do without.
     """
 
-    def __init__(self, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        inputs: Sequence[Endpoint],
+        outputs: Sequence[Endpoint],
+        without: frozenset[str] = frozenset(),
+    ) -> None:
+        self.without = without
         self.graph = graph
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
@@ -67,7 +75,8 @@ class PartReference:
     @cached_property
     def precision(self) -> Precision:
         """How exact the part computes, by what its nodes say."""
-        attrs = [item.node.attrs for item in self._order]
+        tables = (item.node.attrs for item in self._order)
+        attrs = {id(table): table for table in tables}.values()  # nodes that say the same share a table
         if any(MAY_QUANTIZE in each or WHOLE_NUMBERS in each for each in attrs):
             return EIGHT_BITS
         types = {value.base.name for each in attrs for value in each.values() if isinstance(value, DType)}

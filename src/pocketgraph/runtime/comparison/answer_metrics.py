@@ -24,10 +24,11 @@ def noise_words(snr: float, same: str = "the same results") -> str:
 
 
 def signal_to_noise(signal: float, noise: float) -> float:
-    """Decibels of the squares' sums; infinite for no noise."""
+    """Decibels of the squares' sums; infinite for no noise, and minus that where the noise is, or is no number."""
     if noise <= 0:
         return math.inf
-    return 10 * math.log10(signal / noise) if signal > 0 else -math.inf
+    ratio = signal / noise
+    return 10 * math.log10(ratio) if ratio > 0 else -math.inf
 
 
 def interval(hits: float, count: int) -> tuple[float, float]:
@@ -77,14 +78,23 @@ def probabilities(scores: Array) -> Array:
     return result
 
 
+def are_picks(output: Array) -> bool:
+    """Whether an output is classes that the model has picked, such as those of a picture's places.
+
+    Bytes are none, as they may be pixels.
+    """
+    return bool(output.dtype.kind == "b" or (output.dtype.kind == "i" and output.dtype.itemsize > 2))
+
+
 def scores_of_classes(output: Array) -> Array | None:
     """The scores of an output, float64 [answers, classes]; None for one that has no classes.
 
     A vector is one answer, a matrix one for each row. What has more dimensions, such as a picture's places, has an
-    answer for each place when those are probabilities; other numbers may be boxes, colours or features.
+    answer for each place when those are probabilities; other numbers may be boxes, colours or features. Classes that
+    are picked already have no scores.
     """
     places = math.prod(output.shape[:-1])
-    if output.size < 2 or places == output.size:
+    if output.size < 2 or places == output.size or are_picks(output):
         return None
     rows = output.reshape(places, -1).astype(np.float64)
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
@@ -149,11 +159,13 @@ class Comparison(Likeness):
     """A model's answers beside those of the one it stands for, over samples taken in one by one.
 
     Attributes:
-        agreed: in how many both have the same largest element; of a sample with many answers, the share of those.
+        agreed: in how many both have the same largest element, or picked the same class; of a sample with many answers,
+            the share of those.
         divergence: the sum of the Kullback-Leibler divergences, in nats, of the answers as probabilities.
         errors: the samples' mean absolute differences.
         largest: the largest absolute difference.
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
+        has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
     """
 
     agreed: float = 0
@@ -161,6 +173,7 @@ class Comparison(Likeness):
     errors: Statistic[float] = field(default_factory=Statistic)
     largest: float = 0.0
     width: int = 0
+    has_scores: bool = True
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
@@ -169,6 +182,10 @@ class Comparison(Likeness):
         apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
         wanted = scores_of_classes(reference)
         self.width = 0 if wanted is None else wanted.shape[1]
+        if are_picks(reference) and reference.size:
+            self.has_scores = False
+            self.width = max(2, int(reference.max()) + 1)
+            self.agreed += 1 - float(np.count_nonzero(apart)) / apart.size
         if wanted is not None:
             given = right.reshape(wanted.shape)
             self.agreed += float((wanted.argmax(axis=1) == given.argmax(axis=1)).mean())
@@ -177,6 +194,11 @@ class Comparison(Likeness):
             self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
         self.errors.update(float(apart.mean()) if apart.size else 0.0)
         self.largest = max(self.largest, float(apart.max(initial=0)))
+
+    @property
+    def tells_classes(self) -> bool:
+        """Whether answers are classes: finite scores of some, or those that the model picked."""
+        return self.width > 1 and (not self.has_scores or math.isfinite(self.kl))
 
     @property
     def agreement(self) -> float:
@@ -195,11 +217,15 @@ class Comparison(Likeness):
 
     @property
     def kl(self) -> float:
-        """The mean divergence."""
+        """The mean divergence; NaN without scores."""
+        if not self.has_scores:
+            return math.nan
         return self.divergence / max(self.count, 1)
 
     def meets(self, standard: Standard) -> bool:
         """Whether the answers reach a standard; agreement and divergence count where there are classes."""
+        if not self.has_scores:
+            return self.agreement >= standard.agreement
         if self.snr < standard.snr or math.isnan(self.snr):
             return False
         return self.width < 2 or (self.agreement >= standard.agreement and self.kl <= standard.kl)
@@ -214,6 +240,8 @@ class Comparison(Likeness):
         noise = noise_words(self.snr, "signal to noise exact")
         if self.width < 2:
             return f"{noise}, mean error {self.mean_error:.3g}"
+        if not self.has_scores:
+            return f"same class {self.agreement:.2%}"
         return f"same best class {self.agreement:.2%}, KL {self.kl:.4g}, {noise}"
 
 
@@ -234,8 +262,10 @@ class ClassAccuracy:
     width: int = 0
 
     def add(self, scores: Array, label: int) -> None:
-        """Takes in one sample; ``label`` is the index of the right class."""
+        """Takes in one sample's scores, or the class that was picked; ``label`` is the index of the right class."""
         row = scores.reshape(-1)
+        if row.size == 1:
+            row = np.array([float(row[0] == at) for at in range(label + 1)] + [float(row[0] != label)])
         best = np.argsort(-row, kind="stable")[:5]
         self.count += 1
         self.width = row.size

@@ -54,10 +54,10 @@ def judged(
                 measured.add(a, b)
     if not measured.count:
         return found
-    has_classes = measured.width > 1
+    has_classes = measured.width > 1 and measured.has_scores
     before_softmax, is_certain = logits_of_probabilities(pairs) if has_classes else (None, False)
     by_logits = math.nan if before_softmax is None else _likeness(before_softmax).snr
-    snr = by_logits if is_certain else measured.snr
+    snr = by_logits if is_certain else measured.snr if measured.has_scores else None
     found = replace(found, snr=snr, kl=measured.kl if has_classes else None)
     if not is_eight_bit:
         return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
@@ -93,7 +92,6 @@ class DynamicPlanner(Protocol):
         """What runs the part: takes the Run and the inputs' values, gives the outputs' values."""
 
 
-@dataclass(eq=False, repr=False)
 class Plan:
     """What a whole compilation shares.
 
@@ -108,15 +106,25 @@ class Plan:
         loops: the loops that are compiled already.
     """
 
-    items: Mapping[str, Item]
-    fed: frozenset[Endpoint]
-    frames: Mapping[str, LoopFrame]
-    parts: dict[str, PartCall]
-    library: Functions
-    dynamic: DynamicPlanner | None = None
-    finds_dynamic: bool = True
-    loops: dict[Any, Any] = field(default_factory=dict)
-    _taken: dict[str, dict[Endpoint, list[str]]] = field(default_factory=dict)
+    def __init__(
+        self,
+        items: Mapping[str, Item],
+        fed: frozenset[Endpoint],
+        frames: Mapping[str, LoopFrame],
+        parts: dict[str, PartCall],
+        library: Functions,
+        dynamic: DynamicPlanner | None = None,
+        finds_dynamic: bool = True,
+    ) -> None:
+        self.items = items
+        self.fed = fed
+        self.frames = frames
+        self.parts = parts
+        self.library = library
+        self.dynamic = dynamic
+        self.finds_dynamic = finds_dynamic
+        self.loops: dict[Any, Any] = {}
+        self._taken: dict[str, dict[Endpoint, list[str]]] = {}
 
     def uses(self, step_pass: str) -> bool:
         """Whether a step pass is not switched off (see pass_registry.py)."""

@@ -59,6 +59,7 @@ def needed(
         RunError: an input refers to no node.
     """
     fed_placeholders = {e.node for e in feeds if graph.nodes[e.node].op.startswith("Placeholder")}
+    fed = {e.node for e in feeds}
     nodes, earlier = graph.nodes, known or {}
     found: dict[str, Item] = {}
     waiting = [e.node for e in fetches if e not in feeds] + [t for t in targets if t not in fed_placeholders]
@@ -71,12 +72,10 @@ def needed(
         if item is None or item.node is not node:
             item = item_of(node)
         found[name] = item
-        sources = [e.node for e in item.data if e not in feeds]
+        sources = [e[0] for e in item.data if e[0] not in found and (e[0] not in fed or e not in feeds)]
         if item.control:
-            sources += [c for c in item.control if c not in fed_placeholders]
+            sources += [c for c in item.control if c not in found and c not in fed_placeholders]
         for source in sources:
-            if source in found:
-                continue
             if source not in nodes:
                 raise RunError(
                     f"the input '{source}' is no node of the graph",

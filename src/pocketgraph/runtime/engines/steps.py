@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -34,7 +33,6 @@ DEAD = Dead()
 RUN = 0  # the slot that holds the Run, for steps that need it
 
 
-@dataclass(eq=False, repr=False)
 class Run:
     """One execution of a program.
 
@@ -51,16 +49,29 @@ class Run:
         deadline: when the run must be done, if it must.
     """
 
-    state: dict[str, Any]
-    rng: np.random.Generator | None
-    budget: int
-    step: dict[str, Any] = field(default_factory=dict)
-    trace: StepTrace | None = None
-    depth: int = 0
-    caller: str = ""
-    files: Any = None
-    ledger: LiveBytes | None = None
-    deadline: Deadline | None = None
+    def __init__(
+        self,
+        state: dict[str, Any],
+        rng: np.random.Generator | None,
+        budget: int,
+        step: dict[str, Any] | None = None,
+        trace: StepTrace | None = None,
+        depth: int = 0,
+        caller: str = "",
+        files: Any = None,
+        ledger: LiveBytes | None = None,
+        deadline: Deadline | None = None,
+    ) -> None:
+        self.state = state
+        self.rng = rng
+        self.budget = budget
+        self.step: dict[str, Any] = {} if step is None else step
+        self.trace = trace
+        self.depth = depth
+        self.caller = caller
+        self.files = files
+        self.ledger = ledger
+        self.deadline = deadline
 
     def spend(self, steps: int, loop: str) -> None:
         """Counts the steps of one iteration.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -14,19 +15,50 @@ RATE = 16_000  # samples a second of a recording
 SIDE = 64  # pixels of a picture; what reads files of any size scales them
 FORMATS = {"DecodeJpeg": "JPEG", "DecodeImage": "JPEG", "DecodePng": "PNG", "DecodeBmp": "BMP", "DecodeGif": "GIF"}
 """Not a trait: what Pillow calls the form of file that an op reads."""
+CARRYING = frozenset({
+    "Identity", "Reshape", "ExpandDims", "Squeeze", "PlaceholderWithDefault", "StridedSlice", "Slice", "Gather",
+    "GatherV2", "Unpack", "Enter", "Switch", "Merge", "TensorArrayScatterV3", "TensorArrayReadV3",
+    "TensorListFromTensor", "TensorListGetItem",
+})  # fmt: skip
+"""Not a trait: what hands one file of a list to what reads it."""
 
 
 def decoder_of(graph: Graph, name: str) -> Node | None:
     """The node that decodes the bytes of the string input ``name``: DecodeWav, DecodeJpeg and the like; None without.
 
-    An input of another shape than a scalar has none.
+    Of a list of files that is an op in a loop over them. An input of more dimensions has none. Of several, as
+    tf.image.decode_image has them in TensorFlow 1, it is one that reads JPEG.
     """
     node = graph[node_name(name)]
     shape = node.shape()
-    if node.attr("dtype", None) is not STRING or (shape is not None and shape.rank not in (None, 0)):
+    if node.attr("dtype", None) is not STRING or (shape is not None and shape.rank not in (None, 0, 1)):
         return None
-    readers = [user for user in graph.consumers.get(node.name, ()) if user.op == "DecodeWav" or user.op in FORMATS]
-    return readers[0] if readers else None
+    found = list(_decoders_behind(graph, node.name))
+    return next((one for one in found if FORMATS.get(one.op) == "JPEG"), found[0] if found else None)
+
+
+def _decoders_behind(graph: Graph, name: str) -> Iterator[Node]:
+    """The decoders that a string gets to as it is, perhaps in a function."""
+    from pocketgraph.runtime.engines.functions import FunctionLibrary
+
+    library = FunctionLibrary(graph)
+    waiting, seen = [name], {name}
+    while waiting:
+        for user in graph.consumers.get(waiting.pop(0), ()):
+            if user.name in seen:
+                continue
+            seen.add(user.name)
+            if is_decoder(user):
+                yield user
+            elif user.op in CARRYING:
+                waiting.append(user.name)
+            else:
+                yield from filter(is_decoder, library.with_bodies([user]))
+
+
+def is_decoder(node: Node) -> bool:
+    """Whether a node reads a recording or a picture from the bytes of a file."""
+    return node.op == "DecodeWav" or node.op in FORMATS
 
 
 def encoded_sample(decoder: Node, rng: np.random.Generator) -> bytes:

@@ -20,7 +20,7 @@ from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
-from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
+from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -101,6 +101,8 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
         is_flag = spec.dtype is BOOL and flag_in_use(graph, graph[spec.endpoint.node]) is not None
         if dims is None and (is_flag or decoder_of(graph, spec.endpoint.node) is not None):
             dims = ()
+        if dims is None and (parser := parser_of(graph, spec.endpoint.node)) is not None:
+            dims = records_shape(parser)
         if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
         if dims is None or None in dims[1:]:
@@ -167,7 +169,8 @@ def sample_feeds(
             )
         decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
         if decoder is not None:
-            feeds[spec.label] = np.array(encoded_sample(decoder, rng), object)
+            sample = np.array(encoded_sample(decoder, rng), object)
+            feeds[spec.label] = np.full(shapes[spec.label], sample, object)
             continue
         parser = parser_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
         if parser is not None:

@@ -34,6 +34,11 @@ def parser_of(graph: Graph, name: str) -> Node | None:
     return None
 
 
+def records_shape(parser: Node) -> tuple[int, ...]:
+    """The shape of one record, as ``parser`` takes them: most take several at once."""
+    return () if parser.op.startswith("ParseSingle") else (1,)
+
+
 def record_sample(graph: Graph, parser: Node, rng: np.random.Generator) -> bytes:
     """A record that ``parser`` reads, with noise for each feature that it insists on: floats in [-1, 1), integers in
     [0, 10), empty strings."""

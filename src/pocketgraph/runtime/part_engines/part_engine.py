@@ -58,6 +58,11 @@ class OfferedPart:
         return None if self._nodes is None else self._nodes()
 
     @property
+    def without(self) -> frozenset[str]:
+        """Passes that are switched off; none are known to be where the graph was not read."""
+        return frozenset() if self.reference is None else self.reference.without
+
+    @property
     def file(self) -> str:
         """The path of a .tflite file of it, as LiteRT runs it; it may be gone once ``load`` has returned."""
         return self.entry.model

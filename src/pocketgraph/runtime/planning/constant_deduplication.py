@@ -42,9 +42,9 @@ def deduplicate_constants(graph: Graph, plan: Plan, inferred: Inferred, held: Co
         return text if kept is None else f"^{kept}" if text.startswith("^") else kept
 
     changed = {}
+    named = {text for name in instead for text in (name, f"{name}:0", f"^{name}")}
     for name in plan.items:
         node = graph.nodes[name]
-        inputs = [source(text) for text in node.inputs]
-        if inputs != list(node.inputs):
-            changed[name] = node.replace(inputs=inputs)
+        if not named.isdisjoint(node.inputs):
+            changed[name] = node.replace(inputs=[source(text) for text in node.inputs])
     return graph.replace([changed.get(node.name, node) for node in graph])

@@ -58,8 +58,8 @@ def eight_bits_in_floats(state: GraphState) -> None:
 
 def take_defaults(state: GraphState) -> None:
     changed = lambda node: node if node.name in state.fed_nodes else _without_default(node)  # noqa: E731
-    state.take(state.graph.map_nodes(changed))
-    state.find_items()
+    if state.take(state.graph.map_nodes(changed)):
+        state.find_items()
 
 
 def _without_default(node: Node) -> Node:

@@ -17,7 +17,6 @@ from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
@@ -188,6 +187,8 @@ def conditional_nodes(plan: Plan) -> set[str]:
     switches = {name for name, item in plan.items.items() if item.node.op in SWITCH}
     if not switches:
         return set()
+    from pocketgraph.runtime.planning.missing_kernels import check_kernels
+
     check_kernels((item.node for item in plan.items.values()), plan.library)
     if all(plan.frames[name].depth for name in switches):  # only those that loops end by
         return switches

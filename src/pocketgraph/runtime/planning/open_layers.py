@@ -85,11 +85,8 @@ class OpenLayers:
     def _is_layer(self, node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
         made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
         is_told = not self.from_sizes.isdisjoint(taken)
-        is_open = False
-        for ref in (*taken, *made):
-            if not inferred.shape(ref).is_known:
-                is_open = True
-                break
+        shapes = [*inferred.shapes(node.name), *map(inferred.shape, taken)]
+        is_open = len(shapes) == len(taken) or not all(shape.is_known for shape in shapes)
         if not (is_told or is_open) or not self.fed.isdisjoint(made):
             return True
         if all(inferred.value(ref) is not None for ref in made):

@@ -25,7 +25,7 @@ from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
+from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize, optimize_for_latency
 from pocketgraph.litert.type_edges import SPREADING
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
@@ -112,7 +112,7 @@ def _lowered(
         program = lowered(request.graph, part.nodes, list(specs), part.outputs, specs, inferred, strict=request.strict)
     except (Unsupported, PocketgraphError):
         return None
-    optimize(program, without)
+    optimize(program, FOR_THIS_PROCESSOR.union(without))
     optimize_for_latency(program, without)
     return program if program.operations else None
 

@@ -32,7 +32,7 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
     executable = part.executable
 
     def nodes() -> PartReference:
-        return reference_of(graph, part.inputs, part.outputs)
+        return reference_of(request, graph, part.inputs, part.outputs)
 
     def check() -> Check:
         from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
@@ -98,11 +98,14 @@ def opener(request: Request, nodes: Callable[[], PartReference] | None = None) -
     return registry.opener(request.engine, nodes)
 
 
-def reference_of(graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]) -> PartReference:
+def reference_of(
+    request: Request, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
+) -> PartReference:
     """What computes a part's nodes on the reference engine."""
+    from pocketgraph.litert.type_edges import SPREADING
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
-    return PartReference(graph, inputs, outputs)
+    return PartReference(graph, inputs, outputs, request.without | (SPREADING if request.strict else frozenset()))
 
 
 def _trusts(request: Request, executable: Executable) -> bool:

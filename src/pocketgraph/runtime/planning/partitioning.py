@@ -43,11 +43,10 @@ def partition(
         fetched: tensors that the caller takes.
     """
     own, inner = split(plan.items, ROOT, plan.items, plan.frames)
+    own = [name for name in own if name not in static]  # which wait for nothing but each other
     kinds: dict[object, bool | None] = {}
     depends: dict[object, list[object]] = {}
     for unit, sources in in_order(own, inner, plan):
-        if isinstance(unit, str) and unit in static:
-            continue
         kinds[key_of(unit)] = True if isinstance(unit, str) and unit in able else None
         depends[key_of(unit)] = [key_of(source) for source in sources]
     if None in kinds.values():

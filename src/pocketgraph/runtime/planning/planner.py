@@ -22,7 +22,6 @@ from pocketgraph.runtime.planning.compiling import compile_parts
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
 
@@ -103,6 +102,7 @@ def _program(
         MissingKernelError: ops that nothing can run; all of them are named.
     """
     from pocketgraph.runtime.engines.step_program import StepProgram
+    from pocketgraph.runtime.planning.missing_kernels import check_kernels
 
     library = FunctionLibrary(
         request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without

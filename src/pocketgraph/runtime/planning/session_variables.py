@@ -23,11 +23,11 @@ from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.state.variables import Variable
     from pocketgraph.runtime.resolved_call import ResolvedCall
 
 READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "loop") | {"IdentityN"}
@@ -109,6 +109,8 @@ def freeze_constant_variables(
 
 def _settled(node: Node, state: Mapping[str, Any]) -> Variable | None:
     """The session's variable of this node, when it has been assigned just once."""
+    from pocketgraph.kernels.state.variables import Variable, variable_key  # few graphs have any
+
     container, shared = node.attr("container", b""), node.attr("shared_name", b"")
     assert isinstance(container, bytes)
     assert isinstance(shared, bytes)

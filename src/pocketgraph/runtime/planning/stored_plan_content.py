@@ -6,8 +6,7 @@ which the parts are found. Graphs that LiteRT takes as a whole need none of this
 
 from __future__ import annotations
 
-import zlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.errors import PocketgraphError
@@ -27,6 +26,7 @@ from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, 
 from pocketgraph.runtime.planning.part_setup import part_of_earlier
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
+LARGE = 1 << 16  # bytes of a piece that is not copied
 STAND_IN = "litert_segment"
 
 
@@ -48,7 +48,7 @@ def keep(
         made: the compiled parts.
         later: the parts that are planned when they run.
     """
-    from pocketgraph.formats import to_bytes
+    from pocketgraph.formats import graphdef
 
     folder = cache.directory(request.cache_dir)
     if folder is None or graph.secret or any(not part.found_by for part in made):
@@ -65,10 +65,10 @@ def keep(
         rest = graph.replace(nodes, inputs=(), outputs=(), signatures={})
         running = needed(rest, stand_ins.fed, fetches, targets)
         left = {*running, *(endpoint.node for endpoint in stand_ins.fed)}
-        data = to_bytes(rest.replace([node for node in nodes if node.name in left]))
+        data = list(_joined(graphdef.chunks(rest.replace([node for node in nodes if node.name in left]))))
     except PocketgraphError:
         return
-    if len(data) > LARGEST:
+    if sum(map(len, data)) > LARGEST:
         return
     ops = {node.op for node in rest if node.name in left}
     about = {
@@ -83,9 +83,21 @@ def keep(
         ],
         "kernels": registry.KERNELS.homes(ops - STRUCTURAL),
         "plain": sorted(filter(is_plain, ops)),
-        "checksum": zlib.crc32(data),
     }
-    cache.store(folder, name, [data], about)
+    cache.store(folder, name, data, about)
+
+
+def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview]:
+    """The same bytes; small pieces become one, and weights stay where they lie."""
+    small: list[bytes | memoryview] = []
+    for chunk in chunks:
+        if len(chunk) < LARGE:
+            small.append(chunk)
+            continue
+        yield b"".join(small)
+        yield chunk
+        small.clear()
+    yield b"".join(small)
 
 
 class StandIns:
@@ -157,10 +169,7 @@ def reopened(
 
     about = entry.about
     with open(entry.model, "rb") as file:
-        data = file.read()
-    if zlib.crc32(data) != about["checksum"]:
-        raise LookupError(entry.model)
-    graph = from_bytes(data)
+        graph = from_bytes(file.read())
     registry.KERNELS.load(about["kernels"])
     PLAIN.update(about["plain"])
     parts: list[PartCall] = []

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,7 +31,6 @@ class NodeTiming(NamedTuple):
     outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
-@dataclass
 class StepTrace:
     """What one run did, in execution order.
 
@@ -42,10 +40,13 @@ class StepTrace:
         notes: how the times were taken where that is not plain measuring, a sentence each.
     """
 
-    nodes: list[NodeTiming] = field(default_factory=list)
-    total_us: float = 0.0
-    notes: list[str] = field(default_factory=list)
-    _origin: int = field(default_factory=time.perf_counter_ns, repr=False)
+    def __init__(
+        self, nodes: list[NodeTiming] | None = None, total_us: float = 0.0, notes: list[str] | None = None
+    ) -> None:
+        self.nodes: list[NodeTiming] = [] if nodes is None else nodes
+        self.total_us = total_us
+        self.notes: list[str] = [] if notes is None else notes
+        self._origin = time.perf_counter_ns()
 
     def begin(self) -> None:
         """Drops earlier timings; times count from now."""

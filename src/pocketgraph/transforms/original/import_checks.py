@@ -13,14 +13,6 @@ HINT = "mend the graph, or write fold_constants(ignore_errors=true) to pass over
 COLOCATED = b"loc:@"
 
 
-def dtypes_of(node: Node) -> tuple[DType, ...] | None:
-    """The type of each output; None for functions and for attributes that do not tell."""
-    try:
-        return opdefs.output_dtypes(node)
-    except GraphError:
-        return None
-
-
 def check_inputs(node: Node, sources: Sequence[tuple[str, int, tuple[DType, ...] | None]]) -> None:
     """Compares the data inputs of a node with its op's signature.
 

@@ -49,7 +49,7 @@ def pivots(graph: Graph, removed: Collection[str]) -> set[str]:
         if node.op in MERGES:
             for ref in node.data_inputs:
                 lost |= before.carrying(ref) - after.carrying(ref)
-        elif node.name in outputs or node.op in STEPS or node.op in EXITS or _has_state(node):
+        elif node.name in outputs or node.op in STEPS or node.op in EXITS or opdefs.is_stateful(node.op):
             lost |= before.running(node.name) - after.running(node.name)
     return {name for name, ref in candidates.items() if before.way(ref) in lost}
 
@@ -145,8 +145,3 @@ class _Ways:
 
 def _joined(a: Ways, b: Ways) -> Ways:
     return a if b <= a else b if a <= b else a | b
-
-
-def _has_state(node: Node) -> bool:
-    definition = opdefs.find(node.op)
-    return definition is None or definition.stateful

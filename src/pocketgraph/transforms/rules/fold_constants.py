@@ -14,8 +14,8 @@ from pocketgraph.graph.node import canonical
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.original.hash_order import hash_order
 from pocketgraph.transforms.original.import_checks import check_attributes
+from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_twins, numbers
 from pocketgraph.transforms.parts.constant_folding.constants import (
     CONSTANTS,

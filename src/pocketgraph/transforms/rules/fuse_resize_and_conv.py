@@ -8,7 +8,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolutions import copied, is_plain
+from pocketgraph.transforms.parts.convolutions import takes_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import fusion_misses
 from pocketgraph.transforms.tool import transform
 
@@ -36,25 +36,10 @@ def fuse_resize_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> Grap
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
-        conv, resize = match.node, match["resize"]
-        attrs = {
-            **copied(conv, "T", "padding", "strides"),
-            "resize_align_corners": copied(resize, "align_corners")["align_corners"],
-            "mode": b"REFLECT",
-        }
-        paddings = const(f"{conv.name}_dummy_paddings", np.zeros((4, 2), np.int32))
-        inputs = (
-            *resize.data_inputs,
-            paddings.name,
-            conv.data_inputs[1],
-            *(() if compat.original else conv.control_inputs),
-        )
-        return [match.inputs[1].node, paddings, Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
+        paddings = const(f"{match.node.name}_dummy_paddings", np.zeros((4, 2), np.int32))
+        return [match.inputs[1].node, paddings, with_resize(match, paddings.name, b"REFLECT", compat)]
 
-    def accept(match: Match) -> bool:
-        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
-
-    return replace_matches(graph, RESIZED, rewrite, accept=accept).graph
+    return replace_matches(graph, RESIZED, rewrite, accept=lambda match: takes_resize(match, compat)).graph
 
 
 near_misses = fusion_misses("Resize", "ResizeBilinear")

@@ -10,7 +10,7 @@ from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.parts.convolutions import copied, is_plain
+from pocketgraph.transforms.parts.convolutions import copied, takes_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import source_of
 from pocketgraph.transforms.tool import transform
 
@@ -43,24 +43,11 @@ def fuse_resize_pad_and_conv(graph: Graph, *, compat: Compat = Compat.FIXED) -> 
     """
 
     def rewrite(match: Match, used: frozenset[str]) -> list[Node]:
-        conv, pad, resize = match.node, match["pad"], match["resize"]
-        attrs = {
-            **copied(conv, "T", "padding", "strides"),
-            "resize_align_corners": copied(resize, "align_corners")["align_corners"],
-            **copied(pad, "mode"),
-        }
-        inputs = (
-            *resize.data_inputs,
-            pad.data_inputs[1],
-            conv.data_inputs[1],
-            *(() if compat.original else conv.control_inputs),
-        )
-        return [match.inputs[1].node, match["sizes"], Node(conv.name, "FusedResizeAndPadConv2D", inputs, attrs)]
+        pad = match["pad"]
+        fused = with_resize(match, pad.data_inputs[1], copied(pad, "mode")["mode"], compat)
+        return [match.inputs[1].node, match["sizes"], fused]
 
-    def accept(match: Match) -> bool:
-        return compat.original or (is_plain(match.node) and not match["resize"].attr("half_pixel_centers"))
-
-    return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=accept).graph
+    return replace_matches(graph, RESIZED_AND_PADDED, rewrite, accept=lambda match: takes_resize(match, compat)).graph
 
 
 def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 from pocketgraph.graph import Graph
 from pocketgraph.transforms import tool
-from pocketgraph.transforms.parts.repeated_rules import until_settled
 from pocketgraph.transforms.tool import transform
 
 ROUND = """
@@ -15,6 +16,8 @@ ROUND = """
     merge_duplicate_nodes
     strip_unused_nodes
 """
+MOST_ROUNDS = 5  # real models are done after two; a list that never settles stops here
+log = logging.getLogger("pocketgraph.transforms")
 
 
 @transform
@@ -48,3 +51,20 @@ def mobile(graph: Graph, *, type: str | None = None, shape: str | None = None) -
     given = [f'{key}="{value}"' for key, value in (("type", type), ("shape", shape)) if value is not None]
     graph = tool.run(graph, f"strip_unused_nodes({', '.join(given)}) remove_device")
     return tool.run(until_settled(graph, ROUND), "sort_by_execution_order")
+
+
+def until_settled(graph: Graph, transforms: str) -> Graph:
+    """The graph after as many rounds of these transforms as change something, and no more than MOST_ROUNDS."""
+    for _ in range(MOST_ROUNDS):
+        before = _form(graph)
+        graph = tool.run(graph, transforms)
+        if _form(graph) == before:
+            break
+    else:
+        log.info("stopped after %d rounds, though the last one still changed something", MOST_ROUNDS)
+    return graph
+
+
+def _form(graph: Graph) -> list[tuple[str, str, tuple[str, ...]]]:
+    """What the rules change: names, ops and inputs, in order of names (two rules may sort in two ways)."""
+    return sorted((node.name, node.op, node.inputs) for node in graph)

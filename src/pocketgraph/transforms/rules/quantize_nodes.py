@@ -5,17 +5,23 @@ from __future__ import annotations
 import math
 
 from pocketgraph.errors import TransformError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Node, const
+from pocketgraph.graph.dtype import FLOAT, QUINT8
+from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.graph_verification import check_references
-from pocketgraph.transforms.parts.quantize_passes.fake_quants import convert_fake_quants
-from pocketgraph.transforms.parts.quantize_passes.hoist import hoist_fake_quants
+from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize
+from pocketgraph.transforms.parts.quantize_passes.fake_quants import (
+    convert_fake_quants,
+    hoist_fake_quants,
+    merge_adjacent_requantizes,
+)
 from pocketgraph.transforms.parts.quantize_passes.ops import quantize_ops
-from pocketgraph.transforms.parts.quantize_passes.placeholders import quantize_placeholders
 from pocketgraph.transforms.parts.quantize_passes.redundant import remove_redundant_quantizations
-from pocketgraph.transforms.parts.quantize_passes.requantizes import merge_adjacent_requantizes
 from pocketgraph.transforms.rules.merge_duplicate_nodes import merge_duplicate_nodes
 from pocketgraph.transforms.tool import transform
+
+PENDING = "__RENAMED_PLACEHOLDER__"  # marks the one reference to a placeholder that must not be redirected
 
 
 @transform
@@ -104,3 +110,28 @@ def _range(name: str, low: float | None, high: float | None) -> tuple[float, flo
             f"{name}_min must be less than {name}_max, and both finite numbers; {low:g} and {high:g} were given"
         )
     return low, high
+
+
+def quantize_placeholders(graph: Graph, low: float, high: float, *, any_type: bool) -> Graph:
+    """Makes every float ``Placeholder`` one of quint8 values in the range from ``low`` to ``high``.
+
+    A Dequantize behind it gives its readers float values as before.
+
+    Args:
+        any_type: do this to placeholders of other types, too (they are float afterwards).
+    """
+    nodes: list[Node] = []
+    readers: dict[str, str] = {}
+    for node in graph:
+        if node.op != "Placeholder" or not (any_type or node.attr("dtype") is FLOAT):
+            nodes.append(node)
+            continue
+        scope = f"{node.name}_eightbit"
+        parts = [const(f"{scope}/min", low, FLOAT), const(f"{scope}/max", high, FLOAT)]
+        back = dequantize(f"{scope}/dequantize", [node.name + PENDING, *(part.name for part in parts)])
+        readers[node.name] = back.name
+        nodes += [node.with_attrs(dtype=QUINT8), *parts, back]
+    if not readers:
+        return graph
+    redirected = rename_inputs(graph.replace(nodes), readers)
+    return rename_inputs(redirected, {name + PENDING: name for name in readers})

@@ -9,7 +9,6 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
-from pocketgraph.kernels.math.elementwise import cast_group
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import number
@@ -220,6 +219,8 @@ def _narrowed(emit: Emit, source: Value, target: DType) -> Value:
 
     LiteRT's operator limits; by way of int32 it cuts. Beyond int32 it limits where TensorFlow has the smallest number.
     """
+    from pocketgraph.kernels.math.elementwise import cast_group  # the other lowerings need no kernels
+
     body = source.size - source.size % cast_group("float32", target.name)
     if body == source.size:
         return emit.add("CAST", [source], source.shape, target)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from pocketgraph.graph import DType, Node
@@ -55,7 +57,7 @@ def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool
 
 
 def _count(source: Value, axes: list[int]) -> int:
-    return int(np.prod([source.shape[axis] for axis in axes], dtype=np.int64))
+    return math.prod([source.shape[axis] for axis in axes])
 
 
 @lowers("ArgMax", "ArgMin")

@@ -20,7 +20,7 @@ from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.lowerings.pieces import cut
 from pocketgraph.litert.lowerings.sliding import at_their_places, elements_of_windows
 from pocketgraph.litert.operands import attr_list, attr_text
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import ComputedConvolution, Value
 
 MANY_ROWS, LEAST_IN_BLOCK, MOST_IN_BLOCK = 8192, 256, 768  # rows of a product of turned matrices
 MOST_LAID_OUT = 1 << 25  # elements of all windows, 128 MB; larger ones are left to LiteRT's own operators
@@ -37,7 +37,7 @@ def convolve_by_computed(
     spans = windows(source.shape[1:3], (height, width), strides, padding, dilations)
     if min(span.output for span in spans) < 1:
         return None
-    return _convolved(emit, source, kernel, spans)
+    return _marked(emit, _convolved(emit, source, kernel, spans), source, kernel, spans, "plain")
 
 
 def transposed_by_computed(
@@ -46,8 +46,8 @@ def transposed_by_computed(
     """The gradient by the image, of NHWC ``size``, of a convolution with computed weights (HWIO); None as above."""
     height, width, depth, count = kernel.shape
     spans = spans_of_convolution(emit, node, layout, size[1:3], (height, width))
-    made = (gradient.shape[0], spans[0].output, spans[1].output, count)
-    if kernel.constant is not None or depth != size[3] or gradient.shape != made:
+    expected = (gradient.shape[0], spans[0].output, spans[1].output, count)
+    if kernel.constant is not None or depth != size[3] or gradient.shape != expected:
         return None
     if spans[0].stride == spans[1].stride == 1:  # a convolution with the weights turned round
         turned = emit.add("REVERSE_V2", [kernel, emit.const([0, 1], np.int32)], kernel.shape)
@@ -55,21 +55,22 @@ def transposed_by_computed(
             Window(span.taps, 1, span.dilation, span.reach - 1 - span.before, 0, length)
             for span, length in zip(spans, size[1:3], strict=True)
         ]
-        return _convolved(emit, gradient, emit.transpose(turned, (0, 1, 3, 2)), back)
+        made = _convolved(emit, gradient, emit.transpose(turned, (0, 1, 3, 2)), back)
+        return _marked(emit, made, gradient, kernel, back, "turned")
     if gradient.size // count * height * width * depth > MOST_LAID_OUT:
         return None
     flat = emit.reshape(gradient, (gradient.size // count, count))
     shares = _product(emit, flat, emit.reshape(kernel, (height * width * depth, count)), turned=True)
-    below, beside = made[1:3]
+    below, beside = expected[1:3]
     lines = []
     for row in range(height):
         parts = []
         for column in range(width):
             place = (row * width + column) * depth
             part = cut(emit, shares, [0, place], [shares.shape[0], depth])
-            parts.append(emit.reshape(part, (made[0] * below, beside, depth)))
+            parts.append(emit.reshape(part, (expected[0] * below, beside, depth)))
         line = at_their_places(emit, parts, spans[1], size[2])
-        lines.append(emit.reshape(line, (made[0], below, size[2] * depth)))
+        lines.append(emit.reshape(line, (expected[0], below, size[2] * depth)))
     return emit.reshape(at_their_places(emit, lines, spans[0], size[1]), tuple(size))
 
 
@@ -92,7 +93,22 @@ def by_the_filter(emit: Emit, node: Node) -> None:
     if len(parts) > 1:
         shape = (sum(part.shape[0] for part in parts), size[3])
         parts = [emit.add("CONCATENATION", list(parts), shape, axis=0, activation="")]
-    emit.result(emit.reshape(parts[0], size))
+    made = emit.reshape(parts[0], size)
+    _marked(emit, made, source, gradient, spans, "by weights")
+    emit.result(made)
+
+
+def _marked(
+    emit: Emit, made: Value | None, source: Value, other: Value, spans: Sequence[Window], kind: str
+) -> Value | None:
+    """``made``, with a note at the operation that ends it of what was computed (see ComputedConvolution)."""
+    last = emit.operations[-1] if emit.operations else None
+    is_dense = all(span.stride == span.dilation == 1 for span in spans)
+    if made is not None and last is not None and last.outputs == [made] and is_dense:
+        rows, columns = spans
+        window, before = (rows.taps, columns.taps), (rows.before, columns.before)
+        last.convolution = ComputedConvolution(source, other, window, before, kind)
+    return made
 
 
 def _convolved(emit: Emit, source: Value, kernel: Value, spans: Sequence[Window]) -> Value | None:

@@ -10,8 +10,6 @@ from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
-from pocketgraph.litert.lowerings.image.resizing import resized
-from pocketgraph.litert.lowerings.nn.computed_weights import convolve_by_computed, transposed_by_computed
 from pocketgraph.litert.lowerings.pieces import mirror_pad, pad
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
@@ -86,7 +84,11 @@ def conv2d(emit: Emit, node: Node) -> None:
     layout = data_format(emit, node)
     source, padding = pad_image(emit, image(emit, 0, layout), node, layout)
     kernel = emit.require(emit.input(1), "float")
-    result = convolve_by_computed(emit, node, source, kernel, padding, layout)
+    result = None
+    if kernel.constant is None:
+        from pocketgraph.litert.lowerings.nn.computed_weights import convolve_by_computed  # few graphs have such
+
+        result = convolve_by_computed(emit, node, source, kernel, padding, layout)
     if result is None:
         result = convolve(emit, node, source, kernel, padding, layout)
     yield_image(emit, result, layout)
@@ -139,6 +141,10 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
         size = [size[axis] for axis in TO_NHWC]
     kernel = emit.require(emit.input(1), "float")
     source = image(emit, 2, layout)
+    if (source.shape[0], *kernel.shape[2:]) != (size[0], size[3], source.shape[3]):
+        raise emit.unsupported(f"an output of {size} does not come from {list(source.shape)} and {list(kernel.shape)}")
+    from pocketgraph.litert.lowerings.nn.computed_weights import transposed_by_computed
+
     computed = transposed_by_computed(emit, node, source, kernel, size, layout)
     if computed is not None:
         yield_image(emit, computed, layout)
@@ -176,6 +182,8 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
 @lowers("FusedResizeAndPadConv2D")
 def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
     """Resizing, mirror padding and a convolution in one, as optimize_for_inference makes them."""
+    from pocketgraph.litert.lowerings.image.resizing import resized
+
     source = image(emit, 0, "NHWC")
     height, width = (int(d) for d in emit.static(1, "the new size"))
     pairs = np.asarray(emit.static(2, "the paddings"), np.int32)

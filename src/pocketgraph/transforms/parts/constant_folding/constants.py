@@ -88,7 +88,7 @@ def find_constants(
         elif op in CONSTANTS:
             if step.node.attrs.get("dtype") in (RESOURCE, VARIANT):
                 continue
-        elif op in exclude_op or name in exclude_node or op in NEVER or step.hidden or _is_stateful(step.node):
+        elif op in exclude_op or name in exclude_node or op in NEVER or step.hidden or opdefs.is_stateful(step.node.op):
             continue
         elif op not in COMPUTED_HERE and op not in registry.KERNELS:
             found.missing.setdefault(op, name)
@@ -138,11 +138,6 @@ def finishing_order(flow: Flow) -> Iterator[str]:
 
 def _send(name: str, port: int) -> str:
     return f"_send_{name}_{port}"
-
-
-def _is_stateful(node: Node) -> bool:
-    described = opdefs.find(node.op)
-    return described is None or described.stateful
 
 
 def _gives_handles(node: Node) -> bool:

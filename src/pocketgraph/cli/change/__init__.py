@@ -1,0 +1,1 @@
+"""Commands that write a graph in another form, or with other nodes."""

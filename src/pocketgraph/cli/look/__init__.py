@@ -1,0 +1,1 @@
+"""Commands that say what a model is and how it runs."""

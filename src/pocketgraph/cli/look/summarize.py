@@ -1,0 +1,370 @@
+"""``pocketgraph summarize``: a graph in tables, and what to type next."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from pocketgraph.cli.shared.keys import typed_key
+from pocketgraph.cli.shared.options import signature_option
+from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
+from pocketgraph.cli.shared.pipes import is_piped
+from pocketgraph.graph.node import node_name
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pocketgraph.freezing.ready_models import ReadyModel
+    from pocketgraph.graph import Graph
+    from pocketgraph.inspect import EndpointSummary, Summary
+
+FULL_WIDTH, WITHOUT_OPS = 90, 60  # columns of text from which the table says why; below which it leaves out ops
+LEAST_WHY, OTHER_COLUMNS = 22, 24  # columns of text that say why, where names are long; of titles, types and margins
+MOST_ENDS = 8  # rows of inputs, and of outputs
+MOST_PRODUCTS = 40  # of matrices; a graph with more is a loop that is written out
+MOST_OPS = 12  # rows of the op table; the rest is one line
+
+
+@click.command("summarize")
+@click.argument("model")
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@click.option("--all-ops", is_flag=True, help="List every op type.")
+@signature_option
+def command(model: str, as_json: bool, all_ops: bool, signature: str | None) -> None:
+    """Show MODEL's likely inputs and outputs, sizes and ops, and the commands to type next.
+
+    \b
+      pocketgraph summarize frozen.pb
+    """
+    import pocketgraph
+    from pocketgraph.cli.shared.data_options import say
+    from pocketgraph.freezing.ready_models import is_training, ready
+
+    found: ReadyModel | None = None
+    if signature is not None or is_training(model):
+        found = ready(model, signature=signature)
+        for note in found.notes:
+            say(note)
+    facts = pocketgraph.summarize(found.graph if found is not None else pocketgraph.load(model))
+    if as_json:
+        echo(json.dumps(as_dict(facts, model), indent=2))
+    else:
+        show(facts, model, all_ops, found)
+
+
+def as_dict(facts: Summary, path: str) -> dict[str, Any]:
+    """The facts for programs."""
+
+    def endpoint(e: Any) -> dict[str, Any]:
+        dims = None if e.shape.dims is None else list(e.shape.dims)
+        return {"name": e.name, "op": e.op, "dtype": e.dtype.name if e.dtype else None, "shape": dims, "why": e.why}
+
+    return {
+        "file": path,
+        "nodes": len(facts.graph),
+        "functions": len(facts.graph.functions),
+        "producer": facts.graph.versions.producer,
+        "inputs": [endpoint(e) for e in facts.inputs],
+        "outputs": [endpoint(e) for e in facts.outputs],
+        "constants": len(facts.constants),
+        "const_parameters": facts.const_parameters,
+        "const_bytes": facts.const_bytes,
+        "variables": len(facts.variables) + len(facts.resource_variables),
+        "variable_parameters": facts.variable_parameters,
+        "control_edges": facts.control_edges,
+        "devices": facts.devices,
+        "ops": dict(facts.op_counts),
+    }
+
+
+def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
+    """Prints the tables; ``ready`` is what was frozen in memory."""
+    from rich.table import Table
+
+    from pocketgraph.graph.model_file_graph import is_model_file
+    from pocketgraph.inspect.numbers import human_readable
+    from pocketgraph.pages.quantities import bytes_text
+
+    console = wide_console()
+    graph = facts.graph
+    size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
+    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
+    console.print(f", {len(graph.functions)} functions" if graph.functions else "")
+
+    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
+    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
+    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
+    titles = ["", "name", "op", "type", "shape", "why"]
+    titles = titles[: None if console.width >= FULL_WIDTH else -1]
+    if console.width < WITHOUT_OPS:
+        titles.remove("op")
+    for column in titles:
+        ends.add_column(
+            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
+            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
+        )  # fmt: skip
+    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
+        if not group:
+            ends.add_row(title, "none found")
+        for e in group[:MOST_ENDS]:
+            row: dict[str, Any] = {
+                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
+                "shape": escape(str(e.shape)), "why": escape(e.why),
+            }  # fmt: skip
+            ends.add_row(*(row[column] for column in titles))
+        if len(group) > MOST_ENDS:
+            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
+    console.print(ends)
+    console.print(
+        f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
+        f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
+        f"{human_readable(facts.variable_parameters)}; control edges: {facts.control_edges}"
+    )
+    for device, count in facts.devices.items():
+        console.print(f"device {escape(device)}: {count} nodes")
+    rows = facts.op_counts if all_ops else facts.op_counts[:MOST_OPS]
+    text = ", ".join(f"{escape(op)} {count}" for op, count in rows)
+    rest = len(facts.op_counts) - len(rows)
+    console.print(f"ops: {text}" + (f" and {rest} more (--all-ops)" if rest else ""))
+    for name, missing in graph.dangling():
+        console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
+    variables = len(facts.variables) + len(facts.resource_variables)
+    if variables and not has_values(path):
+        text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
+        console.print(text, soft_wrap=True)
+    if is_piped():
+        return  # there is no file that a command could be proposed for
+    console.print("next:", style="bold")
+    if ready is not None and ready.freezing is not None:
+        commands = with_freezing(facts, path, ready)
+    else:
+        commands = next_commands(facts, path, is_litert=is_model_file(graph))
+    for line in commands:
+        echo(f"  {line}{typed_key()}")
+
+
+def has_values(path: str) -> bool:
+    """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
+    either form beside the graph."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import training_dir
+
+    try:
+        return training_dir.find(path).checkpoint is not None
+    except PocketgraphError:
+        return os.path.isdir(path)
+
+
+def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list[str]:
+    """What to paste next, with this graph's own names."""
+    from pocketgraph.freezing.leftovers import changed_constants
+    from pocketgraph.freezing.table_contents import lookups_without_filler
+
+    fed = fed_inputs(facts)
+    inputs = ",".join(e.name for e in fed)
+    chosen = facts.main_outputs
+    outputs = ",".join(chosen)
+    nodes = shlex.quote(",".join(dict.fromkeys(map(node_name, chosen))))
+    model = shlex.quote(path)
+    if facts.variables or facts.resource_variables:
+        if not outputs or not has_values(path):
+            return [f"pocketgraph view {model}"]  # its values are elsewhere
+        return frozen_commands(path) or [f"pocketgraph view {model}"]
+    if not outputs:
+        return []
+    if changed_constants(facts.graph, chosen):
+        return [f"pocketgraph view {model}"]  # no session runs it
+    if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
+        return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]
+    if is_litert:
+        return [f"pocketgraph benchmark_model --graph={model}", f"pocketgraph identify {model}"]
+    repaired = repaired_for_use(facts, chosen)
+    if repaired is not None:
+        ready = "ready.pb" if os.path.basename(path) != "ready.pb" else "repaired.pb"
+        begin = f"pocketgraph freeze_graph {model} -o {ready} --output_node_names={nodes} --repair"
+        return [begin, *next_commands(repaired, ready)]
+    smallest = "smallest" if bears_few_bits(facts.graph) else "mobile"
+    first = fed[0] if fed else None
+    if first is not None and first.op != "Placeholder" and first.shape.dims and first.dtype is not None:
+        sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
+        smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
+    small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
+    ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
+    commands = [
+        f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
+        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
+        f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
+    ]
+    if loops_by_numbers(facts.graph, fed):
+        return [commands[0], f"pocketgraph view {model}"]
+    return [commands[0], commands[2]] if is_random(facts.graph, chosen) else commands
+
+
+def frozen_commands(path: str) -> list[str]:
+    """The call of freeze_graph that works on a model with variables, and what to type next; none where none does."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing.ready_models import ready
+    from pocketgraph.inspect import summarize
+
+    try:
+        found = ready(path)
+        return with_freezing(summarize(found.graph), path, found)
+    except PocketgraphError:
+        return []
+
+
+def with_freezing(frozen: Summary, path: str, ready: ReadyModel) -> list[str]:
+    """What to type next of a model that is frozen first."""
+    from pocketgraph.inspect.identify import freeze_command
+
+    name = "frozen.pb" if os.path.basename(path) != "frozen.pb" else "ready.pb"
+    return [freeze_command(path, ready, name), *next_commands(frozen, name)]
+
+
+def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
+    """The summary of the graph without dropout and without flags of training; None where it has none."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.freezing import freeze
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.inspect import summarize
+    from pocketgraph.passes.dropout_removal import without_dropout
+    from pocketgraph.passes.training_switches import flag_in_use, training_switches
+
+    graph = facts.graph
+    if graph.dangling() or graph.signatures:
+        return None
+    needed = reachable(graph, list(outputs))
+    flags = [node for node in graph if node.name in needed and flag_in_use(graph, node) is not None]
+    if not flags and needed.isdisjoint(training_switches(graph)) and not without_dropout(graph)[1]:
+        return None
+    try:
+        found = summarize(freeze(graph, list(dict.fromkeys(map(node_name, outputs))), repair=True))
+    except PocketgraphError:
+        return None
+    is_changed = len(found.graph) < len(needed) or fed_inputs(found) != fed_inputs(facts)
+    return found if is_changed and found.outputs else None
+
+
+def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:
+    """Whether single numbers that are fed may say how often a loop runs: with made-up ones it may run for ever."""
+    from pocketgraph.graph.op_traits import ops_with
+
+    has_numbers = any(e.shape.dims in ((), None) and e.dtype is not None and e.dtype.is_floating for e in fed)
+    return has_numbers and any(node.op in ops_with("enter") | ops_with("loop") for node in graph)
+
+
+def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether one of the outputs is another in each run, dropouts being told to keep all, so that there is nothing to
+    verify."""
+    import numpy as np
+
+    from pocketgraph.graph import Node, const
+    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.passes.dropout_removal import without_dropout
+    from pocketgraph.passes.training_switches import training_switches
+
+    if graph.dangling():
+        return False
+    shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
+
+    def as_told(node: Node) -> Node:
+        if node.name in shares:
+            return const(node.name, np.float32(shares[node.name]))
+        if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
+            return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
+        return node
+
+    told = graph.map_nodes(as_told)
+    settled, _ = without_dropout(told, only_idle=True)
+    return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
+
+
+def bears_few_bits(graph: Graph) -> bool:
+    """Whether weights in few bits are likely to leave the results what they are: not where errors add up over the steps
+    of a loop, where boxes are chosen by small differences, nor where the weights are in few bits already."""
+    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.runtime.comparison.compared_models import EIGHT_BIT
+
+    fragile = {op for trait in ("box_selection", "enter", "loop", "sized_by_value", "random") for op in ops_with(trait)}
+    ops = {node.op for node in graph} | {node.op for body in graph.functions.values() for node in body.nodes}
+    is_written_out = sum(node.op in ops_with("matrix_product") for node in graph) > MOST_PRODUCTS
+    return not is_written_out and not any(op in fragile or EIGHT_BIT.match(op) for op in ops)
+
+
+def fed_inputs(facts: Summary) -> list[EndpointSummary]:
+    """The inputs that the main outputs need a value for: not those of other ends, nor those that stand for a
+    constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
+    from pocketgraph.graph.op_traits import ops_with
+    from pocketgraph.graph.order import reachable
+    from pocketgraph.runtime.feeding.made_up_feeds import wants_a_feed
+
+    if not facts.outputs or facts.graph.dangling():
+        return list(facts.inputs)
+    before = reachable(facts.graph, facts.main_outputs)
+    fed = [
+        end
+        for end in facts.inputs
+        if node_name(end.name) in before
+        and (end.op != "PlaceholderWithDefault" or wants_a_feed(facts.graph, facts.graph.producer(end.name)))
+    ]
+    placeholders = {node_name(end.name) for end in fed if end.op in ops_with("placeholder")}
+    return [
+        end
+        for end in fed  # what a signature names behind a placeholder, which wants its feed all the same
+        if node_name(end.name) in placeholders or placeholders.isdisjoint(reachable(facts.graph, [end.name]))
+    ]
+
+
+def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
+    """The layer flags, left out where the graph tells all."""
+    from pocketgraph.runtime.feeding.encoded_samples import decoder_of
+    from pocketgraph.runtime.feeding.record_samples import parser_of
+
+    def is_told(end: EndpointSummary) -> bool:
+        if end.shape.dims is not None and None not in end.shape.dims[1:]:
+            return True
+        return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
+
+    outputs = shlex.quote(",".join(facts.main_outputs))
+    if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
+        map(is_told, fed)
+    ):
+        return f" --output_layer={outputs}"
+    shapes = open_shapes(facts)
+    fed = [e for e in fed if e.name in shapes]
+    sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
+    types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
+    values = [_told_value(facts.graph, e, shapes[e.name]) for e in fed]
+    told = ":".join("" if value is None else f"{value:g}" for value in values)
+    values_flag = f" --input_layer_values={told}" if told.strip(":") else ""
+    return (
+        f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
+        f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
+    )
+
+
+def _told_value(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
+    """The number to feed an input: the share with which dropouts let everything through, and 1 for a length, as one of
+    zero steps leaves nothing to compute; None where any value does."""
+    from pocketgraph.passes.training_switches import dropout_share
+
+    if end.dtype is not None and end.dtype.is_integer and shape in ((), (1,)):
+        return 1
+    return None if shape else dropout_share(graph, end.name)
+
+
+def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
+    """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
+    from pocketgraph.errors import PocketgraphError
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+
+    try:
+        return sample_shapes(facts.graph, facts.main_outputs)
+    except PocketgraphError:
+        return {}

@@ -1,0 +1,1 @@
+"""Commands that run a model on pictures, recordings and texts."""

@@ -1,0 +1,101 @@
+"""``pocketgraph label_wav``: what is said in recordings."""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+
+import click
+
+from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+
+
+@click.command("label_wav")
+@click.argument("recordings", nargs=-1)
+@click.option("--wav", multiple=True, help="A recording; may be repeated, and recordings may just be listed.")
+@click.option("--wav_dir", "--wav-dir", help="A folder whose .wav files are labelled, each under its name.")
+@click.option("--graph", help="The frozen model, .pb or .pbtxt.")
+@click.option("--labels", help="A file with one label a line; without it indexes are shown.")
+@click.option("--input_name", "--input-name", help="The tensor of a file's content; default: the one that is decoded.")
+@click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
+@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+              help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
+@click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True,
+              help="How many labels to show.")  # fmt: skip
+@click.option(
+    "--style",
+    type=click.Choice(["python", "cpp"]),
+    default="python",
+    help="Lines as label_wav.py writes them, 'label (score = 0.12345)', or as label_wav.cc, 'label (index): score'.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
+@click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
+def command(
+    recordings: tuple[str, ...],
+    wav: tuple[str, ...],
+    wav_dir: str | None,
+    graph: str | None,
+    labels: str | None,
+    input_name: str | None,
+    output_name: str | None,
+    sample_rate: int | None,
+    how_many_labels: int,
+    style: str,
+    as_json: bool,
+    threads: int | None,
+) -> None:
+    """Say what is in RECORDINGS (WAV files) with a model of spoken words.
+
+    Recordings of another rate than the model's are resampled.
+
+    \b
+      pocketgraph label_wav --graph=speech.pb --labels=words.txt yes.wav
+    """
+    from pocketgraph.apps.label_wav import WavLabeler
+    from pocketgraph.datasets.class_labels import read_labels
+    from pocketgraph.freezing.ready_models import read_model
+
+    paths = [*wav, *recordings]
+    if wav_dir is not None:
+        found = sorted(glob.glob(os.path.join(glob.escape(wav_dir), "*.wav")))
+        if not found:
+            raise FormatError("there is no .wav file in this folder", where=wav_dir)
+        paths.extend(found)
+    if not graph:
+        raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
+    if not paths:
+        raise UsageError("no recording is given", hint="pass --wav=RECORDING, or list recordings at the end")
+    labeler = WavLabeler(
+        read_model(graph, [output_name] if output_name else None),
+        read_labels(labels) if labels else (),
+        input_name=input_name,
+        output_name=output_name,
+        rate=sample_rate,
+        threads=threads,
+    )
+    results = []
+    failures = 0
+    for path in paths:
+        try:
+            best = labeler(path, how_many_labels)
+        except FormatError as error:
+            if len(paths) == 1:
+                raise
+            echo(f"error: {error}", err=True)
+            failures += 1
+            continue
+        results.append(
+            {"wav": path, "predictions": [{"label": name, "index": i, "score": score} for name, i, score in best]}
+        )
+        if as_json:
+            continue
+        if len(paths) > 1:
+            echo(f"\n{path}")
+        for name, index, score in best:
+            echo(f"{name} (score = {score:.5f})" if style == "python" else f"{name} ({index}): {score:g}")
+    if as_json:
+        echo(json.dumps(results, indent=2))
+    if failures:
+        raise PocketgraphError(f"{failures} of {len(paths)} recordings could not be labelled")

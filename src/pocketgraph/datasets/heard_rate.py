@@ -1,0 +1,49 @@
+"""How many samples a second a graph hears, as far as it tells."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.datasets.recordings import USUAL_RATE
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import infer
+
+RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
+"""Samples a second that recordings have."""
+SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech hardly changes
+
+
+def heard_rate(graph: Graph) -> int | None:
+    """The samples a second that a graph hears; None where it does not tell.
+
+    An Mfcc may say it. Else it is the rate by which the graph takes whole seconds, in windows as long as those of
+    speech are: 8,000 samples in windows of 240 are one second at 8,000 a second, in windows of 480 half a second at
+    16,000.
+    """
+    inferred = infer(graph)
+    mfccs = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "Mfcc"]
+    told = {int(np.reshape(value, -1)[0]) for value in mfccs if value is not None and value.size == 1}
+    if len(told) == 1:
+        return told.pop()
+    counts = {node.attr("desired_samples", -1) for node in graph if node.op in ops_with("recording")}
+    windows = {node.attr("window_size", 0) for node in graph if node.op == "AudioSpectrogram"}
+    transforms = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "RFFT"]
+    if transforms and not windows:  # samples go in as they are, in windows of a power of two
+        windows = {int(value.reshape(-1)[0]) for value in transforms if value is not None and value.size == 1}
+        shapes = [node.shape() for node in graph if node.op in ops_with("placeholder")]
+        counts = {shape.dims[-1] for shape in shapes if shape is not None and shape.dims}
+    fitting = {
+        rate
+        for rate in RATES
+        for count in counts
+        if isinstance(count, int) and count > 0 and count % rate == 0
+        and windows and all(_is_window(window, rate) for window in windows)
+    }  # fmt: skip
+    if USUAL_RATE in fitting:
+        return None
+    return max(fitting, default=None)
+
+
+def _is_window(size: object, rate: int) -> bool:
+    return isinstance(size, int) and SHORTEST <= 1000 * size / rate <= LONGEST

@@ -1,0 +1,68 @@
+"""Gradients of convolutions that NumPy computes sooner than LiteRT, which has no operators for them.
+
+LiteRT lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
+that stay in the processor's cache (kernels/nn/convolution_gradients.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Any
+
+from pocketgraph.graph import Node, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
+
+REASON = "NumPy computes this gradient sooner"
+
+
+def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
+    """Why LiteRT shall not run some of the nodes, by name.
+
+    Args:
+        nodes: what LiteRT might run.
+        inferred: static shapes and types (kernels.shapes.infer).
+        static: the names of nodes whose values are known before the run.
+    """
+    return {node.name: REASON for node in nodes if node.op in _RULES and _RULES[node.op](node, inferred, static)}
+
+
+def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows of few elements: their matrix is long and narrow."""
+    made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
+    if made is None or slopes is None:
+        return False
+    elements = made[0] * made[1] * made[2]
+    return elements <= FEW_LAID_OUT and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _depthwise_by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
+    return made is not None and slopes is not None and made[0] * made[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """With computed weights; XNNPACK has kernels for constant ones."""
+    weights, slopes = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (1, 2))
+    if weights is None or slopes is None or node_name(node.data_inputs[1]) in static:
+        return False
+    return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
+    """The four sizes of a float32 tensor, where they are known."""
+    shape = inferred.shape(ref)
+    if not shape.is_known or len(shape.known) != 4 or inferred.dtype(ref) is not FLOAT:
+        return None
+    return tuple(shape.known)
+
+
+def _count(shape: tuple[int, ...]) -> int:
+    return shape[0] * shape[1] * shape[2] * shape[3]
+
+
+_RULES = {
+    "Conv2DBackpropFilter": _by_filter,
+    "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
+    "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
+}

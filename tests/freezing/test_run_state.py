@@ -1,0 +1,68 @@
+"""Variables in which a model keeps what it was given are named when it is frozen; those of training are not."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.freezing.run_state import run_state
+from pocketgraph.freezing.tool import freeze_and_tell
+from pocketgraph.graph import Tensor
+from pocketgraph.graph.text_format import parse
+
+WINDOW = """
+    frame = Placeholder(dtype=float, shape=[1, 2])
+    window = VarHandleOp(dtype=float, shape=[3, 2], shared_name="window")
+    earlier = ReadVariableOp(window, dtype=float)
+    axis = Const(int32 0)
+    one = Const(int32 [1, 0])
+    all = Const(int32 [-1, -1])
+    rest = Slice(earlier, one, all, T=float, Index=int32)
+    later = ConcatV2(rest, frame, axis, N=2, T=float, Tidx=int32)
+    kept = AssignVariableOp(window, later, dtype=float)
+    {result}
+"""
+READS = "y = Mean(later, axis, ^kept, T=float, Tidx=int32)"
+DOES_NOT = "y = Relu(frame, ^kept, T=float)"
+
+
+@pytest.mark.parametrize(("result", "found"), [(READS, ["window"]), (DOES_NOT, [])])
+def test_what_a_run_sets_and_the_outputs_are_made_of_is_state(result: str, found: list[str]) -> None:
+    assert run_state(parse(WINDOW.format(result=result)), ["y"]) == found
+
+
+@pytest.mark.parametrize("repair", [False, True])
+def test_freezing_says_once_what_is_forgotten(repair: bool) -> None:
+    graph = parse(WINDOW.format(result=READS)).replace(outputs=["y"])
+    frozen = freeze_and_tell(graph, ["y"], {"window": Tensor.from_numpy(np.zeros((3, 2), np.float32))}, repair=repair)
+    assert frozen.forgets == ("window",)
+    assert sum("remembers earlier runs in 'window'" in line for line in frozen.warnings) == 1
+
+
+def test_moving_averages_are_no_state() -> None:
+    """Of a branch, and of a batch norm that trains, whose result is made of the batch alone."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 2])
+        axis = Const(int32 0)
+        mean = Mean(x, axis, T=float, Tidx=int32)
+        average = VariableV2(dtype=float, shape=[2])
+        update = AssignSub(average, mean, T=float)
+        y = Sub(x, mean, ^update, T=float)
+        is_training = Placeholder(dtype=bool, shape=[])
+        switched = Switch(mean, is_training, T=float)
+        branch = AssignSub(average, switched:1, T=float)
+        z = Sub(x, average, ^branch, T=float)
+    """)
+    assert run_state(graph, ["y"]) == []
+    assert run_state(graph, ["z"]) == []
+
+
+def test_a_counter_is_no_state() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[])
+        steps = VariableV2(dtype=float, shape=[])
+        one = Const(float 1)
+        counted = AssignAdd(steps, one, T=float)
+        y = Add(x, counted, T=float)
+    """)
+    assert run_state(graph, ["y"]) == []

@@ -1,0 +1,107 @@
+"""Large results use memory again that nobody has any more, and no other."""
+
+from __future__ import annotations
+
+import weakref
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.recycled_arrays import LEAST, MOST, RecycledArrays
+
+LARGE = (LEAST // 4 + 1,)
+
+
+def place(array: np.ndarray) -> int:
+    return int(array.__array_interface__["data"][0])
+
+
+def test_memory_that_nobody_has_is_used_again() -> None:
+    arrays = RecycledArrays()
+    first = arrays.take("a", LARGE, np.float32)
+    where = place(first)
+    del first
+    assert place(arrays.take("a", LARGE, np.float32)) == where
+
+
+@pytest.mark.parametrize(
+    "keep", [lambda a: a, lambda a: a[1:2], lambda a: a.reshape(1, -1).T, memoryview, lambda a: a.view(np.int32)]
+)
+def test_what_somebody_still_has_stays_as_it_is(keep: object) -> None:
+    arrays = RecycledArrays()
+    first = arrays.take("a", LARGE, np.float32)
+    first[...] = 1
+    held = keep(first)  # type: ignore[operator]
+    where, copied = place(first), np.asarray(held).copy()
+    del first
+    second = arrays.take("a", LARGE, np.float32)
+    second[...] = 2
+    assert place(second) != where
+    np.testing.assert_array_equal(np.asarray(held), copied)
+
+
+def test_other_names_shapes_and_types_are_other_arrays() -> None:
+    arrays = RecycledArrays()
+    first, second = arrays.take("a", LARGE, np.float32), arrays.take("b", LARGE, np.float32)
+    assert place(first) != place(second)
+    del first
+    assert arrays.take("a", (LEAST,), np.float32).shape == (LEAST,)
+    assert arrays.take("a", (LEAST,), np.int32).dtype == np.int32
+
+
+@pytest.mark.parametrize("size", [1, MOST // 4 + 1])
+def test_small_and_huge_arrays_are_not_kept(size: int) -> None:
+    arrays = RecycledArrays()
+    made = arrays.take("a", (size,), np.float32)
+    gone = weakref.ref(made)
+    del made
+    assert gone() is None
+
+
+def test_a_copy_is_one() -> None:
+    arrays = RecycledArrays()
+    for source in (np.arange(3.0), np.arange(LEAST, dtype=np.float32).reshape(2, -1)):
+        made = arrays.copied("a", source)
+        np.testing.assert_array_equal(made, source)
+        assert not np.shares_memory(made, source)
+
+
+def test_results_of_a_session_stay_as_they_are_when_it_runs_again() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4,64,64,32])
+        a = Relu(x, T=float)
+        b = MaxPool(a, T=float, ksize=[1,3,3,1], strides=[1,1,1,1], padding="SAME")
+        c = Tanh(b, T=float)
+        d = Mul(c, a, T=float)
+    """)
+    given = [np.random.default_rng(seed).normal(size=(4, 64, 64, 32)).astype(np.float32) for seed in range(3)]
+    with Session(graph) as session:
+        for _ in range(10):
+            session.run(["d:0", "c:0"], {"x:0": given[0]})
+        kept = [session.run(["d:0", "c:0"], {"x:0": x}) for x in given]
+        copies = [[each.copy() for each in results] for results in kept]
+        for x in reversed(given):
+            session.run(["d:0", "c:0"], {"x:0": x})
+        for results, expected in zip(kept, copies, strict=True):
+            for one, other in zip(results, expected, strict=True):
+                np.testing.assert_array_equal(one, other)
+
+
+def test_crops_stay_as_they_are_when_the_session_runs_again() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,20,20,64])
+        b = Placeholder(dtype=float, shape=[?,4])
+        i = Placeholder(dtype=int32, shape=[?])
+        s = Const(int32 [14,14])
+        c = CropAndResize(x, b, i, s, T=float)
+    """)
+    rng = np.random.default_rng(0)
+    x, which = rng.normal(size=(1, 20, 20, 64)).astype(np.float32), np.zeros(30, np.int32)
+    boxes = [rng.uniform(-0.1, 1.1, (30, 4)).astype(np.float32) for _ in range(3)]
+    with Session(graph) as session, Session(graph, engine="reference") as reference:
+        kept = [session.run("c:0", {"x:0": x, "b:0": each, "i:0": which})[0] for each in boxes]
+        for each, found in zip(boxes, kept, strict=True):
+            (expected,) = reference.run("c:0", {"x:0": x, "b:0": each, "i:0": which})
+            np.testing.assert_allclose(found, expected, atol=1e-5)

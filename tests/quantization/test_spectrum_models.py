@@ -1,0 +1,105 @@
+"""Models that make a spectrum of samples first: the part behind it ships, and is judged on samples."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph import Session, save
+from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.audio.wav import encode_wav
+from pocketgraph.quantization.text_cut import text_preprocessing_of
+from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
+
+RNG = np.random.default_rng(11)
+TEXT = """
+    waveform = Placeholder(dtype=float, shape=[?, 320])
+    frames = Const(int32 [-1, 20, 16])
+    cut = Reshape(waveform, frames, T=float, Tshape=int32)
+    seen = Mul(cut, window, T=float)
+    length = Const(int32 [16])
+    spectrum = RFFT(seen, length)
+    energies = ComplexAbs(spectrum)
+    tiny = Const(float 1e-6)
+    above = Add(energies, tiny, T=float)
+    logs = Log(above, T=float)
+    all = Const(int32 [-1, 180])
+    flat = Reshape(logs, all, T=float, Tshape=int32)
+    hidden = MatMul(flat, weights, T=float)
+    bent = Relu(hidden, T=float)
+    scores = MatMul(bent, heads, T=float)
+    y = Softmax(scores, T=float)
+"""
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    constants = {
+        "window": np.hanning(16).astype(np.float32),
+        "weights": RNG.normal(0, 0.1, (180, 32)).astype(np.float32),
+        "heads": RNG.normal(0, 0.3, (32, 3)).astype(np.float32),
+    }
+    return Graph([*parse(TEXT), *(const(name, value) for name, value in constants.items())])
+
+
+def samples(count: int = 40) -> dict[str, Any]:
+    heard = RNG.normal(0, 0.3, (count, 320)).astype(np.float32)
+    heard[::4, 100:] = 0
+    return {"waveform": heard}
+
+
+def test_the_part_behind_the_spectrum_gives_the_same(graph: Graph) -> None:
+    assert [item.name for item in text_inputs(graph, ["y"])] == ["waveform:0"]
+    front = text_preprocessing_of(graph, ["y"])
+    assert front is not None
+    assert list(front.shapes) == ["energies:0"]
+    heard = samples(3)["waveform"]
+    for one in heard:
+        whole = Session(graph).run(["y"], {"waveform": one[None]})[0]
+        [made] = front([one[None]])
+        np.testing.assert_array_equal(Session(front.behind()).run(["y"], {"energies": made})[0], whole)
+
+
+def test_layers_in_front_of_complex_numbers_are_not_cut_off() -> None:
+    """A network that mixes its features by a Fourier transform keeps its layers."""
+    mixed = parse("""
+        x = Placeholder(dtype=float, shape=[2, 2])
+        w = Const(float [[1, 0], [0, 1]])
+        hidden = MatMul(x, w, T=float)
+        length = Const(int32 [2])
+        spectrum = RFFT(hidden, length)
+        y = ComplexAbs(spectrum)
+    """)
+    assert not reads_spectrum(mixed, ["y"])
+    assert text_inputs(mixed, ["y"]) == ()
+
+
+def test_it_ships_and_is_judged_by_recordings(graph: Graph, tmp_path: pathlib.Path) -> None:
+    save(graph, tmp_path / "model.pb")
+    for index, one in enumerate(samples()["waveform"]):
+        folder = tmp_path / "words" / "abc"[index % 3]
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / f"{index}.wav").write_bytes(encode_wav(one[:, None], np.array(16000)).item())
+    told: list[str] = []
+    shipment = ship(tmp_path / "model.pb", tmp_path / "out", data=tmp_path / "words", notify=told.append)
+    assert shipment.form == "static"
+    assert any("what makes the spectrum in front of it stays with the app" in line for line in told)
+    assert any("as the graph does: Reshape, Mul, RFFT, ComplexAbs" in line for line in shipment.app)
+    small = tmp_path / "out" / "model.tflite"
+    found = pocketgraph.evaluate([graph, small], tmp_path / "words", outputs=["y"])
+    assert found[1].comparison is not None
+    assert found[1].comparison.agreement > 0.9
+    assert pocketgraph.verify(tmp_path / "model.pb", small, data=tmp_path / "words", tolerance=0.2).passed
+
+
+def test_export_leaves_the_spectrum_to_the_app(graph: Graph, tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(graph, tmp_path / "model.tflite", samples=samples(), outputs=["y"])
+    found = pocketgraph.evaluate([graph, tmp_path / "model.tflite"], samples(), outputs=["y"])
+    assert found[1].comparison is not None
+    assert found[1].comparison.snr > 100

@@ -1,0 +1,115 @@
+"""Made-up files: for what decodes them, also one after the other in a loop, or in a function."""
+
+import pathlib
+
+import pytest
+
+from command_line import call
+from function_text import with_functions
+from pocketgraph import benchmark, label_image, save
+from pocketgraph.errors import UsageError
+from pocketgraph.graph import Func, Graph, Node
+from pocketgraph.graph.dtype import STRING, UINT8
+from pocketgraph.graph.entry_points import likely_outputs, other_ends
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.feeding.encoded_samples import decoder_of
+from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds
+
+LOOP = """
+    files = Placeholder(dtype=string, shape=[?])
+    zero = Const(int32 0)
+    start = Const(float 0.0)
+    enter_i = Enter(zero, T=int32, frame_name="loop")
+    enter_a = Enter(start, T=float, frame_name="loop")
+    all = Enter(files, T=string, frame_name="loop", is_constant=true)
+    i = Merge(enter_i, next_i, T=int32, N=2)
+    a = Merge(enter_a, next_a, T=float, N=2)
+    limit = Const(int32 1, ^i)
+    less = Less(i, limit, T=int32)
+    more = LoopCond(less)
+    switch_i = Switch(i, more, T=int32)
+    switch_a = Switch(a, more, T=float)
+    own_i = Identity(switch_i:1, T=int32)
+    own_a = Identity(switch_a:1, T=float)
+    file = Gather(all, own_i, Tindices=int32, Tparams=string)
+    pixels = DecodeJpeg(file, channels=3)
+    plain = Cast(pixels, SrcT=uint8, DstT=float)
+    axes = Const(int32 [0, 1, 2], ^own_i)
+    mean = Mean(plain, axes, T=float, Tidx=int32)
+    least = Const(float 0.5, ^own_i)
+    bright = Greater(mean, least, T=float)
+    words = Const(string "too dark", ^own_i)
+    check = Assert(bright, words, T=[string])
+    held = Identity(mean, ^check, T=float)
+    left_over = Neg(held, T=float)
+    sum = AddV2(own_a, held, T=float)
+    one = Const(int32 1, ^own_i)
+    up = AddV2(own_i, one, T=int32)
+    next_i = NextIteration(up, T=int32)
+    next_a = NextIteration(sum, T=float)
+    leave = Exit(switch_a, T=float)
+    y = Relu(leave, T=float)
+"""
+
+
+def test_a_list_of_files_is_made_up_where_a_loop_decodes_them() -> None:
+    graph = parse(LOOP)
+    decoder = decoder_of(graph, "files")
+    assert decoder is graph["pixels"]
+    feeds = sample_feeds(graph, ["y"])
+    assert feeds["files"].shape == (1,)
+    with Session(graph) as session:
+        [y] = session.run(["y"], feeds)
+    assert 100 < y < 155  # the mean of random bytes
+    assert benchmark(graph, outputs=["y"], max_runs=1)
+
+
+def test_of_several_decoders_one_that_reads_jpeg_is_taken() -> None:
+    graph = parse("""
+        file = Placeholder(dtype=string, shape=[])
+        png = DecodePng(file, channels=3)
+        jpeg = DecodeJpeg(file, channels=3)
+    """)
+    found = decoder_of(graph, "file")
+    assert found is graph["jpeg"]
+
+
+def test_a_function_that_decodes_is_seen() -> None:
+    call_of_it = Node("y", "PartitionedCall", ["file"], {"Tin": (STRING,), "Tout": (UINT8,), "f": Func("decode")})
+    graph = with_functions(
+        Graph([*parse("file = Placeholder(dtype=string, shape=[])"), call_of_it]),
+        ["decode(f: string) -> pixels: uint8 = png:image:0", "png = DecodePng(f, channels=3)"],
+    )
+    found = decoder_of(graph, "file")
+    assert found is not None
+    assert found.op == "DecodePng"
+
+
+@pytest.mark.parametrize(
+    "reader", ["text = ReadFile(file)\n y = DecodeJpeg(text, channels=3)", "y = StringLength(file)"]
+)
+def test_what_is_no_file_itself_is_none(reader: str) -> None:
+    assert decoder_of(parse(f"file = Placeholder(dtype=string, shape=[])\n{reader}"), "file") is None
+
+
+def test_ends_inside_a_loop_are_no_outputs() -> None:
+    graph = parse(LOOP)
+    assert [name for name, _ in likely_outputs(graph)] == ["y"]
+    assert other_ends(graph, ["y"]) == []
+
+
+def test_an_assertion_in_a_loop_does_not_hide_what_a_target_lacks(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(parse(LOOP), tmp_path / "loop.pb")
+    assert call("check", tmp_path / "loop.pb") == 1
+    said = capsys.readouterr().out
+    assert "DecodeJpeg has no LiteRT lowering; reading picture files is the app's: `pocketgraph ship`" in said
+    assert "different frames" not in said
+
+
+def test_a_graph_that_reads_files_in_a_loop_is_told_to_ship_first(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="reads picture files itself") as refused:
+        label_image(parse(LOOP), tmp_path / "photo.jpg")
+    assert "ship" in str(refused.value.hint)

@@ -1,0 +1,71 @@
+"""Gradients that NumPy computes sooner are taken out of LiteRT's parts, and are what they were."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.planning.numpy_gradients import REASON
+from support import assert_close
+
+random = np.random.default_rng(3)
+
+
+def floats(*shape: int) -> np.ndarray:
+    return random.normal(size=shape).astype(np.float32)
+
+
+def network(size: int, stride: int = 1, depth: int = 3) -> tuple[Graph, dict[str, np.ndarray]]:
+    """A convolution, a depthwise one and the gradients of both, with fed weights."""
+    half = -(-size // stride)
+    strides = f'strides=list[1,{stride},{stride},1], padding="SAME"'
+    text = f"""
+        x = Placeholder(dtype=float, shape=[8,{size},{size},{depth}])
+        w = Placeholder(dtype=float, shape=[3,3,{depth},16])
+        d = Placeholder(dtype=float, shape=[3,3,16,1])
+        g = Placeholder(dtype=float, shape=[8,{half},{half},16])
+        c = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+        r = Relu(c, T=float)
+        y = DepthwiseConv2dNative(r, d, T=float, {strides})
+        dd = DepthwiseConv2dNativeBackpropFilter(r, d_sizes, g, T=float, {strides})
+        dr = DepthwiseConv2dNativeBackpropInput(r_sizes, d, g, T=float, {strides})
+        dc = ReluGrad(dr, r, T=float)
+        dw = Conv2DBackpropFilter(x, w_sizes, dc, T=float, strides=list[1,1,1,1], padding="SAME")
+    """
+    sizes = {"d_sizes": (3, 3, 16, 1), "r_sizes": (8, size, size, 16), "w_sizes": (3, 3, depth, 16)}
+    feeds = {
+        "x:0": floats(8, size, size, depth),
+        "w:0": floats(3, 3, depth, 16),
+        "d:0": floats(3, 3, 16, 1),
+        "g:0": floats(8, half, half, 16),
+    }
+    return Graph([*(const(name, np.array(value, np.int32)) for name, value in sizes.items()), *parse(text)]), feeds
+
+
+NAMES = ["y:0", "dd:0", "dr:0", "dw:0"]
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+def test_they_are_what_litert_computes(stride: int) -> None:
+    model, feeds = network(32 * stride, stride)
+    with Session(model) as session, Session(model, without=["gradients_in_numpy"]) as other:
+        assert str(session.plan(NAMES, feeds)).count(REASON) == 3
+        assert REASON not in str(other.plan(NAMES, feeds))
+        for _ in range(2):
+            for one, two in zip(session.run(NAMES, feeds), other.run(NAMES, feeds), strict=True):
+                assert_close(one, two, 1e-5)
+
+
+def test_small_ones_stay() -> None:
+    model, feeds = network(6)
+    with Session(model) as session:
+        assert REASON not in str(session.plan(NAMES, feeds))
+
+
+def test_wide_ones_stay() -> None:
+    model, feeds = network(32, depth=16)
+    with Session(model) as session:
+        assert str(session.plan(["dw:0"], feeds)).count(REASON) == 1  # that of the depthwise convolution's images
