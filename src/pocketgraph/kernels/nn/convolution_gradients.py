@@ -110,8 +110,12 @@ def depthwise_backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, 
         return (slopes[..., 0] if multiplier == 1 else slopes.sum(axis=-1)).astype(dy.dtype, copy=False)
     wide = wide.reshape(*dy.shape[:-1], channels, multiplier)
     total = outer_zeros(shape, spans, wide.dtype)
-    for index, where in taps(spans):
-        total[where] += (wide * kernels[index]).sum(axis=-1)
+    for images, _ in blocks(shape[0], 1, math.prod(total.shape[1:]), PATCH_ELEMENTS):
+        some, part = total[images], wide[images]
+        product = np.empty_like(part)
+        for index, where in taps(spans):
+            np.multiply(part, kernels[index], out=product)
+            some[where] += product[..., 0] if multiplier == 1 else product.sum(axis=-1)
     return np.ascontiguousarray(_inner(total, shape, spans)).astype(dy.dtype, copy=False)
 
 
