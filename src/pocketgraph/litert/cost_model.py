@@ -111,5 +111,5 @@ OPENVINO_PRODUCT = 0.9  # multiplications: that one in a product of matrices tak
 OPENVINO_WEIGHT = 24  # multiplications: that take as long as reading a weight of the tiles' products
 OPENVINO_ELEMENT = 7.5  # multiplications: that take as long as moving one element
 OPENVINO_PER_MEGABYTE = 2.3  # multiplications: that this takes more for each megabyte of all tiles
-OPENVINO_LARGEST = 16  # megabytes: of all tiles, beyond which it takes no longer
+OPENVINO_LARGEST = 16_000_000  # bytes: of all tiles, beyond which it takes no longer
 OPENVINO_SHARE = 0.85  # share: of the plain convolution's time, up to which tiles are worth it

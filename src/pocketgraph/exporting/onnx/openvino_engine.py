@@ -1,6 +1,7 @@
 """OpenVINO as an engine for parts of floats (extra ``openvino``): from the ONNX form of their graph where there is one.
 
 The .tflite file of a part is rewritten for LiteRT; OpenVINO takes up to a fifth longer for that than for the graph.
+Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolutions.py).
 """
 
 from __future__ import annotations

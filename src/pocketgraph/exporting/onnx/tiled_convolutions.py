@@ -143,11 +143,11 @@ def _time(convolution: Convolution, tiling: Tiling) -> float:
     products = tiles * points * count * (depth + tiling.rows * tiling.columns)
     moved = 2 * lines * (height > 1) + 2 * tiles * points * depth * (width > 1) + tiles * points * (depth + count)
     moved += 3 * tiles * tiling.rows * tiling.columns * count
-    largest = min(OPENVINO_LARGEST, tiles * points * max(depth, count) * 4 / 1e6)
+    largest = min(OPENVINO_LARGEST, tiles * points * max(depth, count) * FLOAT.size)
     return (
         OPENVINO_PRODUCT * products
         + OPENVINO_WEIGHT * points * count * depth
-        + (OPENVINO_ELEMENT + OPENVINO_PER_MEGABYTE * largest) * moved
+        + (OPENVINO_ELEMENT + OPENVINO_PER_MEGABYTE * largest / 1e6) * moved
     )
 
 
