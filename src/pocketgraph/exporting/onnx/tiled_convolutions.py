@@ -62,7 +62,7 @@ def convolve_in_tiles(body: Body) -> None:
             continue
         behind = _behind(operation, uses, readers)
         chain = [operation, *behind.operations]
-        replaced[id(chain[-1])] = _Tiled(convolution, tiling, behind, chain[-1].outputs[0]).operations
+        replaced[id(chain[-1])] = _TiledOnnx(convolution, tiling, behind, chain[-1].outputs[0]).operations
         dropped.update(map(id, chain))
     operations: list[OnnxOperation] = []
     for operation in body.operations:
@@ -209,7 +209,7 @@ def _by_channel(operation: OnnxOperation, value: OnnxValue, count: int) -> tuple
     return (np.ones(count), number) if operation.code == "Add" else (number, np.zeros(count))
 
 
-class _Tiled:
+class _TiledOnnx:
     """Makes the operations that compute a convolution in tiles."""
 
     def __init__(self, whole: Convolution, tiling: Tiling, behind: _Behind, result: OnnxValue | None) -> None:

@@ -35,7 +35,7 @@ def convolve_computed_in_tiles(program: Program) -> None:
     operations: list[Operation] = []
     for operation in program.operations:
         tiling = computed_tiling_of(operation)
-        made = _Tiled(operation, tiling).operations if tiling else [operation]
+        made = _TiledComputed(operation, tiling).operations if tiling else [operation]
         if made:
             made[-1].outputs = operation.outputs
         operations += made
@@ -52,7 +52,7 @@ def computed_tiling_of(operation: Operation) -> Tiling | None:
     return best_tiling(result.shape, mark.window, mark.source.shape[3], LAID_OUT_SHARE)
 
 
-class _Tiled(TileOperations):
+class _TiledComputed(TileOperations):
     """Makes the operations that compute a convolution with computed weights, or its gradient, in tiles."""
 
     def __init__(self, whole: Operation, tiling: Tiling) -> None:
