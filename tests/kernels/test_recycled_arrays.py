@@ -9,6 +9,7 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import recycled_arrays
 from pocketgraph.kernels.recycled_arrays import LEAST, MOST, RecycledArrays
 
 LARGE = (LEAST // 4 + 1,)
@@ -40,6 +41,30 @@ def test_what_somebody_still_has_stays_as_it_is(keep: object) -> None:
     second[...] = 2
     assert place(second) != where
     np.testing.assert_array_equal(np.asarray(held), copied)
+
+
+def test_what_its_owner_made_unwritable_is_not_used_again() -> None:
+    arrays = RecycledArrays()
+    arrays.take("a", LARGE, np.float32).setflags(write=False)
+    assert arrays.take("a", LARGE, np.float32).flags.writeable
+
+
+def test_threads_get_arrays_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another thread asks for the same name at the worst moment: when the first one has counted who has the array."""
+    arrays = RecycledArrays()
+    arrays.take("a", LARGE, np.float32)
+    taken = []
+    fits = recycled_arrays._fits
+
+    def interrupted(*asked: object) -> bool:
+        monkeypatch.setattr(recycled_arrays, "_fits", fits)
+        taken.append(arrays.take("a", LARGE, np.float32))
+        return fits(*asked)
+
+    monkeypatch.setattr(recycled_arrays, "_fits", interrupted)
+    taken.append(arrays.take("a", LARGE, np.float32))
+    assert len(taken) == 2
+    assert not np.shares_memory(*taken)
 
 
 def test_other_names_shapes_and_types_are_other_arrays() -> None:

@@ -19,7 +19,7 @@ LEAST, MOST = 1 << 18, 1 << 27  # bytes of an array that is kept; the allocator 
 
 
 class RecycledArrays:
-    """Arrays of one owner, by names of its own; not for several threads at once."""
+    """Arrays of one owner, by names of its own."""
 
     def __init__(self) -> None:
         self._kept: dict[Hashable, Array] = {}
@@ -32,17 +32,12 @@ class RecycledArrays:
             shape: its sizes.
             dtype: its NumPy type.
         """
-        kept = self._kept
-        if name in kept and _references(kept, name) == _ONE_OWNER:
-            found = kept[name]
-            if found.shape == shape and found.dtype == dtype:
-                return found
-        made = np.empty(shape, dtype)
-        if LEAST <= made.nbytes <= MOST:
-            kept[name] = made
-        else:
-            kept.pop(name, None)
-        return made
+        found, count = _taken_out(self._kept, name)
+        if found is None or count != _ONE_OWNER or not _fits(found, shape, dtype):
+            found = np.empty(shape, dtype)
+        if LEAST <= found.nbytes <= MOST:
+            self._kept[name] = found
+        return found
 
     def copied(self, name: Hashable, source: Array) -> Array:
         """A copy of an array in such memory; small ones are copied plainly."""
@@ -59,9 +54,18 @@ def recycled(context: Context, shape: tuple[int, ...], dtype: Any) -> Array:
     return arrays.take(context.instance, shape, dtype)
 
 
-def _references(kept: dict[Hashable, Array], name: Hashable) -> int:
-    return sys.getrefcount(kept[name])
+def _taken_out(kept: dict[Hashable, Array], name: Hashable) -> tuple[Array | None, int]:
+    """The array of a name, which the table does not have any more, so that no other thread finds it; and how many
+    references Python counts."""
+    found = kept.pop(name, None)
+    return found, sys.getrefcount(found)
 
 
-_ONE_OWNER = _references({0: np.empty(0)}, 0)
-"""What Python counts where only the table knows an array; a view of it, or a buffer, counts as one more."""
+def _fits(found: Array, shape: tuple[int, ...], dtype: Any) -> bool:
+    """Whether an array is as it was made: who had it may have made it another one, or one that cannot be written."""
+    flags = found.flags
+    return found.shape == shape and found.dtype == dtype and flags.writeable and flags.c_contiguous
+
+
+_ONE_OWNER = _taken_out({0: np.empty(0)}, 0)[1]
+"""What Python counts where only the table knew an array; a view of it, or a buffer, counts as one more."""
