@@ -11,6 +11,7 @@ import pytest
 from command_line import call
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.formats import load, save
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -251,3 +252,46 @@ def test_doubts_about_recordings_ask_for_their_rate(tmp_path: pathlib.Path, caps
     told = capsys.readouterr().err
     assert "does the model hear 16,000 samples a second (--sample_rate), and are the labels in the order" in told
     assert "scaling" not in told
+
+
+def test_windows_of_a_fourier_transform_tell_the_rate(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """8,000 samples in windows of 256 are a second at 8,000 a second: words of that rate are heard as they are."""
+    rng = np.random.default_rng(2)
+    graph = parse("""
+        wave = Placeholder(dtype=float, shape=[1,8000])
+        frames = Const(int32 [1, 25, 320])
+        cut = Reshape(wave, frames, T=float, Tshape=int32)
+        length = Const(int32 [256])
+        spectrum = RFFT(cut, length)
+        energies = ComplexAbs(spectrum)
+        flat_shape = Const(int32 [1, 3225])
+        flat = Reshape(energies, flat_shape, T=float, Tshape=int32)
+        y = MatMul(flat, w, T=float)
+    """)
+    net, out, words = tmp_path / "stft.pb", tmp_path / "o.tflite", tmp_path / "words"
+    save(Graph([*graph, const("w", rng.normal(0, 0.05, (3225, 2)).astype(np.float32))]), net)
+    words.mkdir()
+    for index in range(4):
+        sound(words / f"{index}.wav", np.sin(np.arange(8000) * (500 + 300 * index) / 8000), 8000)
+
+    for flags in (["evaluate", net, "--data"], ["quantize", net, "-o", out, "--calibrate"],
+                  ["verify", net, out, "--data"], ["evaluate", net, out, "--data"],
+                  ["export", net, "--mode=static", "-o", tmp_path / "s.tflite", "--samples"],
+                  ["ship", net, "-o", tmp_path / "shipped", "--data"]):  # fmt: skip
+        capsys.readouterr()
+        assert call(*flags, words) == 0
+        assert "resampled" not in "".join(capsys.readouterr())
+    assert call("evaluate", net, "--data", words, "--sample_rate=16000") == 0
+    assert "have 8,000 samples a second and are resampled to 16,000" in capsys.readouterr().err
+    exported = metadata((tmp_path / "s.tflite").read_bytes())
+    assert exported is None or not exported.sample_rate  # it takes the spectrum
+
+
+def test_the_rate_that_a_files_metadata_tell(tmp_path: pathlib.Path, capsys: Any) -> None:
+    speech(tmp_path, 8000)
+    out = tmp_path / "o.tflite"
+    assert call("export", tmp_path / "plain.pb", "-o", out, "--sample_rate=8000") == 0
+    for models in ([out], [out, tmp_path / "plain.pb"], [tmp_path / "plain.pb", out]):
+        capsys.readouterr()
+        assert call("evaluate", *models, "--data", tmp_path / "words") == 0
+        assert "resampled" not in capsys.readouterr().err

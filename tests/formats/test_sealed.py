@@ -177,3 +177,19 @@ def test_without_the_package(model: pathlib.Path, monkeypatch: pytest.MonkeyPatc
 def test_sealing_twice(model: pathlib.Path, tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="sealed already"):
         sealed.seal(model, tmp_path / "twice", KEY)
+
+
+@pytest.mark.parametrize("given", ["no key", f"env:{sealed.KEY_VARIABLE}"])
+def test_a_variable_that_holds_no_key_is_named(
+    model: pathlib.Path, monkeypatch: pytest.MonkeyPatch, given: str
+) -> None:
+    monkeypatch.setenv(sealed.KEY_VARIABLE, given)
+    with pytest.raises(UsageError, match=f"the environment variable {sealed.KEY_VARIABLE} is not a key"):
+        pocketgraph.load(model)
+    monkeypatch.setenv(sealed.KEY_VARIABLE, KEY.hex())
+    assert len(pocketgraph.load(model)) == len(GRAPH)
+
+
+def test_a_directory_is_not_sealed(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match=r"this is a directory; a file is sealed; pocketgraph freeze_graph makes one"):
+        sealed.seal(tmp_path, tmp_path / "out", KEY)

@@ -261,8 +261,8 @@ def open_dataset(
         inputs: what the model takes.
         scaling: of pictures.
         front: makes the inputs out of a recording, for a model that reads such by itself.
-        rate: samples a second of what the model hears; None for what its front says, else 16,000. Recordings of other
-            rates are resampled.
+        rate: samples a second of what the model hears; None for what its front or its input says, else 16,000.
+            Recordings of other rates are resampled.
 
     Raises:
         UsageError: there are no samples, or arrays do not fit the model.
@@ -291,7 +291,7 @@ def open_dataset(
         raise UsageError("there are no samples here", where=name)
     if not data.files:
         return data
-    data.rate = rate or (front.rate if front is not None else None) or USUAL_RATE
+    data.rate = rate or (front.rate if front is not None else inputs[0].rate) or USUAL_RATE
     if front is not None:
         data.front = front
     elif file_lists.is_recording(data.files[0]):

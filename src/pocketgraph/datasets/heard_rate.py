@@ -5,22 +5,30 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.datasets.recordings import USUAL_RATE
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.model_file_graph import is_litert_file
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
 RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
 """Samples a second that recordings have."""
+TELLING = frozenset({"AudioSpectrogram", "Mfcc", "RFFT"})
 SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech hardly changes
 
 
 def heard_rate(graph: Graph) -> int | None:
     """The samples a second that a graph hears; None where it does not tell.
 
-    An Mfcc may say it. Else it is the rate by which the graph takes whole seconds, in windows as long as those of
-    speech are: 8,000 samples in windows of 240 are one second at 8,000 a second, in windows of 480 half a second at
-    16,000.
+    A LiteRT file's metadata may say it, or an Mfcc. Else it is the rate by which the graph takes whole seconds, in
+    windows as long as those of speech are: 8,000 samples in windows of 240 are one second at 8,000 a second, in windows
+    of 480 half a second at 16,000.
     """
+    stated = metadata(graph.extra) if is_litert_file(graph) else None
+    if stated is not None and stated.sample_rate:
+        return stated.sample_rate
+    if not any(node.op in TELLING for node in graph):
+        return None
     inferred = infer(graph)
     mfccs = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "Mfcc"]
     told = {int(np.reshape(value, -1)[0]) for value in mfccs if value is not None and value.size == 1}

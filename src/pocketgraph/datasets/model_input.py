@@ -21,6 +21,7 @@ class ModelInput:
             texts.
         features: of an input of serialized Examples, what is read out of them.
         takes_words: whether it takes the words of a text, an element each; as many as its last size, 1 for any number.
+        rate: samples a second of a recording that goes in, as ``heard_rate`` finds it; None where nothing tells.
     """
 
     name: str
@@ -28,6 +29,7 @@ class ModelInput:
     dtype: np.dtype[Any]
     features: tuple[RecordFeature, ...] = ()
     takes_words: bool = False
+    rate: int | None = None
 
     @property
     def takes_text(self) -> bool:

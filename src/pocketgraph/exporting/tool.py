@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
@@ -186,9 +187,11 @@ def model_to_export(
         reading.notify(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
         )
+    is_heard = model.front is None and model.texts is None
+    rate = reading.sample_rate or (heard_rate(model.graph) if is_heard else None)
     return replace(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
-        about=about or About(), sample_rate=reading.sample_rate, threads=threads, progress=progress or model.progress,
+        about=about or About(), sample_rate=rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
 
 

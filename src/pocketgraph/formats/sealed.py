@@ -43,10 +43,13 @@ def seal(source: PathLike, target: PathLike, key: Key) -> None:
     """Writes an encrypted copy of a file, whole or not at all.
 
     Raises:
-        UsageError: the key is not one, or the file is sealed already.
+        UsageError: the key is not one, or the file is sealed already or a directory.
         MissingExtraError: the package ``cryptography`` is not installed.
         FormatError: the file cannot be read.
     """
+    if os.path.isdir(source):
+        hint = "a file is sealed; pocketgraph freeze_graph makes one of a SavedModel"
+        raise UsageError("this is a directory", where=os.fspath(source), hint=hint)
     content = mapped(source)
     if is_sealed(content):
         raise UsageError("the file is sealed already", where=os.fspath(source))
@@ -76,7 +79,7 @@ def opened(buffer: Buffer, key: Key | None, file: str) -> bytes:
     if len(buffer) < HEADER.size:
         raise FormatError("the sealed file is cut short within its header", where=file, hint="copy it again")
     if key is None:
-        key = os.environ.get(KEY_VARIABLE) or None
+        key = key_of_environment()
     if key is None:
         raise UsageError(
             "this is a sealed file, and no key was given", where=file,
@@ -136,6 +139,12 @@ def derived(key: bytes, salt: bytes) -> tuple[bytes, bytes]:
     first = hmac.digest(extracted, b"pocketgraph sealed v1\x01", "sha256")
     second = hmac.digest(extracted, first + b"pocketgraph sealed v1\x02", "sha256")
     return first, second[:16]
+
+
+def key_of_environment() -> str | None:
+    """The key for files that are opened without one, in the words of ``Key``; None where there is none."""
+    value = os.environ.get(KEY_VARIABLE)
+    return f"env:{KEY_VARIABLE}" if value and not value.startswith(("env:", "file:")) else value or None
 
 
 def aes(secret: bytes) -> tuple[Any, type[Exception]]:

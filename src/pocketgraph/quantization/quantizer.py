@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.dataset import Dataset, own_answer
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
@@ -275,7 +276,8 @@ class _Quantizer:
             data = self.reading.open(source, self.texts.inputs, self.scaling)
             data.behind_texts = self.texts
             return data
-        taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy)) for v in self.program.inputs)
+        rate = heard_rate(self.graphs[0])
+        taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy), rate=rate) for v in self.program.inputs)
         return self.reading.open(source, taken, self.scaling, self.audio)
 
     def _text_preprocessing(self, graph: Graph, feeds: Mapping[str, Any]) -> TextPreprocessing | None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -33,7 +34,7 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     """
     name = canonical(label)
     if dtype.kind != "O":
-        return ModelInput(name, shape, dtype)
+        return ModelInput(name, shape, dtype, rate=heard_rate(graph))
     parser = parser_of(graph, name)
     features = tuple(features_of(graph, parser)) if parser is not None else ()
     declared = graph.producer(name).shape()

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -19,6 +20,7 @@ import pytest
 from PIL import Image
 
 from browsers import browser, watched
+from command_line import call
 from pocketgraph.apps.labelling.labels_file import Box, Judgement, LabelsFile
 
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")
@@ -81,10 +83,10 @@ def test_200_photos_and_a_server_that_is_killed_lose_no_decision(tmp_path: pathl
     names = photos_in(tmp_path / "photos", 200)
     place = tmp_path / "l.jsonl"
     wanted = {name: CLASSES[number * 7 % 3] for number, name in enumerate(names)}
-    call: list[object] = [tmp_path / "photos", "--classes=cat,dog,eel", "--rater=ann", "-o", place]
+    flags: list[object] = [tmp_path / "photos", "--classes=cat,dog,eel", "--rater=ann", "-o", place]
     with browser() as chromium:
         page = chromium.new_page()
-        with started(*call, "--port=0") as (url, process):
+        with started(*flags, "--port=0") as (url, process):
             port = url.rstrip("/").rpartition(":")[2]
             page.goto(url)
             text_is(page, "#count", "0 of 200")
@@ -97,7 +99,7 @@ def test_200_photos_and_a_server_that_is_killed_lose_no_decision(tmp_path: pathl
             before = LabelsFile(place).of("ann")
             assert len(before) < 120
             page.on("dialog", lambda dialog: dialog.accept())
-        with started(*call[:1], "--rater=ann", "-o", place, f"--port={port}"):
+        with started(*flags[:1], "--rater=ann", "-o", place, f"--port={port}"):
             until(page, "document.querySelector('#message').hidden")
             for name in names[120:150]:
                 page.keyboard.press(str(CLASSES.index(wanted[name]) + 1))
@@ -107,6 +109,9 @@ def test_200_photos_and_a_server_that_is_killed_lose_no_decision(tmp_path: pathl
                 page.keyboard.press(str(CLASSES.index(wanted[name]) + 1))
             text_is(page, "#stage", "All 200 photos are judged")
             until(page, "!Object.entries(localStorage).some(([, kept]) => kept !== '[]')")
+            proposed = page.inner_text("#stage").partition("Next: pocketgraph ")[2]
+    assert call(*shlex.split(proposed)) == 0
+    assert sorted(path.name for path in (tmp_path / "photos.labelled").iterdir()) == CLASSES
     found = LabelsFile(place)
     assert {path: one.label for path, one in found.of("ann").items()} == wanted
     assert len(found.history("ann")) == 200

@@ -2,6 +2,9 @@
 
 import json
 import pathlib
+import shutil
+import socket
+import subprocess
 
 import numpy as np
 import pytest
@@ -77,6 +80,19 @@ def test_a_spoken_word_in_the_browser(tmp_path: pathlib.Path) -> None:
         page.goto(url)
         until(page, "!document.querySelector('#word').hidden")
         assert page.inner_text("#word") == "yes"
+
+
+def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: pathlib.Path) -> None:
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("Node.js is not installed (apt-get install nodejs)")
+    make_project("web", parse(BRIGHTNESS), tmp_path / "site")
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        line = [node, "serve.mjs", str(port)]
+        done = subprocess.run(line, cwd=tmp_path / "site", capture_output=True, text=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == f"port {port} is taken; another one: npm start -- {port + 1}\n"
 
 
 STYLES = """

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -56,6 +57,13 @@ def settle(labels: LabelsFile) -> Settled:
             else:
                 found[path] = next(one for one in said if one.label == first)
     return Settled(found, tuple(disputed), tuple(skipped))
+
+
+def export_command(labels: str, photos: str, *, has_boxes: bool) -> str:
+    """What to type when photos are labelled; a folder with one folder a class, or the boxes of all."""
+    folder = os.path.normpath(photos)
+    new = f"{folder}.boxes.json" if has_boxes else f"{folder}.labelled"
+    return f"pocketgraph dataset export {shlex.quote(labels)} {shlex.quote(photos)} -o {shlex.quote(new)}"
 
 
 def as_folders(settled: Settled, photos: list[str], folder: str, new: str) -> int:

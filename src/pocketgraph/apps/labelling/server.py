@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from pocketgraph.apps.labelling.exports import size_of
+from pocketgraph.apps.labelling.exports import export_command, size_of
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
 from pocketgraph.apps.labelling.rater_agreement import agreement
 from pocketgraph.apps.labelling.suggestions import Suggestion
@@ -80,7 +80,7 @@ class LabelServer(PageServer):
                 "rater": self._rater,
                 "classes": self._labels.classes,
                 "boxes": self._labels.has_boxes,
-                "labels": self._labels.path,
+                "next": export_command(self._labels.path, self._folder, has_boxes=self._labels.has_boxes),
                 "photos": [
                     {
                         "path": path,

@@ -132,13 +132,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     others = [node.name for node in places if node is not best[0]]
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
-    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), _stated_rate(graph) or heard_rate(graph)
-
-
-def _stated_rate(graph: Graph) -> int | None:
-    """The rate that a LiteRT file's metadata tells."""
-    told = metadata(graph.extra) if is_litert_file(graph) else None
-    return told.sample_rate or None if told is not None else None
+    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), heard_rate(graph)
 
 
 def _shape(graph: Graph, name: str) -> tuple[int | None, ...] | None:

@@ -26,8 +26,11 @@ def key_options(function: F) -> F:
 
 def chosen(key_file: str | None, key_env: str | None) -> str:
     """The key in the words of ``sealed.Key``; that of the environment when neither option names one."""
-    if not key_file and not key_env and os.environ.get(VARIABLE):
-        return os.environ[VARIABLE]
+    if not key_file and not key_env:
+        from pocketgraph.formats.sealed import key_of_environment
+
+        if key := key_of_environment():
+            return key
     if bool(key_file) == bool(key_env):
         raise UsageError(f"give the key with --key-file=FILE or --key-env=NAME, or set {VARIABLE}")
     return f"file:{key_file}" if key_file else f"env:{key_env}"

@@ -140,6 +140,7 @@ def label(
 
     from pocketgraph.apps.embeddings import photos_in
     from pocketgraph.apps.label_image import Labeler
+    from pocketgraph.apps.labelling.exports import export_command
     from pocketgraph.apps.labelling.labels_file import LabelsFile
     from pocketgraph.apps.labelling.server import LabelServer
     from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
@@ -178,7 +179,7 @@ def label(
         )
         serve(server, f"{len(found)} photos, {len(file.of(rater))} of them judged by {rater}, are", browser)
     echo(f"{place}; next:")
-    echo(f"  pocketgraph dataset export {place} {photos} -o NEW")
+    echo(f"  {export_command(place, photos, has_boxes=file.has_boxes)}")
 
 
 @command.command("export")

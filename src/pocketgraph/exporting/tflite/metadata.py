@@ -73,7 +73,7 @@ def packed(model: ExportModel, *, takes_bytes: bool = False) -> Packed | None:
     if not any(told):
         return None
     files: dict[str, bytes] = {}
-    rate = model.sample_rate if model.front is None else None
+    rate = model.sample_rate if model.front is None and model.texts is None else None
     inputs = [
         _input(port, None if at else model.normalization, None if at else rate, takes_bytes=takes_bytes and not at)
         for at, port in enumerate(model.main.inputs)

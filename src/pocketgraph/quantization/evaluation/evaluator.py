@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
+from pocketgraph.formats import load
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -76,12 +79,12 @@ def evaluate(
         for at, model in enumerate(given)
         if not isinstance(model, Graph) and is_litert(model)
     }
-    taken = [model.inputs[0].shape for model in litert.values() if len(model.inputs) == 1]
+    sizes = [model.inputs[0].shape for model in litert.values() if len(model.inputs) == 1]
     opened = [
         litert.get(at) or
         open_model(
             model, outputs=outputs, inputs=inputs, values=feeds, threads=threads,
-            sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, taken),
+            sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, sizes),
             signature=signature if isinstance(model, str | os.PathLike) and os.path.isdir(model) else None,
             notify=reading.notify,
         )
@@ -94,7 +97,12 @@ def evaluate(
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
-    data = reading.open(samples, largest_inputs(judged), reading.scaling(shown, inputs or ()), audio)
+    taken = largest_inputs(judged)
+    if not are_arrays(samples) and not taken[0].rate:
+        files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
+        told = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
+        taken = tuple(replace(item, rate=next(filter(None, told), None)) for item in taken)
+    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)

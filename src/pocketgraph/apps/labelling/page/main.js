@@ -123,7 +123,7 @@ function finished(skipped) {
   const said = document.createElement("p");
   said.textContent = disputes ? (settled.length ? "No more photos are disputed." : disputes.raters.length < 2
       ? "There is one rater so far: nothing can be disputed." : "The raters agree on every photo.")
-    : `All ${about.photos.length} photos are judged${skipped ? `, ${skipped} of them skipped` : ""}. Next: pocketgraph dataset export ${about.labels} …`;
+    : `All ${about.photos.length} photos are judged${skipped ? `, ${skipped} of them skipped` : ""}. Next: ${about.next}`;
   $("stage").append(said);
 }
 

@@ -21,4 +21,7 @@ createServer((request, response) => {
     "Cache-Control": "no-cache",
   });
   createReadStream(file).pipe(response);
+}).on("error", (error) => {
+  console.error(error.code === "EADDRINUSE" ? `port ${port} is taken; another one: npm start -- ${port + 1}` : error.message);
+  process.exit(1);
 }).listen(port, "127.0.0.1", function () { console.log(`http://localhost:${this.address().port}/`); });
