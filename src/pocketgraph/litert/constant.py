@@ -101,7 +101,7 @@ class Constant:
 
 
 def _kept_for(read: Callable[[], Array], readers: int) -> Callable[[], Array]:
-    """``read`` whose array is kept until so many have read it: making it may take as long as all that is done with it."""
+    """``read`` whose array, which may take long to make, is kept until so many have read it."""
     kept: list[Array] = []
     lock, left = threading.Lock(), readers
 
