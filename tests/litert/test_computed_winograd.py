@@ -10,7 +10,7 @@ import pytest
 from litert.parts import lowered
 from litert.single_ops import run_graph, run_reference
 from pocketgraph import Session
-from pocketgraph.graph import Graph, const
+from pocketgraph.graph import Graph, Shape, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.cost_model import TILED_AT_ONCE
@@ -111,6 +111,28 @@ def test_what_would_gain_nothing_stays(
     assert "DEPTHWISE_CONV_2D" not in codes
     for one, other in zip(actual, run_reference(model, feeds, names), strict=True):
         assert_close(one, other, 1e-5)
+
+
+@pytest.mark.parametrize("pads", [(3, 0, 0, 0), (0, 4, 0, 4), (3, 3, 4, 1), (1, 2, 0, 1)])
+def test_borders_of_any_width(pads: tuple[int, int, int, int]) -> None:
+    top, bottom, left, right = pads
+    model, feeds = network((8, 16, 16, 64), (3, 3), 64)
+    feeds["g:0"] = floats(8, 14 + top + bottom, 14 + left + right, 64)
+    around = (0, 0, *pads, 0, 0)
+    shapes = {"g": feeds["g:0"].shape}
+    model = Graph(
+        node.replace(attrs={**node.attrs, "padding": b"EXPLICIT", "explicit_paddings": around})
+        if "padding" in node.attrs
+        else node.replace(attrs={**node.attrs, "shape": Shape(shapes[node.name])})
+        if node.name in shapes
+        else node
+        for node in model
+    )
+    for name in ("y:0", "dx:0", "dw:0"):
+        actual, codes = run_graph(model, feeds, [name])
+        assert ("DEPTHWISE_CONV_2D" in codes) == (name != "dx:0" or max(pads) < 3)
+        (expected,) = run_reference(model, feeds, [name])
+        assert_close(actual[0], expected, 3e-5)
 
 
 def test_it_stays_on_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Constants in turn, made by another thread."""
 
 import threading
+import weakref
 from itertools import pairwise
 
 import numpy as np
@@ -57,6 +58,22 @@ def test_the_parts_of_one_are_its_values(monkeypatch: pytest.MonkeyPatch) -> Non
         assert (len(parts) > 1) == is_cut
         together = np.concatenate(list(computed(parts)))
         np.testing.assert_array_equal(together, plainly(constant), strict=True)
+
+
+def test_what_has_to_be_made_is_made_once_for_all_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pocketgraph.litert.constant.PART", 1000)
+    values = RANDOM.standard_normal((1, 1, 300, 40)).astype(np.float32)
+    alive: list[weakref.ref[np.ndarray[tuple[int, ...], np.dtype[np.generic]]]] = []
+
+    def made() -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        alive.append(weakref.ref(copy := values.copy()))
+        return copy
+
+    parts = Constant(made, (40, 1, 1, 300), values.dtype, (3, 0, 1, 2)).in_parts()
+    together = np.concatenate([part.numpy() for part in parts])
+    np.testing.assert_array_equal(together, values.transpose(3, 0, 1, 2))
+    assert len(parts) > len(alive) == 1
+    assert alive[0]() is None, "it is kept behind the last part"
 
 
 def test_whoever_keeps_them_may_unless_told_otherwise() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
@@ -68,14 +69,16 @@ class Constant:
         if count < 2 or self.permutation is None or not _moves_last(self.permutation):
             return [self]
         rows = -(-self.shape[0] // count)
-        return [self._rows(start, min(start + rows, self.shape[0])) for start in range(0, self.shape[0], rows)]
+        starts = range(0, self.shape[0], rows)
+        read = _kept_for(self.read, len(starts))
+        return [self._rows(read, start, min(start + rows, self.shape[0])) for start in starts]
 
-    def _rows(self, start: int, stop: int) -> Constant:
+    def _rows(self, read: Callable[[], Array], start: int, stop: int) -> Constant:
         """Some of the first axis, which is the last one of what is read."""
         shape, scale = (stop - start, *self.shape[1:]), self.scale
         if scale is not None and scale.ndim == len(shape) and len(scale) > 1:
             scale = scale[start:stop]
-        return Constant(lambda: self.read()[..., start:stop], shape, self.dtype, self.permutation, scale)
+        return Constant(lambda: read()[..., start:stop], shape, self.dtype, self.permutation, scale)
 
     def permuted(self, permutation: tuple[int, ...]) -> Constant:
         """The same with its axes permuted (as ``numpy.transpose`` does)."""
@@ -95,6 +98,22 @@ class Constant:
         """The same times ``scale``, which broadcasts against the shape."""
         total = scale if self.scale is None else self.scale * scale
         return Constant(self.read, self.shape, self.dtype, self.permutation, total)
+
+
+def _kept_for(read: Callable[[], Array], readers: int) -> Callable[[], Array]:
+    """``read`` whose array, which may take long to make, is kept until so many have read it."""
+    kept: list[Array] = []
+    lock, left = threading.Lock(), readers
+
+    def shared() -> Array:
+        nonlocal left
+        with lock:
+            values = kept[0] if kept else read()
+            left -= 1
+            kept[:] = [values] if left > 0 else []
+            return values
+
+    return shared
 
 
 def _moves_last(permutation: tuple[int, ...]) -> bool:

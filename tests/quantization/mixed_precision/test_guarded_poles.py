@@ -52,7 +52,10 @@ def test_what_guards_a_pole_is_found_back_to_its_layer() -> None:
     assert not any(name.startswith(("hidden", "bent", "scores", "logs")) for name in found)
     pole = next(operation for operation in program.operations if operation.code == "LOG")
     assert pole.inputs[0] is not None
-    assert guards(program, {pole.inputs[0]: Range(0.5, 2.0)}) == []
+    for low, high in ((0.5, 2.0), (-2.0, -0.5)):
+        assert guards(program, {pole.inputs[0]: Range(low, high)}) == []
+    for low, high in ((1e-6, 2.0), (-2.0, -1e-6), (-1.0, 1.0)):
+        assert guards(program, {pole.inputs[0]: Range(low, high)}) != []
 
 
 def test_a_layer_norm_keeps_only_what_is_added() -> None:

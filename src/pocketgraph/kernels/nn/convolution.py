@@ -94,8 +94,7 @@ def convolve_depthwise(x: Array, weights: Array, spans: Sequence[Window]) -> Arr
     places = tuple(w.output for w in spans)
     result_shape = reserve((x.shape[0], *places, channels * multiplier), x.dtype)
     wide, kernels = padded(widened(x), spans), widened(weights)
-    if multiplier != 1:
-        wide = np.repeat(wide, multiplier, axis=-1)
+    wide = np.ascontiguousarray(wide) if multiplier == 1 else np.repeat(wide, multiplier, axis=-1)
     result = np.zeros(result_shape, dtype=wide.dtype)
     if result.size:
         flat, view = kernels.reshape(*kernels.shape[:-2], channels * multiplier), window_view(wide, spans)
@@ -122,10 +121,16 @@ def weighted(view: Array, kernels: Array, spans: Sequence[Window], result: Array
 
 
 def columns_together(view: Array) -> Array:
-    """A view of windows that move by one column, whose columns and channels are one axis, the last."""
+    """A view of windows that move by one column, whose columns and channels are one axis, the last.
+
+    Args:
+        view: (images, rows, columns, rows and columns of a window, channels), of images in one piece.
+    """
     images, rows, columns, height, width, channels = view.shape
+    step = view.strides[-1 if channels > 1 else 2]  # what NumPy says of an axis of one element may be anything
+    strides = (*view.strides[:2], *view.strides[3:5], step)
     return np.lib.stride_tricks.as_strided(
-        view, (images, rows, height, width, columns * channels), (*view.strides[:2], *view.strides[3:]), writeable=False
+        view, (images, rows, height, width, columns * channels), strides, writeable=False
     )
 
 

@@ -142,8 +142,7 @@ def depthwise_backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans
     channels, multiplier = shape[-2:]
     _fits(dy.shape[1:-1], spans, dy.shape[-1], channels * multiplier)
     wide, slopes = padded(widened(x), spans), widened(dy)
-    if multiplier != 1:
-        wide = np.repeat(wide, multiplier, axis=-1)
+    wide = np.ascontiguousarray(wide) if multiplier == 1 else np.repeat(wide, multiplier, axis=-1)
     total = np.zeros((*reserve(shape, wide.dtype)[:-2], channels * multiplier), dtype=wide.dtype)
     if slopes.size:
         for images, rows in blocks(wide.shape[0], slopes.shape[1], math.prod(slopes.shape[2:]), PATCH_ELEMENTS):
@@ -212,6 +211,8 @@ def _by_filter(
 ) -> Array:
     """The gradient by the filter: ``function`` of the images, the filter's shape, dy and windows."""
     x, dy = to_channels_last(x, data_format), to_channels_last(dy, data_format)
+    if len(x) != len(dy):
+        raise RunError(f"input has a batch of {len(x)}, out_backprop {list(dy.shape)} one of {len(dy)}")
     shape = ints(filter_sizes)
     spans = windows_of_op(x.shape[1:-1], shape[:-2], strides, padding, data_format, dilations, explicit_paddings)
     return function(x, shape, dy, spans)

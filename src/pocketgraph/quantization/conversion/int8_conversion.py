@@ -130,8 +130,8 @@ class _Int8Conversion:
         """Makes the steps of a layer's result coarser where its sums have far coarser ones: it is next to silent."""
         step, result = self.sum_step(operation, chosen), self.leaders[operation.outputs[0]]
         if step >= MOST_SUM_RATIO * chosen[result].scales[0]:
-            scale = float(np.float32(2 * step / MOST_SUM_RATIO))
-            chosen[result] = Quantization((scale,), chosen[result].zero_points)
+            coarser = float(np.float32(2 * step / MOST_SUM_RATIO))
+            chosen[result] = Quantization((coarser,), chosen[result].zero_points, chosen[result].axis)
 
     def sum_step(self, operation: Operation, chosen: Mapping[Value, Quantization]) -> float:
         """What one more in a layer's 32-bit sum means, in the channel where that is most."""

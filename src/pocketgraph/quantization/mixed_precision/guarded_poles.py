@@ -52,7 +52,11 @@ def guards(program: Program, ranges: Mapping[Value, Range] | None = None) -> lis
 
 
 def _is_far(seen: Range | None) -> bool:
-    return seen is None or seen.high <= 0 or seen.low >= NEAREST * seen.high / LEVELS
+    """Whether all values, above zero or below it, are some steps away from it."""
+    if seen is None:
+        return True
+    nearest, farthest = sorted((abs(seen.low), abs(seen.high)))
+    return (seen.low > 0) == (seen.high > 0) and nearest >= NEAREST * farthest / LEVELS
 
 
 def keep_guards(state: QuantizationState) -> bool:

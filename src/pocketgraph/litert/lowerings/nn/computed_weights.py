@@ -49,7 +49,8 @@ def transposed_by_computed(
     expected = (gradient.shape[0], spans[0].output, spans[1].output, count)
     if kernel.constant is not None or depth != size[3] or gradient.shape != expected:
         return None
-    if spans[0].stride == spans[1].stride == 1:  # a convolution with the weights turned round
+    if all(span.stride == 1 and max(span.before, span.after) < span.reach for span in spans):
+        # a convolution with the weights turned round
         turned = emit.add("REVERSE_V2", [kernel, emit.const([0, 1], np.int32)], kernel.shape)
         back = [
             Window(span.taps, 1, span.dilation, span.reach - 1 - span.before, 0, length)
