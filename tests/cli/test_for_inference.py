@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from pocketgraph import formats
-from pocketgraph.cli import optimize_for_inference, strip_unused
+from pocketgraph.cli.change import optimize_for_inference, strip_unused
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.graph.text_format import parse
 
