@@ -45,8 +45,12 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         given = " ".join(f"{feed}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
-        lengths = " ".join(f"--bind {name}=10" for name in _fed_lengths(graph))
-        bound = f"set it for good, as in `pocketgraph freeze_graph MODEL -o fixed.pb {lengths}`, or " if lengths else ""
+        lengths, bound = _fed_lengths(graph), ""
+        if lengths:
+            also = "".join(f", likewise '{name}'" for name in lengths[1:])
+            bound = (
+                f"set it for good, as in `pocketgraph freeze_graph MODEL -o fixed.pb --bind {lengths[0]}=10`{also}, or "
+            )
         return (
             f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
