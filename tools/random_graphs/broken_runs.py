@@ -15,10 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph import Session, formats
+from pocketgraph import Session, budgets, formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, const, opdefs
-from pocketgraph.kernels import arrays
 from pocketgraph.litert.lowering import LOWERINGS
 from random_graphs import judging
 from random_graphs.asking import asked, emptied
@@ -57,7 +56,7 @@ def judged(
     rng = np.random.default_rng(seed)
     counts: Counter[str] = Counter()
     finds: dict[str, str] = {}
-    arrays.LARGEST_RESULT = LARGEST
+    budgets.LARGEST_RESULT = LARGEST
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
     log = pathlib.Path(keep) / "broken.txt" if keep else None
     if log is not None:
