@@ -5,6 +5,7 @@ import sys
 from types import ModuleType
 
 import pytest
+from PIL import Image
 
 from support import ROOT, needs_shared, script, shared
 
@@ -42,3 +43,28 @@ def test_without_photos_it_says_so(
     monkeypatch.setattr(sys, "argv", ["personalize.py", "--photos", "nowhere"])
     assert example.main() == 0
     assert capsys.readouterr().out == "skipped: there is no 'nowhere'; name one with --photos\n"
+
+
+@pytest.mark.parametrize(
+    ("counts", "why"),
+    [
+        ({"cat": 21, "dog": 21, "new": 29}, "'new' has 29 photos; 30 or more are needed: 20 judge"),
+        ({"cat": 0, "dog": 21, "new": 30}, "'cat' has 0 photos; 21 or more are needed: 20 judge"),
+        ({"cat": 21, "new": 30}, "two classes or more are needed beside 'new'"),
+    ],
+)
+def test_too_few_photos_are_said(
+    example: ModuleType,
+    tmp_path: pathlib.Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    counts: dict[str, int],
+    why: str,
+) -> None:
+    for name, count in counts.items():
+        (tmp_path / name).mkdir()
+        for number in range(count):
+            Image.new("RGB", (8, 8)).save(tmp_path / name / f"{number}.png")
+    monkeypatch.setattr(sys, "argv", ["personalize.py", f"--photos={tmp_path}", f"--graph={SCRIPT}", "--new=new"])
+    assert example.main() == 1
+    assert capsys.readouterr().err == f"{why}\n"

@@ -42,7 +42,18 @@ def main() -> int:
     if arguments.new not in photos:
         print(f"there is no folder '{arguments.new}' in {arguments.photos}, but {', '.join(photos)}", file=sys.stderr)
         return 1
+    needed = {name: HELD_OUT + (BATCH if name == arguments.new else 1) for name in photos}
+    for name, images in photos.items():
+        if len(images) < needed[name]:
+            print(
+                f"'{name}' has {len(images)} photos; {needed[name]} or more are needed: {HELD_OUT} judge",
+                file=sys.stderr,
+            )
+            return 1
     new = photos.pop(arguments.new)
+    if len(photos) < 2:
+        print(f"two classes or more are needed beside '{arguments.new}'", file=sys.stderr)
+        return 1
     weights = retrain(arguments.graph, photos)
     made = write(arguments.graph, weights, arguments.out)
     print(f"{arguments.out}: {made.bytes:,} bytes, {', '.join(check.entry for check in made.checks)}")
@@ -57,7 +68,8 @@ def read(folder: Path) -> np.ndarray:
     """The photos of a folder as the model takes them: float32 [N, 128, 128, 3] from -1 to 1."""
     files = sorted(path for path in folder.iterdir() if path.suffix.lower() in SUFFIXES)[: LEARNED + HELD_OUT]
     sized = [Image.open(file).convert("RGB").resize((128, 128), Image.Resampling.BILINEAR) for file in files]
-    return np.stack([np.asarray(image, np.float32) / 127.5 - 1 for image in sized])
+    values = [np.asarray(image, np.float32) / 127.5 - 1 for image in sized]
+    return np.stack(values) if values else np.zeros((0, 128, 128, 3), np.float32)
 
 
 # At the desk
@@ -76,7 +88,7 @@ def retrain(graph: Path, photos: dict[str, np.ndarray]) -> dict[str, np.ndarray]
     with pocketgraph.Session(graph) as session:
         name = bottleneck(session.graph)
         kept = [
-            np.stack([session.run(name, {"input": image[None]})[0].reshape(-1) for image in images[:LEARNED]])
+            np.stack([session.run(name, {"input": image[None]})[0].reshape(-1) for image in images[:-HELD_OUT]])
             for images in photos.values()
         ]
     size, classes = kept[0].shape[1], len(kept)
@@ -101,7 +113,10 @@ def retrain(graph: Path, photos: dict[str, np.ndarray]) -> dict[str, np.ndarray]
 
 def bottleneck(graph) -> str:
     """The pooled features in front of the classifier."""
-    return next(node.name for node in graph if node.op == "AvgPool")
+    found = next((node.name for node in graph if node.op == "AvgPool"), None)
+    if found is None or "input" not in graph:
+        sys.exit("the graph is no MobileNet v1: it has no 'input', or no AvgPool in front of a classifier")
+    return found
 
 
 def write(graph: Path, weights: dict[str, np.ndarray], path: Path):

@@ -8,7 +8,7 @@ import pytest
 from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
@@ -259,3 +259,35 @@ def test_each_of_a_nodes_results_is_compared_with_the_files_output_of_its_name(
     assert report.passed
     mixed = parse(SEVERAL.replace("product, chances, parts", "product, parts, chances"))
     assert [output.passed for output in verify(mixed, str(made)).outputs] == [True, False, False]
+
+
+@pytest.mark.parametrize("op", ["Abs", "Identity"])
+def test_classes_that_a_softmax_hides_are_compared_with_smaller_feeds(op: str) -> None:
+    """Class 0 wins by far on made-up feeds, or class 1 does, so that all others underflow, whatever their weights."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,8])
+        taken = {op}(x, T=float)
+        logits = MatMul(taken, w, T=float)
+        y = Softmax(logits, T=float)
+    """)
+    weights = np.random.default_rng(0).normal(0, 30, (8, 5)).astype(np.float32)
+    weights[:, 0], weights[:, 1] = 2000, -2000
+    made = Graph([*graph, const("w", weights)])
+    assert verify(made, Graph([*graph, const("w", weights.copy())])).passed
+    report = verify(made, Graph([*graph, const("w", weights[:, [0, 1, 3, 4, 2]])]))
+    assert not report.passed
+    given = verify(made, Graph([*graph, const("w", weights[:, [0, 1, 3, 4, 2]])]), {"x": np.ones((1, 8), np.float32)})
+    assert given.passed  # on feeds of the caller's own nothing else is run
+
+
+def test_answers_that_are_one_hot_by_design_are_equal() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8])
+        best = ArgMax(x, axis, T=float, Tidx=int32)
+        axis = Const(int32 -1)
+        depth = Const(int32 8)
+        on = Const(float 1.0)
+        off = Const(float 0.0)
+        y = OneHot(best, depth, on, off, T=float, TI=int64)
+    """)
+    assert verify(graph, graph).passed

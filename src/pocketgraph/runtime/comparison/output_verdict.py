@@ -143,6 +143,17 @@ def mute(pairs: Pairs, fed: Sequence[Mapping[str, Any]]) -> str:
     return ""
 
 
+def is_certain(pairs: Pairs, least: float = SATURATED) -> bool:
+    """Whether the first model gives one class of each answer this probability or more, and hides the others."""
+    for a, _ in pairs:
+        if a.dtype.kind != "f" or not a.ndim or a.shape[-1] < 2 or not a.size:
+            return False
+        rows = np.reshape(a, (-1, a.shape[-1])).astype(np.float64)
+        if not are_probabilities(rows) or rows.max(axis=1).min() < least:
+            return False
+    return bool(pairs)
+
+
 def _silent_side(pairs: Pairs, lively: float) -> str:
     """Which model answers all sets of feeds alike while the other's answers vary by this share of its peak."""
     if len({a.shape for a, _ in pairs}) != 1 or not pairs[0][0].size:
