@@ -14,6 +14,7 @@ from pocketgraph.kernels.shapes import infer
 RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
 """Samples a second that recordings have."""
 TELLING = frozenset({"AudioSpectrogram", "Mfcc", "RFFT"})
+"""Not a trait: ops whose windows or operands tell a rate."""
 SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech hardly changes
 
 
