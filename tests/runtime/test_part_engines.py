@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -597,3 +598,22 @@ def test_a_session_that_asks_for_no_engine_imports_none_of_this(tmp_path: pathli
     for _ in range(2):
         command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "model.pb"), str(tmp_path / "cache")]
         assert subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip() == "[]"
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity"), reason="this system does not tell on which processors threads run"
+)
+def test_threads_of_openvino_are_not_pinned(tmp_path: pathlib.Path) -> None:
+    """Several processes would compute on the first processor alone."""
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2, 64])
+        w = Const(float[64, 64] 1.0)
+        y = MatMul(x, w, T=float)
+    """)
+    whole = os.sched_getaffinity(0)
+    with Session(graph, engine="openvino", threads=len(whole), cache_dir=tmp_path) as session:
+        for _ in range(3):
+            session.run("y", {"x": np.ones((2, 64), np.float32)})
+        tasks = [int(path.name) for path in pathlib.Path("/proc/self/task").iterdir()]
+        assert {frozenset(os.sched_getaffinity(task)) for task in tasks} == {frozenset(whole)}

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "PERFORMANCE_HINT": "LATENCY"}
 """Products and sums in float32, as everybody else computes them; by itself it may take bfloat16."""
+UNPINNED = {"ENABLE_CPU_PINNING": False}
+"""Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
 
 
@@ -43,7 +45,7 @@ class OpenVinoRunner(PartRunner):
     def __init__(self, source: str | bytes, threads: int, outputs: Sequence[PartTensor], **options: Any) -> None:
         try:
             model = _core().read_model(source)
-            settings = {**EXACT, "INFERENCE_NUM_THREADS": threads, **options}
+            settings = {**EXACT, **UNPINNED, "INFERENCE_NUM_THREADS": threads, **options}
             compiled = _core().compile_model(model, "CPU", settings)
             self.request: Any = compiled.create_infer_request()
         except RuntimeError as error:
