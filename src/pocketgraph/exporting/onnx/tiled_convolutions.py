@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,7 +29,6 @@ from pocketgraph.graph.dtype import FLOAT, INT64
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import (
     FEWEST_TILED_CHANNELS,
-    LARGER_TILE_SHARE,
     OPENVINO_ELEMENT,
     OPENVINO_LARGEST,
     OPENVINO_PER_MEGABYTE,
@@ -40,7 +38,7 @@ from pocketgraph.litert.cost_model import (
 )
 from pocketgraph.litert.rewriting.tile_operations import Tiling
 from pocketgraph.litert.rewriting.tile_transforms import TileTransform, tile_transform
-from pocketgraph.litert.rewriting.winograd import TILES, is_used, transformed_weights
+from pocketgraph.litert.rewriting.winograd import best_tiling, is_used, transformed_weights
 
 PASS = "winograd_convolutions"
 """What it is switched off by, here and for LiteRT."""
@@ -117,26 +115,13 @@ def _convolution(operation: OnnxOperation) -> Convolution | None:
 def tiling_of(convolution: Convolution) -> Tiling | None:
     """The tiles of a convolution; None where it stays as it is."""
     count, depth, height, width = convolution.weights.shape
-    found: list[tuple[float, Tiling]] = []
-    for rows, columns in product(TILES.get(height, ()), TILES.get(width, ())):
-        if max(rows, columns) > 2 and 1 not in (height, width) and rows != columns:
-            continue
-        down, across = (-(-size // tile) for size, tile in zip(convolution.made, (rows, columns), strict=True))
-        tiling = Tiling(rows, columns, down, across)
-        is_larger = max(rows, columns) > 2
-        found.append((_time(convolution, tiling) / (LARGER_TILE_SHARE if is_larger else 1), tiling))
-    if not found:
-        return None
-    best, tiling = min(found)
-    rows, columns = convolution.made
-    direct = convolution.source.shape.known[0] * rows * columns * count * height * width * depth
-    return tiling if best <= OPENVINO_SHARE * direct else None
+    result = (convolution.source.shape.known[0], *convolution.made, count)
+    return best_tiling(result, (height, width), depth, OPENVINO_SHARE, _time)
 
 
-def _time(convolution: Convolution, tiling: Tiling) -> float:
+def _time(images: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
     """About how long it takes in tiles, in multiplications of a plain convolution."""
-    count, depth, height, width = convolution.weights.shape
-    images = convolution.source.shape.known[0]
+    height, width = window
     down, across = tiling.rows + height - 1, tiling.columns + width - 1  # elements of a tile of the source
     tiles, points = images * tiling.down * tiling.across, down * across
     lines = images * tiling.down * (tiling.across * tiling.columns + width - 1) * down * depth

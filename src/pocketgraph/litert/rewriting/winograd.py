@@ -15,8 +15,9 @@ windows of 3, 1e-5 for windows of 5 and 7, 2e-5 for tiles of 4, under windows of
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import product
+from typing import TypeAlias
 
 import numpy as np
 
@@ -78,7 +79,14 @@ def tiling_of(operation: Operation) -> Tiling | None:
     return best_tiling(operation.outputs[0].shape, (height, width), depth, TILED_SHARE)
 
 
-def best_tiling(result: Sequence[int], window: tuple[int, int], depth: int, share: float) -> Tiling | None:
+Time: TypeAlias = Callable[[int, tuple[int, int], int, int, Tiling], float]
+"""About how long a convolution takes in tiles, in multiplications of a plain one: by batch, window, channels in,
+channels out and tiles."""
+
+
+def best_tiling(
+    result: Sequence[int], window: tuple[int, int], depth: int, share: float, time: Time | None = None
+) -> Tiling | None:
     """The tiles by which a convolution is computed soonest; None where none is quick enough.
 
     Args:
@@ -86,7 +94,9 @@ def best_tiling(result: Sequence[int], window: tuple[int, int], depth: int, shar
         window: its rows and columns; strides and dilations are 1.
         depth: the channels of its input.
         share: of the plain convolution's time, up to which tiles are worth it.
+        time: how long it takes in tiles; by default on LiteRT.
     """
+    time = time or _time
     batch, *sizes, count = result
     height, width = window
     if min(count, depth) < FEWEST_TILED_CHANNELS or height == width == 1:
@@ -97,8 +107,8 @@ def best_tiling(result: Sequence[int], window: tuple[int, int], depth: int, shar
             continue
         down, across = (-(-size // tile) for size, tile in zip(sizes, (rows, columns), strict=True))
         tiling = Tiling(rows, columns, down, across)
-        time = _time(batch, (height, width), depth, count, tiling)
-        found.append((time * (1 if max(rows, columns) <= 2 else 1 / LARGER_TILE_SHARE), tiling))
+        needed = time(batch, (height, width), depth, count, tiling)
+        found.append((needed * (1 if max(rows, columns) <= 2 else 1 / LARGER_TILE_SHARE), tiling))
     if not found:
         return None
     best, tiling = min(found)
