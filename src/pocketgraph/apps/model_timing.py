@@ -158,7 +158,7 @@ def likely_output_names(graph: Graph) -> list[str]:
     from pocketgraph.errors import option
     from pocketgraph.graph.entry_points import likely_outputs
 
-    if not graph.outputs and sum(not key.startswith("__") for key in graph.signatures) > 1:
+    if not graph.outputs and len(graph.public_signatures) > 1:
         return list(sample_fetches(graph))
     ranked = [name for name, _ in likely_outputs(graph)]
     if not ranked:

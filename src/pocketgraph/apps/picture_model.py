@@ -218,7 +218,7 @@ def find_output(graph: Graph) -> str:
     if not sinks:
         raise UsageError("nothing in this graph looks like an output", hint=f"pass {option('output_layer')}")
     shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
-    keys = [key for key in sorted(graph.signatures) if not key.startswith("__")]
+    keys = sorted(graph.public_signatures)
     signature = f", or {option('signature')}={keys[0]} or another of {', '.join(keys)}" if len(keys) > 1 else ""
     raise UsageError(
         f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}{signature}"

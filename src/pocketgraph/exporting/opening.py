@@ -200,7 +200,7 @@ def without_defaults(graph: Graph, fed: Sequence[str]) -> Graph:
 
 def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signature]:
     """The signatures to export; the default one first, those that share all their tensors with another one once."""
-    found = {key: s for key, s in graph.signatures.items() if s.outputs and not key.startswith("__")}
+    found = {key: s for key, s in graph.public_signatures.items() if s.outputs}
     if wanted:
         for key in wanted:
             if key not in found:

@@ -127,8 +127,8 @@ def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Itera
             hint=f"freeze it first: pocketgraph freeze_graph --input_saved_model_dir={folder}",
         )  # fmt: skip
     lost = []
-    if any(not key.startswith("__") for key in graph.signatures) and form in ("graphdef", "text", "memmapped"):
-        lost.append(f"the signatures {', '.join(key for key in graph.signatures if not key.startswith('__'))}")
+    if graph.public_signatures and form in ("graphdef", "text", "memmapped"):
+        lost.append(f"the signatures {', '.join(graph.public_signatures)}")
     if kind in (Kind.META_GRAPH, Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE):
         chosen = meta_graph.parse(mapped(source), source) if kind is Kind.META_GRAPH else None
         if chosen is None:

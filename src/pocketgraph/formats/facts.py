@@ -166,7 +166,7 @@ def of_graph(graph: Graph, version: str = "", tags: tuple[str, ...] = ()) -> Gra
         sum(node.op in VARIABLE_OPS for node in graph),
         len(constants),
         sum(tensor.size * tensor.dtype.size for tensor in constants),
-        tuple(key for key in graph.signatures if not key.startswith("__")),
+        tuple(graph.public_signatures),
         tags,
     )
 

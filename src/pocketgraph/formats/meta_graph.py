@@ -210,7 +210,7 @@ def with_signature(graph: Graph, name: str | None, where: str) -> Graph:
     Raises:
         UsageError: there is no such signature.
     """
-    visible = {key: signature for key, signature in graph.signatures.items() if not key.startswith("__")}
+    visible = graph.public_signatures
     if name is None:
         name = "serving_default" if "serving_default" in visible else next(iter(visible), "")
         if not name or (name != "serving_default" and len(visible) > 1):

@@ -105,8 +105,7 @@ def signatures_of(graph: Graph) -> dict[str, Signature]:
     Raises:
         FormatError: it has none and no output stands out.
     """
-    kept = {key: signature for key, signature in graph.signatures.items() if not key.startswith("__")}
-    if kept:
+    if kept := graph.public_signatures:
         return kept
     outputs = list(graph.outputs) or list(sole_outputs(graph) or ())
     if not outputs:

@@ -14,7 +14,7 @@ EXAMPLE_PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExamp
 
 def serving_signature(graph: Graph) -> str | None:
     """The key of the signature that is taken when none is named; None where there is none."""
-    keys = [key for key in graph.signatures if not key.startswith("__")]
+    keys = list(graph.public_signatures)
     return DEFAULT if DEFAULT in keys else keys[0] if len(keys) == 1 else None
 
 

@@ -186,7 +186,7 @@ def freeze_and_tell(
     is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
     if not (source.has_own_values or bind or wanted_repairs or is_open):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
-    taken = () if _names(outputs) or graph.outputs else _signatures(graph)
+    taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
     told: list[str] = []
     whole = bound(graph, _by_tensor(graph, bind or {}, signature))
@@ -333,11 +333,6 @@ def _names(outputs: str | Sequence[str] | None) -> list[str]:
         return []
     names = outputs.split(",") if isinstance(outputs, str) else list(outputs)
     return [name.strip() for name in names if name.strip()]
-
-
-def _signatures(graph: Graph) -> tuple[str, ...]:
-    """The entry points that people have, and not only the loader."""
-    return tuple(sorted(key for key in graph.signatures if not key.startswith("__")))
 
 
 def _guessed(graph: Graph, where: str) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.entry_survey import OTHER_BRANCH, SIDE_RESULTS, EntrySurvey, LikelyEntry
-from pocketgraph.graph.graph import Graph, Signature
+from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.opdefs import output_dtypes
 
@@ -22,7 +22,9 @@ def likely_outputs(graph: Graph) -> list[LikelyEntry]:
 
 
 def _ends(graph: Graph, survey: EntrySurvey) -> list[LikelyEntry]:
-    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
+    stated = _stated(
+        graph, list(graph.outputs), [s.outputs.values() for s in graph.public_signatures.values()], "output"
+    )
     known = {node_name(name) for name, _ in stated}
     ranked = [r for r in survey.outputs if r.name not in known]
     return stated + [LikelyEntry(name, r.why) for r in ranked for name in _results(graph, r.name)]
@@ -31,7 +33,7 @@ def _ends(graph: Graph, survey: EntrySurvey) -> list[LikelyEntry]:
 def likely_inputs(graph: Graph) -> list[LikelyEntry]:
     """The nodes that a user of the model would feed, most likely first: stated inputs, then placeholders that meet the
     model's weights, then those that do not (labels, rates), then iterators and queues."""
-    stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in _entry_points(graph)], "input")
+    stated = _stated(graph, list(graph.inputs), [s.inputs.values() for s in graph.public_signatures.values()], "input")
     found = EntrySurvey(graph).inputs()
     return stated + [end for end in found if end.name not in {name for name, _ in stated}]
 
@@ -42,7 +44,9 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     own = [name for name in graph.outputs if node_name(name) in graph]
     if own:
         return own
-    stated = _stated(graph, list(graph.outputs), [s.outputs.values() for s in _entry_points(graph)], "output")
+    stated = _stated(
+        graph, list(graph.outputs), [s.outputs.values() for s in graph.public_signatures.values()], "output"
+    )
     if stated:
         return [name for name, _ in stated]
     sole = EntrySurvey(graph).sole_output()
@@ -92,11 +96,6 @@ def _results(graph: Graph, name: str) -> list[str]:
     except GraphError:
         number = 1
     return [name, *(f"{name}:{port}" for port in range(1, number))]
-
-
-def _entry_points(graph: Graph) -> list[Signature]:
-    """The graph's signatures but those that TensorFlow 2's loader has for itself (``__saved_model_init_op``)."""
-    return [signature for key, signature in graph.signatures.items() if not key.startswith("__")]
 
 
 def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -> list[LikelyEntry]:

@@ -227,6 +227,11 @@ class Graph:
             ref = node.data_inputs[0]
         return None
 
+    @property
+    def public_signatures(self) -> dict[str, Signature]:
+        """The signatures but those that TensorFlow 2's loader has for itself (``__saved_model_init_op``)."""
+        return {key: signature for key, signature in self.signatures.items() if not key.startswith("__")}
+
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
         """For each node name the nodes that refer to it, data or control, once a reference, in graph order.

@@ -93,7 +93,7 @@ def prepared(
 
 def whole_model(graph: Graph) -> list[str]:
     """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it."""
-    stated = graph.outputs or any(not key.startswith("__") for key in graph.signatures)
+    stated = graph.outputs or graph.public_signatures
     guessed = [] if stated else main_outputs(graph)
     return guessed or list(sample_fetches(graph))[: None if stated else 1]
 

@@ -137,7 +137,7 @@ def ship(
         told(note)
     graph = found.graph
     refuse_finished(graph, "ship")
-    keys = [key for key in sorted(graph.signatures) if not key.startswith("__")]
+    keys = sorted(graph.public_signatures)
     if data is not None and len(keys) > 1 and serving_signature(graph) is None and not (signature or outputs):
         raise UsageError(
             f"the model has the signatures {', '.join(keys)}, and data are for one of them",

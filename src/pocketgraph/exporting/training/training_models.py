@@ -50,7 +50,7 @@ def training_model(source: Source, signatures: Sequence[str] | None) -> Training
     graph = _with_variables(source, signatures)
     if graph is None:
         return None
-    found = {key: s for key, s in graph.signatures.items() if s.outputs and not key.startswith("__")}
+    found = {key: s for key, s in graph.public_signatures.items() if s.outputs}
     for key in signatures or ():
         if key not in found:
             raise UsageError(

@@ -44,7 +44,7 @@ def sample_fetches(graph: Graph) -> tuple[str, ...]:
 
     if graph.outputs:
         return tuple(graph.outputs)
-    entries = [tuple(s.outputs.values()) for key, s in graph.signatures.items() if not key.startswith("__")]
+    entries = [tuple(s.outputs.values()) for s in graph.public_signatures.values()]
     if len(entries) > 1:
         return min(entries, key=lambda outputs: side_effects(graph, outputs))
     sole = sole_outputs(graph)
