@@ -24,8 +24,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.part_engines.available_engines import find, names
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
-from pocketgraph.runtime.part_engines.registry import find, names
 
 KINDS = {
     "depthwise convolutions": ("dwconv", "depthwise", "groupconv"),

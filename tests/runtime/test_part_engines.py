@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
+from pocketgraph.exporting.onnx import onnx_runtime_engine, tiled_convolutions
 from pocketgraph.exporting.onnx import openvino_engine as openvino
-from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
@@ -28,7 +28,7 @@ from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.onnx_runner import OnnxRunner
-from pocketgraph.runtime.part_engines import beside_others, engine_choice, registry
+from pocketgraph.runtime.part_engines import available_engines, beside_others, engine_choice
 from pocketgraph.runtime.part_engines.beside_others import Beside
 from pocketgraph.runtime.part_engines.part_engine import PartRunner
 
@@ -117,11 +117,11 @@ def mine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     (place / "mine_engine.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.delitem(sys.modules, "mine_engine", raising=False)
-    registry.offered.cache_clear()
+    available_engines.offered.cache_clear()
     import mine_engine  # type: ignore[import-not-found]
 
     yield mine_engine
-    registry.offered.cache_clear()
+    available_engines.offered.cache_clear()
     sys.modules.pop("mine_engine", None)
 
 
@@ -137,7 +137,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Every part counts as large, the extras as not installed; what is measured is the ratio under "mine"."""
     times = {"mine": 0.5}
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
-    for module in (openvino, part_engine):
+    for module in (openvino, onnx_runtime_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, times["mine"], True))
     return times
@@ -236,7 +236,7 @@ def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> No
         Session(GRAPH, engine="half")
     with pytest.raises(UsageError, match="'broken' cannot be imported"):
         Session(GRAPH, engine="broken")
-    for module, engine, extra in ((openvino, "openvino", "openvino"), (part_engine, "onnxruntime", "onnx")):
+    for module, engine, extra in ((openvino, "openvino", "openvino"), (onnx_runtime_engine, "onnxruntime", "onnx")):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
         with pytest.raises(MissingExtraError, match=f"'{engine}' is not installed") as told_too:
             Session(GRAPH, engine=engine)
@@ -439,8 +439,8 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
     assert graph is not None
     assert sorted(node.op for node in graph if node.op == "Placeholder") == ["Placeholder"] * 2
     inputs = [FEEDS[name.partition(":")[0]] for name in names]
-    for name in (*registry.BUILT_IN, "openvino", "onnxruntime"):
-        engine = registry.find(name)
+    for name in (*available_engines.BUILT_IN, "openvino", "onnxruntime"):
+        engine = available_engines.find(name)
         try:
             assert engine.version()
         except MissingExtraError:
@@ -454,7 +454,7 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
             assert times
             assert all(each.microseconds >= 0 for each in times)
     for name in ("reference", "onnxruntime", "openvino"):
-        assert registry.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
+        assert available_engines.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
@@ -471,7 +471,7 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
     with Session(graph, engine=engine, cache_dir=tmp_path / "cache") as session:
         (y,) = session.run("y", {"x": x})
         again = session.run("y", {"x": x + 1})
-        assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
+        assert engines_of(session) == {f"{engine} {available_engines.find(engine).version()}"}
     assert y.shape == (6,)
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
     assert not np.shares_memory(y, again[0])
@@ -487,7 +487,7 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
             assert_right(session)
             check_schedule.finish()
             assert_right(session)
-            assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
+            assert engines_of(session) == {f"{engine} {available_engines.find(engine).version()}"}
     assert set(certificates(tmp_path / "cache").values()) == {"right"}
 
 
@@ -579,7 +579,7 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
             while began:
                 began.pop().run()
             check_schedule.finish()
-            assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
+            assert engines_of(session) == {f"onnxruntime {onnx_runtime_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
 
 

@@ -46,9 +46,9 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
       pocketgraph ship frozen.pb --data=photos/ -o out/
       pocketgraph ship training/ --data=photos/ --labels=labels.txt --max_accuracy_drop=0.5 -o out/
     """
-    from pocketgraph.apps.shipping.report_page import cost
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.apps.shipping.shipment import MODEL
+    from pocketgraph.apps.shipping.shipping_page import cost
     from pocketgraph.cli.shared.progress import SHIPPING, SHIPPING_UNSEEN, progress_bar
 
     if how.pop("feed"):

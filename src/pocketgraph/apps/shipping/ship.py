@@ -16,9 +16,9 @@ from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
-from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
+from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading

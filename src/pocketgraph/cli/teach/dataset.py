@@ -141,8 +141,8 @@ def label(
     from pocketgraph.apps.embeddings import photos_in
     from pocketgraph.apps.label_image import Labeler
     from pocketgraph.apps.labelling.exports import export_command
+    from pocketgraph.apps.labelling.labelling_server import LabelServer
     from pocketgraph.apps.labelling.labels_file import LabelsFile
-    from pocketgraph.apps.labelling.server import LabelServer
     from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
     from pocketgraph.apps.live.certificates import self_signed
     from pocketgraph.apps.page_server import LOOPBACK, Place

@@ -129,7 +129,7 @@ def command(
     """
     from pocketgraph.apps.retraining.distortions import Distortions
     from pocketgraph.apps.retraining.fine_tuning import Tuning
-    from pocketgraph.apps.retraining.report_page import as_html, next_commands
+    from pocketgraph.apps.retraining.retraining_page import as_html, next_commands
     from pocketgraph.apps.retraining.table_features import is_table
     from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
     from pocketgraph.cli.shared.progress import progress_bar

@@ -16,7 +16,7 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, W
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
-from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
+from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.model import Source
-from pocketgraph.exporting.training.stateless import StatelessSignature, stateless
+from pocketgraph.exporting.training.stateless_signatures import StatelessSignature, stateless
 from pocketgraph.formats import load
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape, Signature

@@ -118,7 +118,7 @@ class EngineChoice:
             again: measure anew what was measured, and keep it even where the machine was busy with something else and
                 nothing better is known.
         """
-        from pocketgraph.runtime.part_engines.registry import candidates
+        from pocketgraph.runtime.part_engines.available_engines import candidates
 
         _wait_at_exit()
         # The part may have been closed meanwhile, its file may be gone, and anything may go wrong in somebody's engine.
@@ -146,7 +146,7 @@ class EngineChoice:
         Raises:
             RunError: it does not take the part, or the part's file is gone.
         """
-        from pocketgraph.runtime.part_engines.registry import loaded
+        from pocketgraph.runtime.part_engines.available_engines import loaded
 
         kept_as = self.executable.kept_as
         entry = cache.find(*kept_as) if kept_as is not None else None

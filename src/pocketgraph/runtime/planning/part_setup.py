@@ -93,9 +93,9 @@ def opener(request: Request, nodes: Callable[[], PartReference] | None = None) -
     """
     if not request.wants_one_engine or request.engine in (None, "litert"):
         return None
-    from pocketgraph.runtime.part_engines import registry
+    from pocketgraph.runtime.part_engines import available_engines
 
-    return registry.opener(request.engine, nodes)
+    return available_engines.opener(request.engine, nodes)
 
 
 def reference_of(

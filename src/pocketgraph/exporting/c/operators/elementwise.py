@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.c.operators.convolution import activation
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
-from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.program import Operation, Value

@@ -6,7 +6,7 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators import codes
 from pocketgraph.exporting.c.operators.convolution import FilterWindow, bias_of, range_of
-from pocketgraph.exporting.c.operators.table import Emit, is_code
+from pocketgraph.exporting.c.operators.emitter_table import Emit, is_code
 from pocketgraph.exporting.c.unit import Argument, Unit, array_of, operand
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.program import Operation, Value
