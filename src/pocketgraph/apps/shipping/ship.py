@@ -15,6 +15,7 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
+from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
@@ -22,7 +23,7 @@ from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
+from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
@@ -40,7 +41,7 @@ from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, noise_words
+from pocketgraph.runtime.comparison.answer_metrics import noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
 
@@ -50,9 +51,6 @@ FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 PLACES = 1024  # from which one picture says as much as many
-SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
-"""Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
-MOST_TRIED = 60  # samples for each of these
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
@@ -198,7 +196,10 @@ class _Work:
         result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
-        self.settle_scaling(frozen, calibrated)
+        self.reading = likeliest_scaling(
+            frozen, self.data, calibrated, self.reading, self.notify,
+            labels=self.labels, outputs=self.outputs, threads=self.threads,
+        )  # fmt: skip
         if self.data is None:
             result.unknown.append(
                 f"what it loses on real inputs: give some with {option('data')}, 100 are enough; without, only a form "
@@ -243,37 +244,6 @@ class _Work:
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
         return calibrated, min(len(data) - calibrated, MOST_DENSE if is_dense else MOST_JUDGED)
-
-    def settle_scaling(self, graph: Graph, calibrated: int) -> None:
-        """Finds the scaling of pictures with which most answers are right, where neither the caller nor the graph says
-        it and the data tell what is right; of the samples that calibrate, so that those that judge stay unseen."""
-        is_said = any(self.reading[name] is not None for name in ("preset", "input_mean", "input_std"))
-        if (
-            is_said
-            or self.data is None
-            or not os.path.isdir(self.data)
-            or SampleReading().scaling(graph).mean is not None
-        ):
-            return
-        right: dict[tuple[float, float], ClassAccuracy] = {}
-        for mean, std in SCALINGS:
-            try:
-                found = evaluate(
-                    graph, self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
-                    limit=max(1, min(calibrated, MOST_TRIED)), **{**self.reading, "input_mean": mean, "input_std": std},
-                )[0].accuracy  # fmt: skip
-            except PocketgraphError:
-                return  # what is wrong is said where the data are read in earnest
-            if found is None:
-                return
-            right[mean, std] = found
-        usual, best = right[SCALINGS[0]], max(right, key=lambda scaling: right[scaling].first)
-        if right[best].top1_interval[0] > usual.top1:
-            self.reading = {**self.reading, "input_mean": best[0], "input_std": best[1]}
-            self.notify(
-                f"pictures are scaled with {option('input_mean')}={best[0]:g} {option('input_std')}={best[1]:g}: "
-                f"{right[best].top1:.0%} of {usual.count} answers are right so, and {usual.top1:.0%} with 0 and 255"
-            )
 
     def forms(self, graph: Graph, calibrated: int) -> dict[str, Make]:
         """How each form is made; without samples those that need none."""
