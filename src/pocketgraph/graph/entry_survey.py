@@ -11,6 +11,7 @@ from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.output_likelihood import POOR_OPS, likelihood
 from pocketgraph.graph.tensor import Tensor
 
 _PLACEHOLDERS = ops_with("placeholder")
@@ -18,8 +19,7 @@ PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
 _PARSES = re.compile(r"ParseExample|ParseSingle")
-_SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"})
-"""Not a trait: ops whose results tell of their input no more than its shape."""
+_SIZES = ops_with("shape") | {"ZerosLike", "OnesLike"}  # their results tell of their input no more than its shape
 _VARIABLES = ops_with("variable")
 _THROUGH = frozenset({
     "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
@@ -46,26 +46,7 @@ _TRIVIAL = frozenset(
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""
-_ENDINGS = {
-    "Softmax": (3.0, "ends in Softmax"), "LogSoftmax": (2.5, "ends in LogSoftmax"), "Sigmoid": (2.5, "ends in Sigmoid"),
-    "Tanh": (2.0, "ends in Tanh"), "MatMul": (1.5, "ends in a dense layer"), "BiasAdd": (1.5, "ends in a layer's bias"),
-    "Add": (1.5, "ends in a sum"), "AddV2": (1.5, "ends in a sum"), "Conv2D": (1.5, "ends in a convolution"),
-    "NonMaxSuppressionV3": (2.0, "ends in box selection"), "ResizeBilinear": (1.0, "ends in an image"),
-}  # fmt: skip
-_GOOD_NAME = re.compile(
-    r"(final_result|softmax|predict|prob|output|logits|detection|embedding|result|classes|scores|boxes|heatmap)", re.I
-)
-_POOR_NAME = re.compile(
-    r"(^|[/_-])(loss|losses|cost|accuracy|metrics?|correct|error|PSNR|SSIM|learning_rate|Aux\w*)[^/]*(/|$)", re.I
-)
-_STATISTICS = re.compile(r"(^|/)(moments(_\d+)?|BatchNorm(_\d+)?/cond(_\d+)?|batchnorm(_\d+)?)/", re.I)
-"""Where batch norms leave the mean and variance of the batch over."""
 _TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
-_POOR_OPS = frozenset({
-    "Shape", "Rank", "Size", "Range", "Equal", "NotEqual", "Prod", "Less", "LogicalAnd", "Fill", "ZerosLike", "Enter",
-    "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
-})  # fmt: skip
-"""Not a trait: ends that nobody wants as results, because graphs leave them over."""
 SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
 """Ops whose second and later results serve training."""
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
@@ -341,22 +322,14 @@ class EntrySurvey:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
-        score, why = _ENDINGS.get(end.op, (0.5, f"ends in {end.op}"))
+        score, why = likelihood(node.name, end.op)
         if self._main_sources and node.name in self._behind_weights:
             score += 2
-        if _GOOD_NAME.search(node.name):
-            score += 2
-            why += ", named like a result"
-        if _POOR_NAME.search(node.name):
-            score -= 4
-            why += ", named like a measure of training"
-        if _STATISTICS.search(node.name):
-            score -= 4
         if _TRAINING_TOWER.search(node.name):
             score -= 1
         if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):
             score -= 1
-        if end.op in _POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
+        if end.op in POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
             score -= 2
         return _Ranked(score, node.name, why)
 
