@@ -19,8 +19,8 @@ from click.testing import CliRunner
 
 from pocketgraph.cli.look.plan import command
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
-from pocketgraph.exporting.onnx import onnx_runtime_engine, tiled_convolutions
 from pocketgraph.exporting.onnx import openvino_engine as openvino
+from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
@@ -137,7 +137,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Every part counts as large, the extras as not installed; what is measured is the ratio under "mine"."""
     times = {"mine": 0.5}
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
-    for module in (openvino, onnx_runtime_engine):
+    for module in (openvino, part_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, times["mine"], True))
     return times
@@ -236,7 +236,7 @@ def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> No
         Session(GRAPH, engine="half")
     with pytest.raises(UsageError, match="'broken' cannot be imported"):
         Session(GRAPH, engine="broken")
-    for module, engine, extra in ((openvino, "openvino", "openvino"), (onnx_runtime_engine, "onnxruntime", "onnx")):
+    for module, engine, extra in ((openvino, "openvino", "openvino"), (part_engine, "onnxruntime", "onnx")):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
         with pytest.raises(MissingExtraError, match=f"'{engine}' is not installed") as told_too:
             Session(GRAPH, engine=engine)
@@ -579,7 +579,7 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
             while began:
                 began.pop().run()
             check_schedule.finish()
-            assert engines_of(session) == {f"onnxruntime {onnx_runtime_engine.ENGINE.version()}"}
+            assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
 
 
