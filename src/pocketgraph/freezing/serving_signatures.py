@@ -8,8 +8,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 
 DEFAULT = "serving_default"
-EXAMPLE_PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample"})
-"""Not a trait: what takes records of tf.Example apart."""
+EXAMPLE_PARSERS = ops_with("example_parser")
 
 
 def serving_signature(graph: Graph) -> str | None:

@@ -39,10 +39,8 @@ _TRAINING_SCOPES = re.compile(
 )
 _OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")
 """The file names that checkpoints are saved under."""
-_TRIVIAL = frozenset(
-    {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
-)
-"""Not a trait: what exporters put behind the op that a model ends in."""
+_TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
+"""What exporters put behind the op that a model ends in."""
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.program import Value
 
 OPERATORS = {
@@ -39,12 +40,9 @@ OPERATORS = {
 BOUNDING = ("MAXIMUM", "MINIMUM")
 CAST_TO_INTEGERS = "NaN and what is too large give the upper bound in place of the lower one"
 
-OPS = {
-    "InvGrad": "NaN in place of 0 for a gradient of 0",
-    "ReciprocalGrad": "NaN in place of 0 for a gradient of 0",
-    "RsqrtGrad": "NaN in place of 0 for a gradient of 0",
-    "SqrtGrad": "NaN in place of 0 for a gradient of 0",
-}
+OPS = dict.fromkeys(
+    sorted(ops_with("result_gradient") - {"SigmoidGrad", "TanhGrad"}), "NaN in place of 0 for a gradient of 0"
+)
 """By op, whose lowering has other edges than the operators in it. It is true of our lowerings, not of the ops."""
 
 SPREADING = frozenset(

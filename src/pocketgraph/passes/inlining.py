@@ -12,6 +12,7 @@ from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.function_body import FunctionBody, copied, reachable_functions
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
     PARALLEL,
@@ -24,10 +25,10 @@ from pocketgraph.passes.control_flow_lowering import (
 )
 
 ControlFlow = Literal["keep", "lower"]
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+CALLS = ops_with("call")
 IFS = frozenset({"If", "StatelessIf"})
 CASES = frozenset({"Case", "StatelessCase"})
-WHILES = frozenset({"While", "StatelessWhile"})
+WHILES = ops_with("loop")
 MOST_NODES = 2_000_000
 """A graph that grows beyond this was made to: functions that each call the next one twice double at every step."""
 

@@ -12,10 +12,11 @@ from pocketgraph.passes.training_switches import dropout_share
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
-SPECTRA = frozenset({"RFFT", "FFT", "IFFT", "IRFFT", "RFFT2D", "FFT2D", "ComplexAbs", "Real", "Imag", "Angle"})
-"""Not a trait: ops with complex numbers, asked for where a network is cut behind them."""
-FROM_COMPLEX = frozenset({"ComplexAbs", "Real", "Imag", "Angle", "IRFFT"})
-"""Not a trait: those of them that give floats."""
+SPECTRA = {
+    **dict.fromkeys(("RFFT", "FFT", "IFFT", "RFFT2D", "FFT2D"), False),
+    **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
+}
+"""Ops with complex numbers, behind which a network is cut, and whether they give floats."""
 MOST_HEADS = 16  # that a hint names
 
 
@@ -108,7 +109,7 @@ def _first_real(graph: Graph, node: Node) -> str:
     waiting, seen = [node], {node.name}
     while waiting:
         one = waiting.pop(0)
-        if one.op in FROM_COMPLEX:
+        if SPECTRA.get(one.op):
             return one.name
         behind = [other for other in graph.consumers.get(one.name, ()) if other.name not in seen]
         seen.update(other.name for other in behind)

@@ -19,7 +19,7 @@ from pocketgraph.kernels.shapes.partial_values import Known, Partial, of_dims, o
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
-BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+BACK_EDGES = ops_with("next_iteration")
 MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
