@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Value
 
 OPERATORS = {
@@ -37,7 +38,6 @@ OPERATORS = {
 }
 """By LiteRT operator, of float operands."""
 
-BOUNDING = ("MAXIMUM", "MINIMUM")
 CAST_TO_INTEGERS = "NaN and what is too large give the upper bound in place of the lower one"
 
 OPS = dict.fromkeys(
@@ -70,7 +70,7 @@ def edge_of(code: str, inputs: Sequence[Value | None], output: object) -> str:
     if code == "CAST":
         is_integer = getattr(output, "name", "").startswith(("int", "uint"))
         return CAST_TO_INTEGERS if is_integer else ""
-    if code in BOUNDING and _is_bounded_by_a_number(inputs):
+    if code in BOUNDS and _is_bounded_by_a_number(inputs):
         return ""
     return OPERATORS.get(code, "")
 

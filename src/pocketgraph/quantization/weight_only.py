@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
@@ -21,7 +22,6 @@ from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, fl
 from pocketgraph.quantization.fitting.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
 from pocketgraph.quantization.fitting.weight_only_fitting import (
-    DYNAMIC,
     WeightOnlyCodes,
     fitted_to_samples,
     fitted_to_training,
@@ -170,7 +170,7 @@ def with_quantized_weights(
             if kernel not in kernels:
                 kernels[kernel] = quantized_kernel(kernel.name, chosen[original])
             coded = kernels[kernel]
-            if dynamic and operation.code in DYNAMIC:
+            if dynamic and operation.code in HYBRID:
                 operation.inputs[at] = coded
                 if operation.code == "FULLY_CONNECTED":
                     operation.options["asymmetric_inputs"] = True

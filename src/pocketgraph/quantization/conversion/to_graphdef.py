@@ -21,9 +21,9 @@ from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.litert.lowering import MAY_QUANTIZE
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.core.operator_rules import WEIGHT_AXIS
 
 ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""

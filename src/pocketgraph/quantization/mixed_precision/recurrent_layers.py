@@ -9,13 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-
-HYBRID = ("CONV_2D", "FULLY_CONNECTED")
-"""Operators that take eight-bit weights and a float operand, which they quantize themselves."""
 
 
 def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:

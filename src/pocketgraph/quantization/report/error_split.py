@@ -10,11 +10,11 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
-from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
 from pocketgraph.runtime.comparison.answer_metrics import Likeness
@@ -49,7 +49,7 @@ def split_errors(
     outputs: list[Value] = []
     where: list[tuple[Operation, str]] = []
     for operation in outcome.exact.operations:
-        if operation not in outcome.weights or operation.code not in REDUCIBLE:
+        if operation not in outcome.weights or operation.code not in WEIGHTED:
             continue
         data, name = operator_rules.data(operation), operation.outputs[0].name
         probes = [("weights", _with_coded_weights(outcome, operation))]
