@@ -12,3 +12,5 @@ HYBRID = frozenset(("CONV_2D", "FULLY_CONNECTED"))
 POOLS = frozenset(("AVERAGE_POOL_2D", "MAX_POOL_2D"))
 WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
 """The axis of the weights that goes along output channels."""
+LARGEST_CODE = 127
+"""Of weights, which are symmetric: -128 is not used, as the LiteRT specification asks."""

@@ -28,7 +28,7 @@ CALLS = ops_with("call")
 IFS = frozenset({"If", "StatelessIf"})
 CASES = frozenset({"Case", "StatelessCase"})
 WHILES = ops_with("loop")
-MOST_NODES = 2_000_000
+MOST_NODES = 2_000_000  # a graph that grows beyond this was made to
 """A graph that grows beyond this was made to: functions that each call the next one twice double at every step."""
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
-
-RATE = 16000  # samples a second, where the graph does not say
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ def sound_of(front: AudioPreprocessing) -> MfccParameters | None:
     if samples is None or canonical(spectrogram.data_inputs[0]).endswith(":1"):
         return None
     return MfccParameters(
-        front.rate or RATE, samples, int(spectrogram.attr("window_size", 0)), int(spectrogram.attr("stride", 1)),
+        front.rate or USUAL_RATE, samples, int(spectrogram.attr("window_size", 0)), int(spectrogram.attr("stride", 1)),
         bool(spectrogram.attr("magnitude_squared", False)), float(mfcc.attr("lower_frequency_limit", 20.0)),
         float(mfcc.attr("upper_frequency_limit", 4000.0)), int(mfcc.attr("filterbank_channel_count", 40)),
         int(mfcc.attr("dct_coefficient_count", 13)),

@@ -11,9 +11,9 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.operator_traits import LARGEST_CODE
 from pocketgraph.litert.program import Quantization, Value
 
-LARGEST_CODE = 127
 MOST_LEVELS = 255.5
 SMALLEST_SHARE = 1 / 1024  # of the largest weight; below, a number stands for zero that float32 arithmetic missed
 EXACT = 1e-3  # of a level: what float32 leaves of 127 levels, with room to spare

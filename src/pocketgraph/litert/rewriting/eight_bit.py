@@ -24,7 +24,7 @@ from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
-from pocketgraph.litert.rewriting.shifted_codes import shifts_codes
+from pocketgraph.litert.rewriting.shifted_codes import ONE, shifts_codes
 from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.litert.rewriting.wide_weights import widened
@@ -35,7 +35,6 @@ QUANTIZE: XNNPACK has all three on floats, and LiteRT's own kernel for codes tak
 WIDE = frozenset(("FULLY_CONNECTED",))
 """Operators whose weights may be two int8 weights; for convolutions that would cost nearly as much as float does."""
 OWN_GRIDS = frozenset(("ADD", "SUB", "MUL"))
-ONE = 64
 ABOUT_ONE = Quantization(((1 + 2.0**-20) / ONE,), (0,))  # the code ONE stands for a little more than 1
 SMALLEST_RATIO = 2.0**-9  # of steps, for codes that are multiplied by 1: XNNPACK takes no less than 2^-16 / ONE
 

@@ -17,9 +17,9 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.operator_traits import LARGEST_CODE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
-LARGEST_CODE = 127
 STEPS = 255
 MOST_COPIES = 8  # runs of input channels that are copied one by one; of more, all channels are
 

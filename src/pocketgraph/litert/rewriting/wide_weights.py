@@ -12,9 +12,8 @@ import numpy as np
 
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.operator_traits import LARGEST_CODE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-
-LARGEST_CODE = 127
 
 
 def widened(program: Program, operation: Operation, weights: Value, unit: float, source: Value) -> tuple[Value, Value]:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.quantization.core.quantized_weights import LARGEST_CODE
+from pocketgraph.litert.operator_traits import LARGEST_CODE
 
 Array = np.ndarray[Any, Any]
 SWEEPS = 4

@@ -14,6 +14,8 @@ from pocketgraph.runtime.feeding.feeds import is_switch
 Array = np.ndarray[Any, Any]
 Sized: TypeAlias = "tuple[DType | None, tuple[int | None, ...]]"
 """Type and shape of a fed tensor; a size that is left open (open_sizes.py) is None."""
+SMALLEST_OPEN = 2
+"""Of a size that is open. At size 1 tensors are repeated, and axes left out; of nothing LiteRT computes nothing."""
 
 
 class CallKey(NamedTuple):

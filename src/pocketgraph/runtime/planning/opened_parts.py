@@ -32,7 +32,7 @@ from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.step_program import StepProgram
-from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.missing_kernels import check_kernels
@@ -46,8 +46,6 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 HEAVY = ops_with("heavy")
-SMALLEST = 2
-"""Of a size that is open. At size 1 tensors are repeated, and axes left out; of nothing LiteRT computes nothing."""
 MOST_KEPT = 64  # sizes of one part; more are forgotten
 
 
@@ -238,7 +236,7 @@ class SizedExecutables:
 
     def _sized(self, shapes: Shapes) -> Executable | None:
         """The program for these sizes; None where it does not take them."""
-        if any(shape[axis] < SMALLEST for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
+        if any(shape[axis] < SMALLEST_OPEN for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
             return None
         with self._lock:
             if not self.is_new and not self.comparison.is_right:

@@ -8,12 +8,11 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
-from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
 MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
-SMALLEST = 2  # at size 1 tensors are repeated, and axes left out
 
 
 class ResizableCalls:
@@ -85,7 +84,7 @@ def fits(key: CallKey, opened: CallKey) -> bool:
         if (end, dtype, len(own)) != (other, kind, len(sizes)):
             return False
         pairs += zip(sizes, own, strict=True)
-    return all(n == size if size is not None else n is not None and n >= SMALLEST for size, n in pairs)
+    return all(n == size if size is not None else n is not None and n >= SMALLEST_OPEN for size, n in pairs)
 
 
 def entry_of(key: CallKey, request: Request) -> tuple[str, str] | None:

@@ -11,10 +11,10 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.function_body import copied
+from pocketgraph.passes.inlining import MOST_NODES
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import transform
 
-MOST_NODES = 2_000_000  # a graph that grows beyond this was made to
 DEEPEST = 64  # calls inside of calls
 
 
