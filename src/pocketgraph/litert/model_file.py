@@ -15,51 +15,17 @@ from pocketgraph.litert.constant import Array
 from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import refusals
+from pocketgraph.litert.tensor_detail import TensorDetail
 
 DEFAULT = "serving_default"
 """The name of the only way into a file without signatures."""
 
 
-class TensorInfo(NamedTuple):
-    """An input or output of a file.
-
-    Attributes:
-        name: in the signature; the tensor's own name in a file without signatures.
-        shape: the sizes; -1 where one is open.
-        dtype: the NumPy type of what the file holds: of codes, where scale is not 0.
-        scale: a code stands for ``scale * (code - zero_point)``; 0 for plain numbers.
-        zero_point: see there.
-        place: the tensor's number in its subgraph.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    scale: float
-    zero_point: int
-    place: int
-
-    def coded(self, array: Array) -> Array:
-        """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""
-        if not self.scale or array.dtype.kind != "f":
-            return np.asarray(array, None if self.dtype.kind in "SO" else self.dtype, order="C")
-        info = np.iinfo(self.dtype)
-        codes: Array = np.clip(np.rint(array / self.scale) + self.zero_point, info.min, info.max).astype(self.dtype)
-        return codes
-
-    def number(self, array: Array) -> Array:
-        """What an array of the file stands for: float32 for codes, else itself."""
-        if not self.scale:
-            return array
-        numbers: Array = (array.astype(np.float32) - np.float32(self.zero_point)) * np.float32(self.scale)
-        return numbers
-
-
 class FileSignature(NamedTuple):
     """A named way into a file."""
 
-    inputs: dict[str, TensorInfo]
-    outputs: dict[str, TensorInfo]
+    inputs: dict[str, TensorDetail]
+    outputs: dict[str, TensorDetail]
 
 
 class ModelFile:
@@ -193,14 +159,19 @@ def _by_name(details: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _infos(details: Mapping[str, dict[str, Any]]) -> dict[str, TensorInfo]:
+def _infos(details: Mapping[str, dict[str, Any]]) -> dict[str, TensorDetail]:
     found = {}
     for name, detail in details.items():
         scale, zero = detail["quantization"]
         shape = tuple(int(size) for size in detail["shape"])
         declared = tuple(int(size) for size in detail.get("shape_signature", ()))
         dtype = np.dtype(detail["dtype"]) if detail["dtype"] is not np.bytes_ else np.dtype(object)
-        found[name] = TensorInfo(
-            name, declared if len(declared) == len(shape) else shape, dtype, float(scale), int(zero), detail["index"]
+        found[name] = TensorDetail(
+            name,
+            declared if len(declared) == len(shape) else shape,
+            dtype,
+            float(scale),
+            int(zero),
+            place=detail["index"],
         )
     return found

@@ -12,7 +12,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.litert.messages import Array
 from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.untrusted.isolated import TensorDetail
+from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.untrusted.isolated_worker import resize
 
 

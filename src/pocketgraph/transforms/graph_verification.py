@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import Graph, Node, node_name
@@ -14,25 +13,18 @@ from pocketgraph.graph.order import stands_in_order, topological
 SHOWN = 3  # names that an error lists
 
 
-class ResultDifference(NamedTuple):
-    """What reads something else in what a rule made of a graph than in that graph.
+def difference(before: Graph, after: Graph) -> tuple[list[Node], bool]:
+    """What a rule changed, in one pass over the nodes at most.
 
-    Attributes:
-        rewired: the nodes that are new, have other inputs than before or are a Merge no more, in the new graph's order.
-        lost: whether names of before are gone.
+    Returns:
+        The nodes that are new, have other inputs than before or are a Merge no more, in the new graph's order; and
+        whether names of before are gone.
     """
-
-    rewired: list[Node]
-    lost: bool
-
-
-def difference(before: Graph, after: Graph) -> ResultDifference:
-    """What a rule changed, in one pass over the nodes at most."""
     if after is before:
-        return ResultDifference([], lost=False)
+        return [], False
     known = after.rewired_since(before)
     if known is not None:
-        return ResultDifference(known, lost=False)
+        return known, False
     nodes = before.nodes
     rewired, kept = [], len(after)
     for name, node in after.nodes.items():
@@ -43,7 +35,7 @@ def difference(before: Graph, after: Graph) -> ResultDifference:
             kept -= 1
         if old is None or is_rewired(old, node):
             rewired.append(node)
-    return ResultDifference(rewired, lost=kept < len(before))
+    return rewired, kept < len(before)
 
 
 def check(before: Graph, after: Graph, rule: str, *, references_only: bool = False, whole: bool = True) -> None:
@@ -60,16 +52,16 @@ def check(before: Graph, after: Graph, rule: str, *, references_only: bool = Fal
             behind a control input, or nodes have come to form a cycle that is no loop. The message names the rule and
             the node.
     """
-    since = difference(before, after)
-    in_order = bool(since.rewired or since.lost) and (stands_in_order(after) or (not references_only and _sorts(after)))
+    rewired, lost = difference(before, after)
+    in_order = bool(rewired or lost) and (stands_in_order(after) or (not references_only and _sorts(after)))
     if not in_order:
-        check_references(after, rule, since if whole else None)
+        check_references(after, rule, rewired if whole and not lost else None)
     if references_only or after is before:
         return
     _check_ends(before, after, rule)
-    rewired = [node for node in since.rewired if node.inputs]
-    _check_order_of_inputs(before, rewired, rule)
-    if rewired and not in_order:
+    readers = [node for node in rewired if node.inputs]
+    _check_order_of_inputs(before, readers, rule)
+    if readers and not in_order:
         _check_cycles(before, after, rule)
 
 
@@ -81,15 +73,15 @@ def _sorts(graph: Graph) -> bool:
         return False
 
 
-def check_references(graph: Graph, rule: str, since: ResultDifference | None = None) -> None:
+def check_references(graph: Graph, rule: str, changed: list[Node] | None = None) -> None:
     """Raises TransformError when a reference leads nowhere.
 
     Args:
         graph: the graph.
         rule: what made it.
-        since: how it differs from one that has been checked.
+        changed: the nodes that may refer to what is not there; by default all.
     """
-    missing = graph.dangling(None if since is None or since.lost else since.rewired)
+    missing = graph.dangling(changed)
     if missing:
         shown = ", ".join(f"'{source}' (read by '{node}')" for node, source in missing[:SHOWN])
         more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""

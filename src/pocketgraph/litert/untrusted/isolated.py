@@ -16,13 +16,14 @@ import sys
 import tempfile
 import threading
 from collections.abc import Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 from weakref import finalize
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.litert.messages import Array, receive, send
+from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.untrusted.verifier import verify_file
 
 START = (
@@ -32,25 +33,6 @@ START = (
 PATIENCE = 10  # seconds for a worker to end once it is killed
 MOST_SECONDS = 300.0  # that a file may take to be opened, and each run of it
 TAIL = 300  # characters of what native code said last
-
-
-class TensorDetail(NamedTuple):
-    """What a file takes or gives in one place.
-
-    Attributes:
-        name: of the tensor.
-        shape: its sizes.
-        dtype: the NumPy type of its elements, codes where it has a scale.
-        scale, zero_point: what codes stand for, ``scale * (code - zero_point)``; a scale of 0 means plain numbers.
-        declared: the sizes with -1 for each that is open: inputs may have another there from run to run.
-    """
-
-    name: str
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    scale: float
-    zero_point: int
-    declared: tuple[int, ...] = ()
 
 
 class IsolatedInterpreter:

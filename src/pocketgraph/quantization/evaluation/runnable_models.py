@@ -15,8 +15,9 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
-from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter, TensorDetail
+from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
@@ -230,7 +231,7 @@ class LiteRTModel:
         asked = time.perf_counter()
         found = self._interpreter.run(codes)
         answered = time.perf_counter()
-        numbers = [_number(found[place], self._interpreter.outputs[place]) for place in self._order]
+        numbers = [self._interpreter.outputs[place].number(found[place]) for place in self._order]
         self.seconds = (asked - start) + self._interpreter.seconds + (time.perf_counter() - answered)
         return numbers
 
@@ -286,11 +287,4 @@ def _coded(array: Array, detail: TensorDetail) -> Array:
         return np.ascontiguousarray(array, detail.dtype)
     info = np.iinfo(detail.dtype)
     result: Array = np.clip(np.rint(array / detail.scale) + detail.zero_point, info.min, info.max).astype(detail.dtype)
-    return result
-
-
-def _number(array: Array, detail: TensorDetail) -> Array:
-    if not detail.scale:
-        return np.asarray(array)
-    result: Array = (array.astype(np.float32) - np.float32(detail.zero_point)) * np.float32(detail.scale)
     return result

@@ -1,0 +1,45 @@
+"""What a .tflite file takes or gives in one place, as its interpreter tells it."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.litert.constant import Array
+
+
+class TensorDetail(NamedTuple):
+    """An input or output.
+
+    Attributes:
+        name: of the tensor, or in a signature.
+        shape: its sizes; -1 where a signature leaves one open.
+        dtype: the NumPy type of its elements, codes where it has a scale.
+        scale, zero_point: what codes stand for, ``scale * (code - zero_point)``; a scale of 0 means plain numbers.
+        declared: the sizes with -1 for each that is open: inputs may have another there from run to run.
+        place: its number in its subgraph; -1 where that is of no use.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    scale: float
+    zero_point: int
+    declared: tuple[int, ...] = ()
+    place: int = -1
+
+    def coded(self, array: Array) -> Array:
+        """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""
+        if not self.scale or array.dtype.kind != "f":
+            return np.asarray(array, None if self.dtype.kind in "SO" else self.dtype, order="C")
+        info = np.iinfo(self.dtype)
+        codes: Array = np.clip(np.rint(array / self.scale) + self.zero_point, info.min, info.max).astype(self.dtype)
+        return codes
+
+    def number(self, array: Array) -> Array:
+        """What an array of the file stands for: float32 for codes, else itself."""
+        if not self.scale:
+            return array
+        numbers: Array = (array.astype(np.float32) - np.float32(self.zero_point)) * np.float32(self.scale)
+        return numbers
