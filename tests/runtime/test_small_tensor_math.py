@@ -11,7 +11,6 @@ from hypothesis.extra import numpy as arrays
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.runtime.engines.small_tensor_math import MATH
 from pocketgraph.runtime.engines.specialized_kernels import prepared
 from pocketgraph.runtime.engines.step_calls import bound
 
@@ -45,7 +44,7 @@ def tensors(draw: st.DrawFn, kinds: Any = KINDS) -> Any:
 
 
 @settings(max_examples=200, deadline=None)
-@given(tensors(), st.sampled_from(sorted(MATH.keys() & {"Max", "Min", "Mean"})), st.integers(-3, 2), st.booleans())
+@given(tensors(), st.sampled_from(["Max", "Mean", "Min"]), st.integers(-3, 2), st.booleans())
 def test_reductions(values: Any, op: str, axis: int, keeps: bool) -> None:
     node = Node("n", op, ["a", "b"], {"keep_dims": keeps})
     if values.dtype == np.bool_:

@@ -5,22 +5,21 @@ As in quick_math: the same values, and whatever is not plain goes to the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 from pocketgraph.runtime.engines.scalar_arithmetic import FALSE, TRUE
 
-Call = Callable[..., Any]
-Constants = Mapping[int, Array]
 MOST = 1 << 16  # elements; the kernels look whether there is memory for more
 INT32 = np.dtype(np.int32)
 PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
 
 
+@quickens("Range")
 def _range(node: Node, constants: Constants, call: Call) -> Call | None:
     arange = np.arange
 
@@ -35,6 +34,7 @@ def _range(node: Node, constants: Constants, call: Call) -> Call | None:
     return range_
 
 
+@quickens("Fill")
 def _fill(node: Node, constants: Constants, call: Call) -> Call | None:
     empty = np.empty
 
@@ -53,6 +53,7 @@ def _fill(node: Node, constants: Constants, call: Call) -> Call | None:
     return fill
 
 
+@quickens("ExpandDims")
 def _expand_dims(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants or constants[1].size != 1:
         return None
@@ -70,6 +71,7 @@ def _expand_dims(node: Node, constants: Constants, call: Call) -> Call | None:
     return expand_dims
 
 
+@quickens("Equal", "NotEqual")
 def _equal(node: Node, constants: Constants, call: Call) -> Call | None:
     differs = node.op == "NotEqual"
     compare = np.not_equal if differs else np.equal
@@ -85,6 +87,7 @@ def _equal(node: Node, constants: Constants, call: Call) -> Call | None:
     return equal
 
 
+@quickens("Select", "SelectV2")
 def _select(node: Node, constants: Constants, call: Call) -> Call | None:
     where = np.where
 
@@ -101,6 +104,7 @@ def _select(node: Node, constants: Constants, call: Call) -> Call | None:
     return select
 
 
+@quickens("OneHot")
 def _one_hot(node: Node, constants: Constants, call: Call) -> Call | None:
     """The new axis last, of constant size and values."""
     if node.attr("axis", -1) != -1 or not {1, 2, 3} <= constants.keys() or constants[1].size != 1:
@@ -116,11 +120,3 @@ def _one_hot(node: Node, constants: Constants, call: Call) -> Call | None:
         return where(indices[..., None] == places, on, off)
 
     return one_hot
-
-
-FILLING: dict[str, Callable[[Node, Constants, Call], Call | None]] = {
-    "Range": _range, "Fill": _fill, "ExpandDims": _expand_dims, "Equal": _equal, "NotEqual": _equal,
-    "OneHot": _one_hot,
-    "Select": _select, "SelectV2": _select,
-}  # fmt: skip
-"""By op: makes the quicker call, or None where the node is not plain."""

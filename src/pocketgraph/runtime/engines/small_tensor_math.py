@@ -6,7 +6,6 @@ wrong inputs too, goes to the kernel.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,11 +13,8 @@ import numpy as np
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.math.reductions import axes_of
-from pocketgraph.runtime.engines.scalar_arithmetic import NUMBERS
-from pocketgraph.runtime.engines.small_tensor_fills import FILLING
+from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 
-Call = Callable[..., Any]
-Constants = Mapping[int, Array]
 MOST = 1 << 20  # elements of a product; the kernel looks whether there is memory for more
 MOST_SQUARED = 4096  # elements that are looked through by their squares, on one thread
 
@@ -29,6 +25,7 @@ ONE = np.float32(1)
 LOWEST = {True: np.float32(-np.inf), False: np.float32(np.inf)}  # what an extreme begins with: whether the largest
 
 
+@quickens("MatMul")
 def _mat_mul(node: Node, constants: Constants, call: Call) -> Call | None:
     if node.attr("transpose_a", False) or node.attr("transpose_b", False):
         return None
@@ -43,6 +40,7 @@ def _mat_mul(node: Node, constants: Constants, call: Call) -> Call | None:
     return mat_mul
 
 
+@quickens("Max", "Min")
 def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
@@ -66,6 +64,7 @@ def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
     return extreme
 
 
+@quickens("All", "Any")
 def _truths(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
@@ -85,6 +84,7 @@ def _truths(node: Node, constants: Constants, call: Call) -> Call | None:
     return truths
 
 
+@quickens("Mean")
 def _mean(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
@@ -109,6 +109,7 @@ def _mean(node: Node, constants: Constants, call: Call) -> Call | None:
     return mean
 
 
+@quickens("Pack")
 def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
     if node.attr("axis", 0) != 0:
         return None
@@ -132,6 +133,7 @@ def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
     return pack
 
 
+@quickens("Sigmoid")
 def _sigmoid(node: Node, constants: Constants, call: Call) -> Call | None:
     absolute, negative, exp, where = np.abs, np.negative, np.exp, np.where
 
@@ -149,6 +151,7 @@ def _sigmoid(node: Node, constants: Constants, call: Call) -> Call | None:
     return sigmoid
 
 
+@quickens("Relu")
 def _relu(node: Node, constants: Constants, call: Call) -> Call | None:
     maximum, zero = np.maximum, np.float32(0)
 
@@ -158,6 +161,7 @@ def _relu(node: Node, constants: Constants, call: Call) -> Call | None:
     return relu
 
 
+@quickens("BiasAdd")
 def _bias_add(node: Node, constants: Constants, call: Call) -> Call | None:
     if node.attr("data_format", b"NHWC") not in (b"NHWC", "NHWC"):
         return None
@@ -170,6 +174,7 @@ def _bias_add(node: Node, constants: Constants, call: Call) -> Call | None:
     return bias_add
 
 
+@quickens("ArgMax", "ArgMin")
 def _position(node: Node, constants: Constants, call: Call) -> Call | None:
     kind = node.attr("output_type")
     if 1 not in constants or constants[1].size != 1 or int(constants[1].item()) < 0:
@@ -195,6 +200,7 @@ def _position(node: Node, constants: Constants, call: Call) -> Call | None:
     return position
 
 
+@quickens("LogicalNot")
 def _logical_not(node: Node, constants: Constants, call: Call) -> Call | None:
     opposite = np.logical_not
 
@@ -205,6 +211,7 @@ def _logical_not(node: Node, constants: Constants, call: Call) -> Call | None:
     return logical_not
 
 
+@quickens("Softmax")
 def _softmax(node: Node, constants: Constants, call: Call) -> Call | None:
     exp = np.exp
     add: Any = np.add.reduce
@@ -220,11 +227,3 @@ def _softmax(node: Node, constants: Constants, call: Call) -> Call | None:
         return powers
 
     return softmax
-
-
-MATH: dict[str, Callable[[Node, Constants, Call], Call | None]] = {
-    "MatMul": _mat_mul, "Max": _extreme, "Min": _extreme, "All": _truths, "Any": _truths, "Mean": _mean, "Pack": _pack,
-    "Sigmoid": _sigmoid, "Relu": _relu, "BiasAdd": _bias_add, "ArgMax": _position, "ArgMin": _position,
-    "Softmax": _softmax, "LogicalNot": _logical_not, **FILLING, **NUMBERS,
-}  # fmt: skip
-"""By op: makes the quicker call, or None where the node is not plain."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 import platform
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,11 +16,9 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.ranks import has_wrong_rank
-from pocketgraph.runtime.engines.small_tensor_math import MATH
+from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_fills, small_tensor_math  # noqa: F401 - rows of the table
+from pocketgraph.runtime.engines.kernel_makers import MAKERS, Call, Constants, quickens
 
-Call = Callable[..., Any]
-Constants = Mapping[int, Array]
-"""The values of the inputs that are constants, by position."""
 MOST_KNOWN = 64  # sizes for which a call keeps what follows from them
 
 IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
@@ -40,7 +37,7 @@ def prepared(node: Node, constants: Constants, call: Call) -> Call:
         constants: its constant inputs.
         call: the kernel with its attributes; it takes all inputs.
     """
-    maker = MAKERS.get(node.op) or MATH.get(node.op)
+    maker = MAKERS.get(node.op)
     if maker is None or has_wrong_rank(node.op, constants):
         return call
     try:
@@ -49,6 +46,7 @@ def prepared(node: Node, constants: Constants, call: Call) -> Call:
         return call  # it will complain when it runs
 
 
+@quickens("GatherV2")
 def _gather(node: Node, constants: Constants, call: Call) -> Call | None:
     from pocketgraph.kernels.array.gather_scatter import SMALL, UNSIGNED
 
@@ -80,6 +78,7 @@ def _least(indices: Array) -> Any:
     return min(indices.ravel().tolist()) if indices.size <= 16 else indices.min()
 
 
+@quickens("Slice")
 def _slice(node: Node, constants: Constants, call: Call) -> Call | None:
     if not {1, 2} <= constants.keys():
         return None
@@ -102,6 +101,7 @@ def _slice(node: Node, constants: Constants, call: Call) -> Call | None:
     return slice_
 
 
+@quickens("Tile")
 def _tile(node: Node, constants: Constants, call: Call) -> Call | None:
     """One axis of size 1 repeated, as lookups of embeddings do with their masks."""
 
@@ -114,6 +114,7 @@ def _tile(node: Node, constants: Constants, call: Call) -> Call | None:
     return tile
 
 
+@quickens("Prod")
 def _product(node: Node, constants: Constants, call: Call) -> Call | None:
     """Of sizes: a vector of integers as a whole."""
     if 1 not in constants or constants[1].size != 1 or int(constants[1].item()) not in (0, -1):
@@ -129,6 +130,7 @@ def _product(node: Node, constants: Constants, call: Call) -> Call | None:
     return product
 
 
+@quickens("ConcatV2")
 def _concat(node: Node, constants: Constants, call: Call) -> Call | None:
     position = len(node.data_inputs) - 1
     if position not in constants or constants[position].size != 1:
@@ -152,6 +154,7 @@ def _concat(node: Node, constants: Constants, call: Call) -> Call | None:
     return concat
 
 
+@quickens("StridedSlice")
 def _strided_slice(node: Node, constants: Constants, call: Call) -> Call | None:
     masks = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     if not {1, 2, 3} <= constants.keys():
@@ -197,6 +200,7 @@ def _row(call: Call) -> Call:
     return row
 
 
+@quickens("Reshape")
 def _reshape(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
@@ -216,6 +220,7 @@ def _reshape(node: Node, constants: Constants, call: Call) -> Call | None:
     return reshape
 
 
+@quickens("Squeeze")
 def _squeeze(node: Node, constants: Constants, call: Call) -> Call | None:
     dims = node.attr("squeeze_dims", ())
     if not isinstance(dims, tuple) or len(dims) != 1:
@@ -231,6 +236,7 @@ def _squeeze(node: Node, constants: Constants, call: Call) -> Call | None:
     return squeeze
 
 
+@quickens("Split")
 def _split(node: Node, constants: Constants, call: Call) -> Call | None:
     count = node.attrs["num_split"]
     if not isinstance(count, int):
@@ -258,6 +264,7 @@ def _split(node: Node, constants: Constants, call: Call) -> Call | None:
     return split
 
 
+@quickens("Cast")
 def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
     source, target = node.attrs["SrcT"], node.attrs["DstT"]
     if not isinstance(source, DType) or not isinstance(target, DType) or target.name == "bool":
@@ -276,6 +283,7 @@ def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
     return cast
 
 
+@quickens("Sum")
 def _sum(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
@@ -301,6 +309,7 @@ def _sum(node: Node, constants: Constants, call: Call) -> Call | None:
     return total
 
 
+@quickens("Shape")
 def _shape(node: Node, constants: Constants, call: Call) -> Call | None:
     known: dict[tuple[int, ...], Any] = {}
 
@@ -314,11 +323,3 @@ def _shape(node: Node, constants: Constants, call: Call) -> Call | None:
         return found
 
     return shape
-
-
-MAKERS: dict[str, Callable[[Node, Constants, Call], Call | None]] = {
-    "GatherV2": _gather, "ConcatV2": _concat, "StridedSlice": _strided_slice, "Reshape": _reshape,
-    "Squeeze": _squeeze, "Split": _split, "Cast": _cast, "Shape": _shape,
-    "Sum": _sum, "Slice": _slice, "Tile": _tile, "Prod": _product,
-}  # fmt: skip
-"""By op: makes the quicker call, or None where the node is not plain."""

@@ -17,12 +17,12 @@ from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpre
 from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, in_order, waits_of
 from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
 from pocketgraph.runtime.engines.frames import Loop
+from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
 from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
-from pocketgraph.runtime.engines.small_tensor_math import MATH
-from pocketgraph.runtime.engines.specialized_kernels import MAKERS, prepared, row_at, takes_row
+from pocketgraph.runtime.engines.specialized_kernels import prepared, row_at, takes_row
 from pocketgraph.runtime.engines.step_calls import (
     bound,
     dereferenced,
@@ -251,7 +251,7 @@ class Builder(RegionDraft):
         """What computes a node, and whether it wants the Run as its first argument."""
         node = item.node
         call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
-        if not wants_run and (node.op in MAKERS or node.op in MATH) and self.plan.uses("specialized_kernels"):
+        if not wants_run and node.op in MAKERS and self.plan.uses("specialized_kernels"):
             call = prepared(node, self.constant_inputs(item), call)
         if self.plan.dynamic is not None and not wants_run and self.plan.uses("suppression_on_litert"):
             call = self.plan.dynamic.quicker(node, call)
