@@ -16,7 +16,7 @@ from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_pr
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
-from pocketgraph.formats.tflite import ModelFacts, TensorDetails
+from pocketgraph.formats.tflite import DeclaredTensor, ModelFacts
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SHAPES, TYPES
@@ -123,7 +123,7 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     graph = onnx_file.parse(buffer, identity.path)
     entry = graph.signatures[onnx_file.DEFAULT]
 
-    def details(names: Mapping[str, str]) -> dict[str, TensorDetails]:
+    def details(names: Mapping[str, str]) -> dict[str, DeclaredTensor]:
         return {name: _details(name, graph, parse_ref(ref)) for name, ref in names.items()}
 
     model = ModelFacts({"": (details(entry.inputs), details(entry.outputs))}, False, onnx_file.description(buffer), {})
@@ -132,15 +132,15 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     return FileFacts(identity, size, (GraphFacts(model.description, 0, len(made), 0, 0, constants, 0),), model=model)
 
 
-def _details(name: str, graph: Graph, ref: Ref) -> TensorDetails:
+def _details(name: str, graph: Graph, ref: Ref) -> DeclaredTensor:
     attrs: Mapping[str, Any] = graph[ref.name].attrs
     if "shape" in attrs:  # a Placeholder
         dtype, shape = attrs["dtype"], attrs["shape"]
     elif TYPES in attrs:
         dtype, shape = attrs[TYPES][ref.port], attrs[SHAPES][ref.port]
     else:
-        return TensorDetails(name, "?", ())
-    return TensorDetails(name, dtype.name, shape.dims or ())
+        return DeclaredTensor(name, "?", ())
+    return DeclaredTensor(name, dtype.name, shape.dims or ())
 
 
 def graphs_of(name: str, kind: Kind) -> list[GraphFacts]:

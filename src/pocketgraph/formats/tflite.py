@@ -61,7 +61,7 @@ OPERATORS = tuple(_NAMES.split())
 
 
 @dataclass(frozen=True)
-class TensorDetails:
+class DeclaredTensor:
     """An input or output of a file.
 
     Attributes:
@@ -89,7 +89,7 @@ class ModelFacts:
         metadata: the names of its metadata and their bytes.
     """
 
-    signatures: Mapping[str, tuple[Mapping[str, TensorDetails], Mapping[str, TensorDetails]]]
+    signatures: Mapping[str, tuple[Mapping[str, DeclaredTensor], Mapping[str, DeclaredTensor]]]
     has_signatures: bool
     description: str
     metadata: Mapping[str, bytes]
@@ -144,14 +144,14 @@ def _op(table: Table) -> str:
     return PREFIX + (OPERATORS[number].lower() if number < len(OPERATORS) else f"operator_{number}")
 
 
-def _facts(tensor: Table) -> TensorDetails:
+def _facts(tensor: Table) -> DeclaredTensor:
     shape, declared = tensor.numbers(0, "i32"), tensor.numbers(7, "i32")
     sizes = declared if len(declared) == len(shape) else shape
     quantization = tensor.table(4)
     scales = quantization.numbers(2, "f32") if quantization is not None else ()
     zeros = quantization.numbers(3, "i64") if quantization is not None else ()
     kind = tensor.number(1, "i8")
-    return TensorDetails(
+    return DeclaredTensor(
         tensor.text(3),
         ELEMENTS[kind] if 0 <= kind < len(ELEMENTS) else f"type {kind}",
         tuple(None if size < 0 else size for size in sizes),
@@ -330,7 +330,7 @@ def _add_constant(
     names[number] = f"{name}:0"
 
 
-def _dtype(fact: TensorDetails) -> DType:
+def _dtype(fact: DeclaredTensor) -> DType:
     try:
         return DType.named(fact.dtype)
     except GraphError:  # a type that TensorFlow has not

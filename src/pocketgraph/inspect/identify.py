@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import Kind
 from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
-from pocketgraph.formats.tflite import TensorDetails
+from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.pages.quantities import bytes_text
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ def freeze_command(path: str, model: ReadyModel, out: str) -> str:
     return text + " --repair" * how.repair
 
 
-def _tensor_text(name: str, fact: TensorDetails) -> str:
+def _tensor_text(name: str, fact: DeclaredTensor) -> str:
     sizes = ",".join("?" if size is None else str(size) for size in fact.shape)
     codes = f" of scale {fact.scale:g}, zero point {fact.zero_point}" if fact.scale else ""
     return f"{name} {fact.dtype}[{sizes}]{codes}"

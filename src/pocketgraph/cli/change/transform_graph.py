@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli.shared.listing_command import ListingCommand
 from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
@@ -21,17 +22,14 @@ if TYPE_CHECKING:
     from pocketgraph.transforms.transform_report import Recorder
 
 
-class WithRules(click.Command):
-    """A command whose help ends with the names of all rules."""
+def _rules(formatter: click.HelpFormatter) -> None:
+    from pocketgraph.transforms import tool
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        from pocketgraph.transforms import tool
-
-        with formatter.section("Transforms are"):
-            formatter.write_text(", ".join(tool.names()))
+    with formatter.section("Transforms are"):
+        formatter.write_text(", ".join(tool.names()))
 
 
-@click.command("transform_graph", cls=WithRules)
+@click.command("transform_graph", cls=ListingCommand, listing=_rules)
 @click.argument("model", required=False)
 @click.option("--in_graph", "--in-graph", "-i", default="", help="The graph to read, binary or text.")
 @click.option("--out_graph", "--out-graph", "-o", default="", help="The file to write.")

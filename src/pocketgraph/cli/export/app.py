@@ -7,24 +7,21 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.listing_command import ListingCommand
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 
 
-class AppCommand(click.Command):
-    """The command, with the kinds of projects behind its options."""
+def _kinds(formatter: click.HelpFormatter) -> None:
+    from pocketgraph.apps.projects.kinds import KINDS
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The kinds."""
-        from pocketgraph.apps.projects.kinds import KINDS
-
-        with formatter.section("Kinds"):
-            formatter.write_dl([
-                (kind.name, f"{kind.summary}. --engine={'|'.join(kind.engines)}") for kind in KINDS.values()
-            ])  # fmt: skip
+    with formatter.section("Kinds"):
+        formatter.write_dl([
+            (kind.name, f"{kind.summary}. --engine={'|'.join(kind.engines)}") for kind in KINDS.values()
+        ])  # fmt: skip
 
 
-@click.command("app", cls=AppCommand)
+@click.command("app", cls=ListingCommand, listing=_kinds)
 @click.argument("kind")
 @click.argument("model")
 @click.option("-o", "--output", "out", required=True, metavar="DIR", help="The folder to write.")

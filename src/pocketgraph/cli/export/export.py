@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.listing_command import ListingCommand
 from pocketgraph.cli.shared.options import Truth, names, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
 
@@ -14,25 +15,26 @@ if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
 
 
-class ExportCommand(click.Command):
+class ExportCommand(ListingCommand):
     """The command with the options of all targets: the keyword arguments of their exporters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """The command's own options and those of the targets, once each."""
         return [*super().get_params(ctx), *_target_options()]
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The targets with their options."""
-        from pocketgraph.exporting.target_options import options_of
-        from pocketgraph.exporting.targets import TARGETS
 
-        with formatter.section("Targets"):
-            rows = []
-            for target in TARGETS.values():
-                taken = " ".join(f"--{option}" for option in options_of(target))
-                suffixes = f" ({', '.join(target.suffixes)})" if target.suffixes else ""
-                rows.append((f"{target.name}{suffixes}", f"{target.summary}. {taken}"))
-            formatter.write_dl(rows)
+def _targets(formatter: click.HelpFormatter) -> None:
+    """The targets with their options."""
+    from pocketgraph.exporting.target_options import options_of
+    from pocketgraph.exporting.targets import TARGETS
+
+    with formatter.section("Targets"):
+        rows = []
+        for target in TARGETS.values():
+            taken = " ".join(f"--{option}" for option in options_of(target))
+            suffixes = f" ({', '.join(target.suffixes)})" if target.suffixes else ""
+            rows.append((f"{target.name}{suffixes}", f"{target.summary}. {taken}"))
+        formatter.write_dl(rows)
 
 
 _made: list[click.Parameter] = []
@@ -63,7 +65,7 @@ def _target_options() -> list[click.Parameter]:
     return list(_made)
 
 
-@click.command("export", cls=ExportCommand)
+@click.command("export", cls=ExportCommand, listing=_targets)
 @click.argument("model")
 @click.option("-o", "--output", "out", required=True, metavar="FILE|DIR", help="The file or folder to write.")
 @click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")

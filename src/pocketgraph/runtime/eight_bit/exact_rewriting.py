@@ -34,6 +34,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 )
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.lowering import WHOLE_NUMBERS
+from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.eight_bit.quantized_operands import Operand, known_number, operands
 from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
@@ -41,12 +42,8 @@ from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 Array = np.ndarray[Any, Any]
 LERP = 128.0  # what stands for 1 in weights of seven binary digits
 WINDOWS = ("strides", "padding", "ksize")
-OPS = frozenset((
-    "QuantizeV2", "QuantizedConv2D", "QuantizedMatMul", "QuantizedMul", "QuantizedAdd", "QuantizedBiasAdd",
-    "QuantizedRelu", "QuantizedRelu6", "QuantizedMaxPool", "QuantizedAvgPool", "QuantizedConcat", "QuantizedReshape",
-    "QuantizedResizeBilinear", "RequantizationRange", "Requantize", "QuantizeDownAndShrinkRange",
-))  # fmt: skip
-"""Not a trait: what this file rewrites."""
+OPS = CANDIDATES - {"QuantizedBatchNormWithGlobalNormalization"}
+"""What this file rewrites."""
 
 
 class Between(NamedTuple):
