@@ -239,6 +239,10 @@ class SessionPlans:
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._model_key() if is_kept and key not in self._of_values else ""
         request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
+        if digest and self._path is not None:
+            from pocketgraph.runtime.planning.idle_hashing import hash_when_idle
+
+            hash_when_idle(self._path, self._cache_dir)
         with limits(memory=self._memory_limit):
             return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
 
@@ -361,10 +365,10 @@ class SessionPlans:
 
                 key = graph_digest(self.graph, self._cache_dir)
             else:
-                from pocketgraph.litert.digest import file_digest
+                from pocketgraph.litert.digest import content_name
 
                 is_file = os.path.isfile(self._path)
-                key = file_digest(self._path, self._cache_dir, self._get_ready) if is_file else ""
+                key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
             if key:
                 key += " exact" * self.exact + " strict" * self.strict
                 key += "".join(f" {op}" for op in sorted(self._allowed))
