@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 
 from pocketgraph.pages.quantities import bytes_text, counted, duration
