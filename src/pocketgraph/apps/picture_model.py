@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading, presets
+from pocketgraph.datasets.class_scores import scores_picked_from
 from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
 from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
@@ -81,7 +82,7 @@ class PictureModel:
         if input_layer is None:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
         if not outputs:
-            outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else find_output(graph)]
+            outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else _scores_of_classes(graph)]
         self.outputs = [canonical(require(graph, name, option("output_layer"))) for name in outputs]
         require(graph, input_layer, option("input_layer"))
         self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else fallback)
@@ -223,6 +224,12 @@ def find_output(graph: Graph) -> str:
     raise UsageError(
         f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}{signature}"
     )
+
+
+def _scores_of_classes(graph: Graph) -> str:
+    """The output, or the scores of classes that it is picked from."""
+    output = find_output(graph)
+    return scores_picked_from(graph, output) or output
 
 
 def _scores(graph: Graph, names: Sequence[str]) -> list[str]:

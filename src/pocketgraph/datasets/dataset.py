@@ -20,6 +20,7 @@ from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
@@ -176,7 +177,9 @@ class Dataset:
             UsageError: none would be left.
         """
         if count >= len(self):
-            raise UsageError(f"there are {len(self)} samples; without the first {count} none is left", where=self.place)
+            raise UsageError(
+                f"there are {counted(len(self), 'sample')}; without the first {count} none is left", where=self.place
+            )
         return self._chosen(np.arange(count, len(self)))
 
     def _chosen(self, chosen: Array) -> Dataset:
@@ -296,7 +299,9 @@ def open_dataset(
         data.front = front
     elif file_lists.is_recording(data.files[0]):
         if len(inputs) != 1:
-            raise UsageError(f"the model takes {len(inputs)} inputs, not one recording", hint="give an .npz file")
+            raise UsageError(
+                f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
+            )
         if math.prod(inputs[0].shape) == 1:
             raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
         if is_plane(inputs[0].shape):

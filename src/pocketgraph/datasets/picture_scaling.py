@@ -9,6 +9,7 @@ from pocketgraph.datasets.picture_input import PictureInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.pages.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -46,7 +47,7 @@ def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> Pi
     if len(inputs) != 1:
         names = ", ".join(entry.name for entry in inputs)
         raise UsageError(
-            f"the model takes {len(inputs)} inputs ({names}), not one picture",
+            f"the model takes {counted(len(inputs), 'input')} ({names}), not one picture",
             hint=f"name the one that takes it with {option('inputs')}, or give an .npz file",
         )
     shape = inputs[0].shape

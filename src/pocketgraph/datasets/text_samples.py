@@ -17,6 +17,7 @@ from pocketgraph.datasets.text_tables import TextTable, read_text_table
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 BESIDE = "\x1f"  # between the values of a cell: the unit separator of ASCII, which texts do not have
@@ -164,7 +165,7 @@ def _of_arrays(source: Any) -> TextTable:
     classes = class_labels.told_by(labels)[0] if labels is not None else []
     count = len(next(iter(columns.values())))
     if classes and len(classes) != count:
-        raise UsageError(f"there are {count} samples but {len(classes)} labels", where=place)
+        raise UsageError(f"there are {counted(count, 'sample')} but {counted(len(classes), 'label')}", where=place)
     text = max(columns, key=lambda name: sum(map(len, columns[name])))
     return TextTable(place, columns, text, classes)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from pocketgraph.datasets import csv_tables, file_lists
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.pages.quantities import counted
 
 TEXT_COLUMNS = ("text", "texts", "review", "sentence", "comment", "message", "content", "body", "document", "tweet")
 CLASS_COLUMNS = (*csv_tables.CLASS_COLUMNS, "labels", "sentiment", "category", "classes")
@@ -103,7 +104,7 @@ def _of_rows(place: str, rows: list[list[str]], names: Sequence[str]) -> TextTab
     for number, row in enumerate(rows):
         if len(row) != width:
             raise UsageError(
-                f"row {number + 1} has {len(row)} columns, the first {width}",
+                f"row {number + 1} has {counted(len(row), 'column')}, the first {width}",
                 where=place,
                 hint='a text with commas in it is put into quotes: "so, and so"',
             )

@@ -35,13 +35,14 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization import evaluate, quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.runtime.comparison.answer_metrics import noise_words
+from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
 
@@ -141,7 +142,7 @@ def ship(
             f"the model has the signatures {', '.join(keys)}, and data are for one of them",
             hint=f"{option('signature')}={keys[0]}",
         )
-    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
+    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, told))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, key_of(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
@@ -190,8 +191,8 @@ class _Work:
         save(frozen, self.path(FROZEN))
         result = self.result
         result.steps.append(
-            f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
-            f"({len(frozen)} nodes)"
+            f"read {result.model} ({counted(len(graph), 'node')}), froze and repaired it, stripped and folded it: "
+            f"{FROZEN} ({counted(len(frozen), 'node')})"
         )
         result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         calibrated, judged = self.shares(frozen)
@@ -239,7 +240,8 @@ class _Work:
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
             scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
-            data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
+            has_no_row = is_dense or not scores.ndim or are_picks(scores)
+            data.truth(names, len(names) if has_no_row else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
@@ -335,10 +337,10 @@ class _Work:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
             divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
-            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples{divergence}"
+            words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"
+        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}"
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""

@@ -12,6 +12,7 @@ from pocketgraph.cli.shared.data_options import feeds, picture_model_options, sa
 from pocketgraph.cli.shared.options import flag_bool, signature_option
 from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.apps.label_image import Labeler, LabelledPicture, Prediction
@@ -93,7 +94,7 @@ def command(
     if as_json:
         echo(json.dumps(results, indent=2))
     if failures:
-        raise PocketgraphError(f"{failures} of {len(paths)} pictures could not be labelled")
+        raise PocketgraphError(f"{failures} of {counted(len(paths), 'picture')} could not be labelled")
 
 
 def check_self_test(labeler: Labeler, found: LabelledPicture) -> None:

@@ -10,6 +10,7 @@ import click
 
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 
 @click.command("label_wav")
@@ -98,4 +99,4 @@ def command(
     if as_json:
         echo(json.dumps(results, indent=2))
     if failures:
-        raise PocketgraphError(f"{failures} of {len(paths)} recordings could not be labelled")
+        raise PocketgraphError(f"{failures} of {counted(len(paths), 'recording')} could not be labelled")

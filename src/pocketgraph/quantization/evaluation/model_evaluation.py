@@ -16,6 +16,7 @@ from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.pages.parts import Verdict
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
@@ -208,7 +209,7 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
         filled = [form.format(row[key]) if is_told(row.get(key)) else "" for key, _, form in used]
         cells.append([row["model"], *filled])
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
-    lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
+    lines = [f"{counted(count, 'sample')}" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
     for line in cells:
         padded = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
         lines.append("  ".join([line[0].ljust(widths[0]), *padded]).rstrip())
