@@ -13,7 +13,12 @@ from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.run_state import forgotten
-from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
+from pocketgraph.freezing.serving_signatures import (
+    inferring_signature,
+    serving_signature,
+    takes_numbers,
+    takes_records,
+)
 from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
@@ -140,6 +145,15 @@ def ready(
                 notes.append(
                     f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
                     f"({option('signature')}={default} takes it)"
+                )
+        if signature is None and not outputs and default is None:
+            signature = inferring_signature(graph)
+            if signature is not None:
+                graph = load(name, signature=signature)
+                others = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
+                notes.append(
+                    f"the signature '{signature}' is taken, as the others train, save or restore: {others} "
+                    f"({option('signature')}=NAME takes one)"
                 )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(graph, tuple(notes))
