@@ -172,14 +172,17 @@ def test_values_that_the_loader_assigns_need_no_checkpoint(
     assert y.tolist() == [[31.0, 52.0]]
     assert call("summarize", tmp_path / "model") == 0
     said = capsys.readouterr().out
-    assert "--signature=infer" in said and "are not here" not in said
+    assert "--signature=infer" in said
+    assert "are not here" not in said
 
 
 def test_the_signature_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> None:
     save(with_signatures(), tmp_path / "model", form="saved_model")
     found = ready(tmp_path / "model")
-    assert found.freezing is not None and found.freezing.signature == "infer"
+    assert found.freezing is not None
+    assert found.freezing.signature == "infer"
     assert found.graph.outputs == ("y:0",)
     assert found.notes[0].startswith("the signature 'infer' is taken, as the others train, save or restore: restore,")
     of_tensorflow = ready(ROOT / "tests" / "fixtures" / "saved_models" / "on_device")
-    assert of_tensorflow.freezing is not None and of_tensorflow.freezing.signature == "infer"
+    assert of_tensorflow.freezing is not None
+    assert of_tensorflow.freezing.signature == "infer"

@@ -12,6 +12,7 @@ from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import forgotten
 from pocketgraph.freezing.serving_signatures import (
     inferring_signature,
@@ -166,7 +167,8 @@ def ready(
             if at + 1 == len(repairs):
                 raise
             continue
-        break
+        if repaired or next(augmentations(frozen.graph), None) is None:
+            break  # a served model, too, may have been exported with what changes training's pictures at random
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or is_guessed else ()
     told = (*notes, *_notes(name, frozen, names if is_guessed else []))

@@ -19,7 +19,10 @@ LEAST_WEIGHTS = 128
 """Elements of a layer's constant, from which on it is taken as learned: kernels that sharpen or blur have fewer."""
 LEAST_RANK = 3
 """Of a picture, or of a sound's spectrum, without a batch."""
-SCOPE = re.compile(r"(?i)random|augment|jitter|noise")
+SCOPE = re.compile(
+    r"(?i)augment|jitter|gaussian_?noise|cut_?out|mix_?up|random_?(flip|rotat|zoom|shear|shift|transl|perspective|crop|eras"
+    r"|contrast|bright|hue|satur|jpeg|quality|sharp|blur|colou?r|gray|grey|invert|poster|solar|elastic)"
+)
 """How layers and functions are called that augment, where no state of a seed shows them."""
 
 
@@ -58,21 +61,27 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     A scope augments that draws random numbers, takes one tensor of what is fed, before any weights, and gives one that
     could stand in its place. It is the layer of Keras in which the state of a seed is read, or is named as such.
     """
-    known = infer(graph, outputs=graph.outputs)
-    found = list(augmentations(graph, known))
-    if not found:
-        return graph, []
-    lines = [f"'{one.scope}' changed its input by what '{one.draw}' drew; it hands on '{one.source}'" for one in found]
-    sizes = {one.result: known.shape(one.source) != known.shape(one.result) for one in found}
-    by_result = {one.result: one for one in found}
-    changed = graph.map_nodes(lambda node: _handed_on(known, by_result.get(node.name), node))
-    if any(sizes.values()):
-        changed = remove_attributes(changed, ["_output_shapes"])  # those behind a crop were of the cropped picture
-    return changed, lines
+    lines: list[str] = []
+    while True:
+        known = infer(graph, outputs=graph.outputs)
+        found = list(augmentations(graph, known))
+        if not found:
+            return graph, lines
+        lines += [
+            f"'{one.scope}' changed its input by what '{one.draw}' drew; it hands on '{one.source}'" for one in found
+        ]
+        by_result = {one.result: one for one in found}
+        graph = graph.map_nodes(
+            lambda node, known=known, found=by_result: _handed_on(known, found.get(node.name), node)  # type: ignore[misc]
+        )
+        if any(known.shape(one.source) != known.shape(one.result) for one in found):
+            graph = remove_attributes(graph, ["_output_shapes"])  # those behind a crop are of the cropped picture
 
 
 def augmentations(graph: Graph, known: Inferred | None = None) -> Iterator[Augmentation]:
     """The scopes that augment what is fed, each draw in the smallest one; see ``repaired``.
+
+    One that crops is named when there are no others, as what is behind it may draw for each pixel that it leaves.
 
     Args:
         graph: with its outputs.
@@ -82,15 +91,17 @@ def augmentations(graph: Graph, known: Inferred | None = None) -> Iterator[Augme
     draws = [node.name for node in graph if _draws(node) and node.name in needed]
     if not draws:
         return
-    known = known or infer(graph, outputs=graph.outputs)
-    finder = _Finder(graph, known, needed)
+    finder = _Finder(graph, known or infer(graph, outputs=graph.outputs), needed)
     taken: set[str] = set()
-    for draw in draws:
-        if not any(draw.startswith(f"{scope}/") for scope in taken):
-            found = finder.around(draw)
-            if found is not None:
-                taken.add(found.scope)
-                yield found
+    for may_crop in (False, True):
+        for draw in draws:
+            if not any(draw.startswith(f"{scope}/") for scope in taken):
+                found = finder.around(draw, may_crop=may_crop)
+                if found is not None:
+                    taken.add(found.scope)
+                    yield found
+        if taken:
+            return
 
 
 class _Finder:
@@ -104,7 +115,7 @@ class _Finder:
         self._layers = {node.name for node in graph if self._has_weights(node)}
         self._behind_layers = {*self._layers, *(node.name for node in dependents(graph, self._layers))}
 
-    def around(self, draw: str) -> Augmentation | None:
+    def around(self, draw: str, *, may_crop: bool = False) -> Augmentation | None:
         """The smallest scope with this draw that augments."""
         end = draw.find("/")
         scopes = []
@@ -116,7 +127,7 @@ class _Finder:
             if inside & self._layers:
                 return None
             ends = self._ends(inside)
-            if ends is not None and self._augments(scope, inside) and self._fits(*ends):
+            if ends is not None and self._augments(scope, inside) and self._fits(*ends, may_crop):
                 return Augmentation(scope, *ends, draw)
         return None
 
@@ -130,9 +141,7 @@ class _Finder:
                     sources.add(ref.removesuffix(":0"))
             for reader in self.graph.consumers.get(name, ()):
                 if reader.name not in inside and reader.name in self.needed:
-                    results.update(
-                        ref.removesuffix(":0") for ref in reader.data_inputs if node_name(ref) == name
-                    )
+                    results.update(ref.removesuffix(":0") for ref in reader.data_inputs if node_name(ref) == name)
         results.update(ref.removesuffix(":0") for ref in self.graph.outputs if node_name(ref) in inside)
         drawn = {ref for ref in results if node_name(ref) in self._drawn & self._of_data}
         if len(sources) != 1 or len(drawn) != 1 or len(results) != 1:
@@ -153,7 +162,7 @@ class _Finder:
         dtype = self.known.dtype(node.name)
         return dtype is not None and dtype.name == "int64" and self.known.shape(node.name).dims == (2,)
 
-    def _fits(self, source: str, result: str) -> bool:
+    def _fits(self, source: str, result: str, may_crop: bool) -> bool:
         """Whether the one tensor can stand in the place of the other, and no weights were applied before."""
         before, after = self.known.shape(source).dims, self.known.shape(result).dims
         dtypes = self.known.dtype(source), self.known.dtype(result)
@@ -161,14 +170,14 @@ class _Finder:
             return False
         if len(before) != len(after) or len(before) < LEAST_RANK:
             return False
-        return before == after or self._fits_cropped(source, result)
+        return before == after or (may_crop and self._fits_cropped(source, result))
 
     def _fits_cropped(self, source: str, result: str) -> bool:
-        """Whether the rest of the model takes a picture as it was before a crop, and gives results of the same shape."""
+        """Whether the rest of the model takes a picture as it was before a crop, with results of the same shape."""
         tried = self.graph.map_nodes(
-            lambda node: Node(node.name, "Identity", [source], {"T": self.known.dtype(source)})
-            if node.name == result
-            else node
+            lambda node: (
+                Node(node.name, "Identity", [source], {"T": self.known.dtype(source)}) if node.name == result else node
+            )
         )
         tried = remove_attributes(tried, ["_output_shapes"])
         known = infer(tried, outputs=self.graph.outputs)
@@ -195,6 +204,8 @@ class _Finder:
 
 
 def _draws(node: Node) -> bool:
+    if node.op.startswith("StatelessRandomGet"):
+        return False  # the generator's key and kind
     return node.op in ops_with("random") or node.op.startswith(_SEEDED)
 
 
