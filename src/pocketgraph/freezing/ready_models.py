@@ -12,8 +12,14 @@ from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import forgotten
-from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
+from pocketgraph.freezing.serving_signatures import (
+    inferring_signature,
+    serving_signature,
+    takes_numbers,
+    takes_records,
+)
 from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
@@ -143,6 +149,15 @@ def ready(
                     f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
                     f"({option('signature')}={default} takes it)"
                 )
+        if signature is None and not outputs and default is None:
+            signature = inferring_signature(graph)
+            if signature is not None:
+                graph = load(name, signature=signature)
+                others = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
+                notes.append(
+                    f"the signature '{signature}' is taken, as the others train, save or restore: {others} "
+                    f"({option('signature')}=NAME takes one)"
+                )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(graph, tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)
@@ -154,7 +169,8 @@ def ready(
             if at + 1 == len(repairs):
                 raise
             continue
-        break
+        if repaired or next(augmentations(frozen.graph), None) is None:
+            break  # a served model, too, may have been exported with what changes training's pictures at random
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or others is not None else ()
     told = (*notes, *_notes(name, frozen, others))

@@ -159,10 +159,14 @@ def has_values(path: str) -> bool:
     """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
     either form beside the graph."""
     from pocketgraph.errors import PocketgraphError
+    from pocketgraph.formats.meta_graph import init_op, read_saved_model
     from pocketgraph.freezing import training_dir
 
     try:
-        return training_dir.find(path).checkpoint is not None
+        found = training_dir.find(path)
+        if found.checkpoint is not None:
+            return True
+        return os.path.isdir(found.graph) and any(init_op(stored) is not None for stored in read_saved_model(path))
     except PocketgraphError:
         return os.path.isdir(path)
 

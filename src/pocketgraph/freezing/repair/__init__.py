@@ -17,6 +17,7 @@ REPAIRS = {
     "updates": "assignments to variables (moving averages, counters, initial values) are dropped",
     "references": "RefSwitch, RefMerge … become Switch, Merge …, and float_ref becomes float",
     "dropout": "dropout is taken out, whatever its rate",
+    "augmentation": "random changes of the inputs (flips, rotations, noise, …) are taken out",
 }
 """Every repair in the order in which they are done, with what it does; the module of its name has ``repaired``."""
 
