@@ -119,6 +119,15 @@ def test_numbers_that_may_be_switches(engine: str | None, tmp_path: pathlib.Path
 
 
 @pytest.mark.parametrize("engine", [None, "reference"])
+def test_minus_zero_is_another_number_than_zero(engine: str | None, tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[])\n y = Reciprocal(x, T=float)")
+    for first in (0.0, -0.0):
+        session = Session(graph, engine=engine, cache_dir=tmp_path)
+        for value in (first, -first, 0.0, -0.0, first):
+            np.testing.assert_array_equal(session.run("y", {"x": np.float32(value)})[0], np.copysign(np.inf, value))
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
 def test_switches_are_looked_at_each_time(engine: str | None, tmp_path: pathlib.Path) -> None:
     session = Session(DROPOUT, engine=engine, cache_dir=tmp_path)
     for keep in (True, True, True, False, False, False, True, False):

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
-from pocketgraph.kernels.arrays import ints, nothing
+from pocketgraph.kernels.arrays import ints, kept, nothing
 from pocketgraph.kernels.registry import Value, kernel
 
 Array = np.ndarray[Any, Any]
@@ -50,6 +50,10 @@ class TensorList:
     def zeros(self, of: Callable[[Value], Value]) -> TensorList:
         """The list of zeros like the elements; what was never set stays so."""
         return TensorList(self.dtype, self.shape, [None if item is None else of(item) for item in self.items])
+
+    def kept(self) -> TensorList:
+        """The list with elements that nobody writes to any more."""
+        return TensorList(self.dtype, self.shape, list(map(kept, self.items)))
 
     def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> TensorList:
         """The sums of this one's elements and another's; an element that is set in one of them only is taken as it is.
