@@ -248,6 +248,12 @@ class Executable:
 
         counting = self._runner = CountedRunner(runner, runs, counted)
 
+    def recycle_nothing(self) -> None:
+        """Has its results never lie where earlier ones did, whatever the engine does by itself."""
+        recycle_nothing = getattr(self._runner, "recycle_nothing", None)
+        if recycle_nothing is not None:
+            recycle_nothing()
+
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""
         self.check = self._instead = None
