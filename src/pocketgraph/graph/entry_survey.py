@@ -11,7 +11,7 @@ from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
-from pocketgraph.graph.output_likelihood import POOR_OPS, likelihood
+from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.tensor import Tensor
 
 _PLACEHOLDERS = ops_with("placeholder")
@@ -230,9 +230,9 @@ class EntrySurvey:
         if not ranked:
             return []
         best, scores = ranked[0], {entry.name: entry.score for entry in ranked}
-        if not _GOOD_NAME.search(best.name):
+        if not GOOD_NAME.search(best.name):
             return [best.name]
-        rivals = (name for name in self.rivals() if scores[name] == best.score and _GOOD_NAME.search(name))
+        rivals = (name for name in self.rivals() if scores[name] == best.score and GOOD_NAME.search(name))
         return [best.name, *rivals]
 
     def is_apart(self, name: str, others: Sequence[str]) -> bool:
