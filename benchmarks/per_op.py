@@ -52,7 +52,9 @@ def profiles(model: pathlib.Path, threads: int, with_reference: bool) -> dict[st
         feeds = sample_feeds(session.graph, fetches, 0, {})
         session.run(fetches, feeds)
         plans = session._calls.plans.values()
-        executables: list[Any] = [each for plan in plans for each in plan.executables if each.kept_as is not None]
+        executables: list[Any] = [
+            each for plan in plans for each in plan.executables if getattr(each, "kept_as", None) is not None
+        ]
         if not executables:
             raise SystemExit("no part of this model is compiled and kept in the cache")
         longest = max(executables, key=lambda each: each.about["work"])

@@ -7,18 +7,12 @@ from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.budgets import usable_processors
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    from pocketgraph.runtime.session import processors
-
-    return processors()
 
 
 OPTIONS = (
@@ -43,7 +37,8 @@ OPTIONS = (
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
     click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
     click.option(
-        "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
+        "--threads", type=click.IntRange(1), default=usable_processors,
+        help="Threads to compute with; default: all cores.",
     ),
 )  # fmt: skip
 PICTURE_MODEL_OPTIONS = (
