@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import atexit
+import gc
 import os
 import sys
 import warnings
@@ -178,6 +180,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     Errors and warnings are one line on stderr. Set POCKETGRAPH_DEBUG=1 to get the traceback as well.
     """
     warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    if arguments is None:  # of a process that ends, Python would look for garbage three times: a tenth of a command
+        atexit.register(gc.freeze)
     completes_words()
     try:
         code = group.main(None if arguments is None else list(arguments), "pocketgraph", standalone_mode=False)
