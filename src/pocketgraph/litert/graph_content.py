@@ -27,8 +27,8 @@ _graphs: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 def graph_digest(graph: Graph, cache_dir: Folder | None = None) -> str:
     """A digest of everything in a graph that decides what it computes; others have other digests.
 
-    Nodes that lie unchanged in a mapped file count by the name of its content (``digest.content_name``) and their place,
-    without reading them.
+    Nodes that lie unchanged in a mapped file count by the name of its content (``digest.content_name``) and their
+    place, without reading them.
     """
     known = _graphs.get(graph)
     if known is None:
