@@ -414,6 +414,25 @@ def test_a_loaded_graph_is_known_by_its_file(tmp_path: pathlib.Path) -> None:
     assert graph_content.graph_digest(formats.load(path), "") != first
 
 
+def test_a_large_loaded_graph_is_known_by_its_file_unhashed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 1)
+    path, notes = tmp_path / "model.pb", tmp_path / "notes"
+    formats.save(product(), path)
+    held = formats.load(path)
+    with monkeypatch.context() as unhashed:
+        unhashed.setattr(digest, "_sha256", lambda path: 1 / 0)
+        first = graph_content.graph_digest(formats.load(path), notes)
+        assert graph_content.graph_digest(formats.load(path), notes) == first
+        changed = held.map_nodes(lambda node: node.replace(op="Elu") if node.name == "y" else node)
+        assert graph_content.graph_digest(changed, notes) != first
+    formats.save(Graph([const("w", WEIGHTS + 1), *list(product())[1:]]), path)  # of the same size
+    now = graph_content.graph_digest(formats.load(path), notes)
+    assert len({first, now, graph_content.graph_digest(held, notes)}) == 3
+    assert graph_content.graph_digest(formats.load(path), notes) == now
+
+
 @pytest.mark.usefixtures("packed")
 @pytest.mark.parametrize(
     ("dtype", "line"),

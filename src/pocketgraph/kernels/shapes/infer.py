@@ -256,6 +256,11 @@ class _Walk:
             if isinstance(constant, Tensor) and isinstance(of_type, DType):
                 self.facts[node.name] = TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
                 return
+        if node.op == "Identity" and len(node.inputs) == 1 and not self.handles and node.name not in self.fed:
+            source, of_type = self.facts.get(node.inputs[0]), node.attrs.get("T")  # of a first output, as of constants
+            if source is not None and source.shapes and isinstance(of_type, DType):
+                self.facts[node.name] = TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
+                return
         dtypes = output_dtypes(node)
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []

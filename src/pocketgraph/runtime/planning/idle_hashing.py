@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import time
 
 from pocketgraph.litert import digest
@@ -10,6 +11,7 @@ from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.certificates import check_schedule
 
 BYTE = 1 / 1000  # µs: about what hashing one takes
+GOES_ON = 10.0  # seconds after which a process is none that answers once and ends, however busy the machine is
 
 _asked: set[tuple[str, str | None]] = set()
 
@@ -36,4 +38,6 @@ def hash_when_idle(path: str, cache_dir: str | None) -> None:
     except OSError:
         return
     if size >= digest.LATER_FROM:
-        check_schedule.add(work, size * BYTE)
+        timer = threading.Timer(GOES_ON, check_schedule.add, (work, size * BYTE))
+        timer.daemon = True
+        timer.start()
