@@ -135,6 +135,11 @@ def _finfo(dtype: np.dtype[Any]) -> Any:
     return finfo(dtype)
 
 
+def kept(value: Array) -> Array:
+    """An array that may live on after a run: a fed one is a view of its caller's, who may change it."""
+    return value if value.base is None else value.copy()
+
+
 def nothing(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Zeros; of texts, empty ones."""
     return np.full(shape, b"", object) if dtype.kind == "O" else np.zeros(shape, dtype)
@@ -144,4 +149,4 @@ def strings(items: Sequence[bytes], shape: Sequence[int]) -> Array:
     """A string tensor of these elements."""
     flat = np.empty(len(items), dtype=object)
     flat[:] = items
-    return flat.reshape(tuple(shape))
+    return flat if len(shape) == 1 else flat.reshape(tuple(shape))

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.arrays import Array, kept, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.lookup_tables import LookupTable
 
@@ -65,7 +65,7 @@ class DenseTable(LookupTable):
         words, lead = self.checked(keys)
         if values.shape != lead + self.shape:
             raise RunError(f"table '{self.name}': {list(lead)} keys for values of shape {list(values.shape)}")
-        for word, value in zip(words, values.reshape(len(words), *self.shape), strict=True):
+        for word, value in zip(words, kept(values).reshape(len(words), *self.shape), strict=True):
             self.entries[word] = value
         self.is_filled = True
 

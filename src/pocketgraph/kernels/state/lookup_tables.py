@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.arrays import Array, kept, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of, text
 from pocketgraph.kernels.state.table_files import table_columns
@@ -41,7 +41,7 @@ class LookupTable:
         """Raises RunError when there is not one value a key, or when a key of a frozen table gets a second value."""
         if values.shape != keys.shape + self.shape:
             raise RunError(f"table '{self.name}': {list(keys.shape)} keys for values of shape {list(values.shape)}")
-        rows = values.reshape(-1, *self.shape) if self.shape else values.ravel()
+        rows = kept(values).reshape(-1, *self.shape) if self.shape else values.ravel()
         for key, value in zip(keys.ravel().tolist(), rows, strict=True):
             known = self.entries.get(key)
             if self.frozen and known is not None and not np.array_equal(known, value):

@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
-from pocketgraph.kernels.arrays import Array, integer
+from pocketgraph.kernels.arrays import Array, integer, kept
 from pocketgraph.kernels.registry import Context, Value, kernel
 
 LARGEST = 1 << 20  # elements in a queue that states no capacity
@@ -61,7 +61,7 @@ class Queue:
                     f"Queue '{self.name}' has no room for {len(elements)} more: it holds {len(self.elements)} of "
                     f"{self.capacity}, and nothing empties it during this run"
                 )
-            self.elements.extend(elements)
+            self.elements.extend([tuple(map(kept, element)) for element in elements])
 
     def take(self, count: int, fewer: bool = False) -> list[tuple[Array, ...]]:
         """The first ``count`` elements, taken out; ``fewer`` when a closed queue has no more than that.
