@@ -152,3 +152,38 @@ def test_spellings_of_a_call_do_not_pile_up(engine: str | None, tmp_path: pathli
             names = ["y" if number >> bit & 1 else "y:0" for bit in range(12)]
             assert session.run(names, {"x": x})[-1].tolist() == [-1, -2]
         assert len(session._calls) <= MOST_SPELLINGS
+
+
+TEXTS = parse("""
+    x = Placeholder(dtype=string, shape=[?])
+    p = Placeholder(dtype=string, shape=[])
+    y = StringLower(x, encoding="")
+    z = StringJoin(p, x, N=2, separator="")
+""")
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_texts_take_the_short_way_and_are_looked_at_each_time(engine: str | None, tmp_path: pathlib.Path) -> None:
+    def words(*items: object) -> np.ndarray:
+        found = np.empty(len(items), object)
+        found[:] = items
+        return found
+
+    part = np.array(b"p", object)
+    with Session(TEXTS, engine=engine, cache_dir=tmp_path) as session:
+        for _ in range(4):
+            given = words(b"A", b"b")
+            (lower,) = session.run(["y"], {"x": given})
+            assert lower.tolist() == [b"a", b"b"]
+            assert given.tolist() == [b"A", b"b"]
+        assert session._calls.last is not None
+        assert session._calls.last(["y"], {"x": words(b"C", b"D")}, ()) is not None
+        for other in (words(b"C", "D"), words(bytearray(b"C"), b"D"), words(np.bytes_(b"C"), b"D")):
+            assert session._calls.last(["y"], {"x": other}, ()) is None
+            assert session.run(["y"], {"x": other})[0].tolist() == [b"c", b"d"]
+        with pytest.raises(RunError, match="holds int"):
+            session.run(["y"], {"x": words(b"C", 5)})
+        for _ in range(4):
+            assert session.run(["z"], {"x": words(b"A", b"b"), "p": part})[0].tolist() == [b"pA", b"pb"]
+        with pytest.raises(RunError, match="holds NoneType"):
+            session.run(["z"], {"x": words(b"A", b"b"), "p": np.array(None, object)})

@@ -159,4 +159,4 @@ def strings(items: Sequence[bytes], shape: Sequence[int]) -> Array:
     """A string tensor of these elements."""
     flat = np.empty(len(items), dtype=object)
     flat[:] = items
-    return flat.reshape(tuple(shape))
+    return flat if len(shape) == 1 else flat.reshape(tuple(shape))

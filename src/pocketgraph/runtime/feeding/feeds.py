@@ -16,6 +16,7 @@ from pocketgraph.runtime.tensor_names import output_types
 
 LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
 PLACEHOLDERS = ops_with("placeholder")
+ONLY_BYTES = frozenset({bytes})
 
 
 class FeedSpec:
@@ -61,7 +62,7 @@ class FeedSpec:
         Raises:
             RunError: wrong dtype, wrong shape, or no array at all.
         """
-        if type(value) is np.ndarray and value.dtype == self.numpy and self.dtype is not STRING:
+        if type(value) is np.ndarray and value.dtype == self.numpy and (self.dtype is not STRING or is_bytes(value)):
             array = value
         else:
             array = self._converted(value)
@@ -118,6 +119,11 @@ class FeedSpec:
         if have == 0 or self.dtype is BOOL:
             return have == want
         return have <= want
+
+
+def is_bytes(value: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements of an array of objects are bytes, as strings are kept."""
+    return set(map(type, value.ravel().tolist())) <= ONLY_BYTES
 
 
 def is_switch(value: np.ndarray[Any, Any]) -> bool:

@@ -18,7 +18,7 @@ from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.native.living import keep
-from pocketgraph.runtime.feeding.feeds import is_switch
+from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
@@ -350,7 +350,7 @@ def _is_certain(value: Any) -> bool:
         return False
     if value.dtype.kind != "O":
         return value.dtype.kind not in "SUT"
-    return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
+    return value.size <= MOST_STRINGS and is_bytes(value)
 
 
 def _begin_anew() -> None:
