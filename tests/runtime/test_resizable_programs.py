@@ -263,7 +263,7 @@ def test_who_waits_long_for_the_program_gets_one_of_its_own(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_plans, "WAITED", 0.0)
-    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 7)])
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 9, 9)])
     assert len(compiled) == 2
 
 
