@@ -130,12 +130,12 @@ DumpTensor touches_files
 DynamicPartition sized_by_value
 EagerPyFunc runs_code
 Einsum matrix_product layer heavy
-Elu transcendental
+Elu transcendental any_size
 EmbeddingLookup layer
 EnsureShape checks
 Enter enter control_flow
 Equal repeatable
-Erf transcendental
+Erf transcendental any_size
 EuclideanNorm adds_up
 Exit exit control_flow
 Exp elementwise transcendental any_size
@@ -303,7 +303,7 @@ Selu transcendental
 Shape shape repeatable
 ShapeN shape
 Sigmoid elementwise transcendental any_size
-Sign discontinuous
+Sign discontinuous any_size
 Size shape repeatable
 Slice moves repeatable
 Snapshot passes
@@ -333,7 +333,7 @@ StatelessIf branch
 StatelessWhile loop
 StaticRegexReplace repeatable
 StopGradient passes any_size
-StridedSlice moves repeatable
+StridedSlice moves repeatable any_size
 StringLower repeatable
 StringSplit repeatable
 StringSplitV2 repeatable

@@ -72,7 +72,7 @@ def answered_by_reference(key: CallKey, compiled: Compiled, request: Request) ->
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
         return None
-    answer = Answer(key, PartReference(request.graph, tuple(request.feeds), request.fetches))
+    answer = Answer(key, PartReference(request.graph, tuple(request.feeds), request.fetches, items=items))
     plan = ExecutionPlan(None, answer, tuple(range(len(request.feeds))), executables=[answer])
     plan.once_with = request.threads
     return plan, answer
