@@ -10,6 +10,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""
@@ -22,6 +23,14 @@ ONE = parse("""
     x = Placeholder(dtype=float)
     y = Neg(x, T=float)
     z = Abs(x, T=float)
+""")
+CURVE = parse("""
+    x = Placeholder(dtype=float, shape=[1024])
+    s = Square(x, T=float)
+    n = Neg(s, T=float)
+    e = Exp(n, T=float)
+    a = Add(e, x, T=float)
+    y = Tanh(a, T=float)
 """)
 DROPOUT = parse("""
     x = Placeholder(dtype=float, shape=[3])
@@ -143,3 +152,23 @@ def test_spellings_of_a_call_do_not_pile_up(engine: str | None, tmp_path: pathli
             names = ["y" if number >> bit & 1 else "y:0" for bit in range(12)]
             assert session.run(names, {"x": x})[-1].tolist() == [-1, -2]
         assert len(session._calls) <= MOST_SPELLINGS
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_direct_calls_are_switched_off_by_their_name(
+    is_on: bool, earlier: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that compiles the part, and in one that finds it in the cache."""
+    asked: list[object] = []
+    direct = PlainRunner.direct
+    monkeypatch.setattr(PlainRunner, "direct", lambda self, places: asked.append(places) or direct(self, places))
+    if earlier:
+        with Session(CURVE, cache_dir=tmp_path) as session:
+            session.run("y", {"x:0": np.ones(1024, np.float32)})
+    with Session(CURVE, cache_dir=tmp_path, without=[] if is_on else ["direct_calls"]) as session:
+        for number in range(20):
+            x = np.linspace(-1, 1, 1024, dtype=np.float32) + np.float32(number)
+            (y,) = session.run("y", {"x:0": x})
+            np.testing.assert_allclose(y, np.tanh(np.exp(-x * x) + x), rtol=1e-5, atol=1e-6)
+    assert bool(asked) == is_on
