@@ -1,6 +1,5 @@
-"""Kernels that go a quick way, against plain definitions: argmax pooling, scattering, crops, spectrograms, scratch."""
+"""Kernels that go a quick way, against plain definitions: argmax pooling, scattering, crops, spectrograms."""
 
-import threading
 from collections.abc import Callable
 
 import numpy as np
@@ -12,7 +11,6 @@ from pocketgraph.kernels.image import crop_and_resize as cropping
 from pocketgraph.kernels.image.crop_and_resize import crop_and_resize
 from pocketgraph.kernels.image.resizing import resize_bilinear
 from pocketgraph.kernels.nn.pooling import max_pool_with_argmax
-from pocketgraph.kernels.thread_buffers import LARGEST, scratch
 
 
 def largest(x: np.ndarray, size: int, stride: int, padding: str) -> tuple[np.ndarray, np.ndarray]:
@@ -209,15 +207,3 @@ def test_frequencies_that_do_not_count_may_be_anything() -> None:
     loud[..., used[-1] + 1 :] = np.inf
     rate = np.array(16000, np.int32)
     np.testing.assert_array_equal(mfcc(spectrum, rate), mfcc(loud, rate))
-
-
-def test_scratch_is_each_threads_own_and_large_arrays_are_not_kept() -> None:
-    mine = scratch("test", (10,), np.float64)
-    assert np.shares_memory(mine, scratch("test", (2, 5), np.float64))
-    others: list[np.ndarray] = []
-    thread = threading.Thread(target=lambda: others.append(scratch("test", (10,), np.float64)))
-    thread.start()
-    thread.join()
-    assert not np.shares_memory(mine, others[0])
-    large = scratch("test", (LARGEST,), np.float64)
-    assert not np.shares_memory(large, scratch("test", (LARGEST,), np.float64))

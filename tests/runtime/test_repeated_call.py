@@ -10,6 +10,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""
@@ -22,6 +23,14 @@ ONE = parse("""
     x = Placeholder(dtype=float)
     y = Neg(x, T=float)
     z = Abs(x, T=float)
+""")
+CURVE = parse("""
+    x = Placeholder(dtype=float, shape=[1024])
+    s = Square(x, T=float)
+    n = Neg(s, T=float)
+    e = Exp(n, T=float)
+    a = Add(e, x, T=float)
+    y = Tanh(a, T=float)
 """)
 DROPOUT = parse("""
     x = Placeholder(dtype=float, shape=[3])
@@ -187,3 +196,23 @@ def test_texts_take_the_short_way_and_are_looked_at_each_time(engine: str | None
             assert session.run(["z"], {"x": words(b"A", b"b"), "p": part})[0].tolist() == [b"pA", b"pb"]
         with pytest.raises(RunError, match="holds NoneType"):
             session.run(["z"], {"x": words(b"A", b"b"), "p": np.array(None, object)})
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_direct_calls_are_switched_off_by_their_name(
+    is_on: bool, earlier: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that compiles the part, and in one that finds it in the cache."""
+    asked: list[object] = []
+    direct = PlainRunner.direct
+    monkeypatch.setattr(PlainRunner, "direct", lambda self, places: asked.append(places) or direct(self, places))
+    if earlier:
+        with Session(CURVE, cache_dir=tmp_path) as session:
+            session.run("y", {"x:0": np.ones(1024, np.float32)})
+    with Session(CURVE, cache_dir=tmp_path, without=[] if is_on else ["direct_calls"]) as session:
+        for number in range(20):
+            x = np.linspace(-1, 1, 1024, dtype=np.float32) + np.float32(number)
+            (y,) = session.run("y", {"x:0": x})
+            np.testing.assert_allclose(y, np.tanh(np.exp(-x * x) + x), rtol=1e-5, atol=1e-6)
+    assert bool(asked) == is_on

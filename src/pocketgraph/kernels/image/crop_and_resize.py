@@ -7,7 +7,6 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
-from pocketgraph.kernels.thread_buffers import scratch
 
 FLOAT = np.float32
 
@@ -116,7 +115,7 @@ def _weighted(image: Array, y: Array, x: Array, out: Array) -> None:
     for start in range(0, count, boxes):
         some = slice(start, start + boxes)
         taken = len(by_row[some])
-        lines = scratch("crop_lines", (height, taken * columns, depth), FLOAT)
+        lines = np.empty((height, taken * columns, depth), FLOAT)
         np.matmul(by_column[some].reshape(-1, width), image, out=lines)  # for each row of the image all columns
         across = lines.reshape(height, taken, columns * depth).transpose(1, 0, 2)
         for first in range(0, columns * depth, channels):
@@ -157,7 +156,7 @@ def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -
     flat = result.reshape(-1, rows, columns * depth)
     with np.errstate(all="ignore"):
         for box, (number, first, h, start, w) in enumerate(places):
-            made = scratch("crop_lines", (h, columns, depth), FLOAT)
+            made = np.empty((h, columns, depth), FLOAT)
             part = image[number, first : first + h, start : start + w]
             np.matmul(by_column[box, :, :w], part, out=made)  # for each row of the image all columns
             lines = made.reshape(h, columns * depth)
@@ -242,17 +241,17 @@ def _resampled(image: Array, which: Array, y: Array, x: Array, method: str, out:
 
     def along(row: Array, found: Array) -> None:
         """What lies between the two columns in these rows."""
-        corner = scratch("crop_corner", found.shape, FLOAT)
+        corner = np.empty(found.shape, FLOAT)
         taken(row, before, corner)
         taken(row, after, found)
         found -= corner
         found *= by_column
         found += corner
 
-    upper = scratch("crop_upper", out.shape, FLOAT)
+    upper = np.empty(out.shape, FLOAT)
     rows = y.shape[1]
     if height < 2 * rows:  # each row of the image once for every box, instead of two for every row of the result
-        whole = scratch("crop_lines", (y.shape[0], height, x.shape[1], depth), FLOAT)
+        whole = np.empty((y.shape[0], height, x.shape[1], depth), FLOAT)
         along(np.broadcast_to(np.arange(height), (y.shape[0], height)), whole)
         lines = whole.reshape(-1, x.shape[1] * depth)
         offset = (np.arange(y.shape[0]) * height)[:, None]

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert.cached_executable import lookup
 from pocketgraph.runtime.planning.execution_plan import TIERS, Request
 
@@ -44,7 +43,7 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
         is_always, kept_as = request.check == "always", executable.kept_as
         return PartCheck(nodes(), checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
 
-    _switch(request, executable)
+    executable.switch_off(request.without)
     if not _trusts(request, executable):
         executable.check = check()
     _choose_engine(request, executable, lambda: graph, nodes, check)
@@ -81,7 +80,7 @@ def part_of_earlier(
     if not _may_answer(request, found, graph):
         found.close()
         return None  # planned anew, the nodes are known with which it is compared
-    _switch(request, found)
+    found.switch_off(request.without)
     _choose_engine(request, found, graph)
     _compile_again_later(request, found, graph)
     return found
@@ -109,12 +108,6 @@ def reference_of(
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
     return PartReference(graph, inputs, outputs, request.without | (SPREADING if request.strict else frozenset()))
-
-
-def _switch(request: Request, executable: Executable) -> None:
-    """Switches off what a part does besides its program, where the session wants it so."""
-    if recycled_arrays.PASS in request.without:
-        executable.recycle_nothing()
 
 
 def _trusts(request: Request, executable: Executable) -> bool:
