@@ -35,11 +35,13 @@ from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization import evaluate, quantize
+from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
+from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
@@ -51,9 +53,6 @@ FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 PLACES = 1024  # from which one picture says as much as many
-SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
-"""Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
-MOST_TRIED = 60  # samples for each of these
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
@@ -151,6 +150,9 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
+    if labels is not None and work.outputs != wanted:
+        work.labels = None
+        told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
@@ -257,25 +259,21 @@ class _Work:
             or SampleReading().scaling(graph).mean is not None
         ):
             return
-        right: dict[tuple[float, float], ClassAccuracy] = {}
-        for mean, std in SCALINGS:
-            try:
-                found = evaluate(
-                    graph, self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
-                    limit=max(1, min(calibrated, MOST_TRIED)), **{**self.reading, "input_mean": mean, "input_std": std},
-                )[0].accuracy  # fmt: skip
-            except PocketgraphError:
-                return  # what is wrong is said where the data are read in earnest
-            if found is None:
-                return
-            right[mean, std] = found
-        usual, best = right[SCALINGS[0]], max(right, key=lambda scaling: right[scaling].first)
-        if right[best].top1_interval[0] > usual.top1:
-            self.reading = {**self.reading, "input_mean": best[0], "input_std": best[1]}
-            self.notify(
-                f"pictures are scaled with {option('input_mean')}={best[0]:g} {option('input_std')}={best[1]:g}: "
-                f"{right[best].top1:.0%} of {usual.count} answers are right so, and {usual.top1:.0%} with 0 and 255"
-            )
+
+        def judged(mean: float, std: float) -> ClassAccuracy | None:
+            found = evaluate_as_told(
+                graph, self.data or "", labels=self.labels, outputs=self.outputs, threads=self.threads,
+                limit=max(1, min(calibrated, MOST_TRIED)), **{**self.reading, "input_mean": mean, "input_std": std},
+            )  # fmt: skip
+            return found[0].accuracy
+
+        try:
+            better = better_scaling(judged)
+        except PocketgraphError:
+            return  # what is wrong is said where the data are read in earnest
+        if better is not None:
+            self.reading = {**self.reading, "input_mean": better.mean, "input_std": better.std}
+            self.notify(f"pictures are scaled with {better.words()}")
 
     def forms(self, graph: Graph, calibrated: int) -> dict[str, Make]:
         """How each form is made; without samples those that need none."""
@@ -313,7 +311,7 @@ class _Work:
 
     def tells_answers(self, graph: Graph) -> bool:
         """Whether the model chooses among classes; measured once, on two samples."""
-        first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
+        first = evaluate_as_told([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
         return beside is not None and beside.tells_classes
 
@@ -330,7 +328,7 @@ class _Work:
                 least >= SAFE_DECIBELS and not self.problem,
                 self.problem or f"{noise_words(least)} on made-up inputs",
             )
-        found_all = evaluate(
+        found_all = evaluate_as_told(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
             **self.reading,
@@ -344,7 +342,7 @@ class _Work:
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
-            others = evaluate(
+            others = evaluate_as_told(
                 [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
                 notify=self.notify, **self.reading,
