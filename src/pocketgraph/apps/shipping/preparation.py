@@ -98,7 +98,12 @@ def whole_model(graph: Graph, notify: Notify) -> list[str]:
     scores of classes rather than the class that is picked from them."""
     stated = graph.outputs or graph.public_signatures
     if stated:
-        return judged_outputs(graph, sample_fetches(graph))
+        named = sample_fetches(graph)
+        found = judged_outputs(graph, named)
+        for name in named:
+            if name not in found and (scores := scores_picked_from(graph, name)):
+                notify(picked_note(name, scores))
+        return found
     guessed = main_outputs(graph) or list(sample_fetches(graph))[:1]
     for name in guessed:
         if scores := scores_picked_from(graph, name):
