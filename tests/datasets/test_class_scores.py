@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pocketgraph.datasets.class_scores import scores_picked_from
+from pocketgraph.datasets.class_scores import judged_outputs, scores_picked_from
 from pocketgraph.graph.text_format import parse
 
 GRAPH = """
@@ -28,3 +28,18 @@ def test_scores_of_classes(shape: str, axis: int, found: str | None) -> None:
 
 def test_an_argmax_of_the_samples_is_no_class() -> None:
     assert scores_picked_from(parse(GRAPH.format(shape="[?,5]", axis=0)), "answer") is None
+
+
+def test_the_few_largest_scores_stand_for_all_and_names_of_classes_come_last() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,5])
+        shares = Softmax(x, T=float)
+        count = Const(int32 3)
+        best = TopKV2(shares, count, T=float)
+        names = AsString(best:1, T=int32)
+        other = Relu(x, T=float)
+    """)
+    assert scores_picked_from(graph, "best") == scores_picked_from(graph, "best:1") == "shares"
+    assert judged_outputs(graph, ["names", "best"]) == ["shares", "names"]
+    assert judged_outputs(graph, ["names", "other", "shares"]) == ["shares", "other", "names"]
+    assert judged_outputs(graph, ["other", "shares"]) == ["other", "shares"]

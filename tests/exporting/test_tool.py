@@ -202,7 +202,7 @@ def test_options_come_from_the_exporters_signature() -> None:
 def test_samples_have_to_fit(tmp_path: pathlib.Path) -> None:
     for samples, said in (
         ({"z": np.zeros((1, 3)), "v": np.zeros((1, 3))}, "no array"),
-        ({"x": np.zeros((1, 2))}, "each of its 1 samples has 2 numbers"),
+        ({"x": np.zeros((1, 2))}, "each of its 1 sample has 2 numbers"),
         (np.zeros((0, 3)), "there are no samples here"),
         (tmp_path / "none.npz", "the data cannot be read"),
     ):

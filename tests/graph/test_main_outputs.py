@@ -53,6 +53,7 @@ def test_a_second_head_is_a_main_output() -> None:
     assert sole_outputs(graph) is None
     assert main_outputs(graph) == ["classes", "boxes"]
     assert other_ends(graph, ["classes", "boxes"]) == ["size"]
+    assert other_ends(graph, ["classes"], least=4.5) == ["boxes"]
 
 
 TRAINED = """

@@ -28,6 +28,7 @@ from pocketgraph.graph.entry_points import main_outputs, other_ends
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import counted
 
+LIKELY = 4.5  # from which an end is a head of its own, such as a sigmoid behind weights
 MOST_NAMED = 3  # other outputs that a note names
 Tell = Callable[[str], None]
 
@@ -193,7 +194,7 @@ def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) 
             what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
             raise FreezeError(what, where=error.where, hint=error.hint) from None
         frozen = freeze_and_tell(name, likely, signature=signature, repair=repair)
-        return frozen, other_ends(graph, likely)[:MOST_NAMED]
+        return frozen, other_ends(graph, likely, least=LIKELY)[:MOST_NAMED]
 
 
 def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]:

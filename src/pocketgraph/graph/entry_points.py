@@ -74,15 +74,16 @@ def main_outputs(graph: Graph) -> list[str]:
     return [name for name, _ in ends if node_name(name) in nodes]
 
 
-def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
+def other_ends(graph: Graph, chosen: Sequence[str], *, least: float = 0) -> list[str]:
     """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them; of a
-    retrained model, without those of the network that it was made from."""
+    retrained model, without those of the network that it was made from. ``least`` is how likely they are at least, as
+    EntrySurvey ranks them."""
     survey = EntrySurvey(graph)
     layers = {layer for name in chosen for layer in survey.cached_layers(name)}
     return [
         end.name
         for end in survey.outputs
-        if end.score >= 0 and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
+        if end.score >= least and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
     ]
 
 

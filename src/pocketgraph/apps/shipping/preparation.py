@@ -10,7 +10,7 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
-from pocketgraph.datasets.class_scores import picked_note, scores_picked_from
+from pocketgraph.datasets.class_scores import judged_outputs, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
@@ -98,7 +98,12 @@ def whole_model(graph: Graph, notify: Notify) -> list[str]:
     scores of classes rather than the class that is picked from them."""
     stated = graph.outputs or graph.public_signatures
     if stated:
-        return list(sample_fetches(graph))
+        named = sample_fetches(graph)
+        found = judged_outputs(graph, named)
+        for name in named:
+            if name not in found and (scores := scores_picked_from(graph, name)):
+                notify(picked_note(name, scores))
+        return found
     guessed = main_outputs(graph) or list(sample_fetches(graph))[:1]
     for name in guessed:
         if scores := scores_picked_from(graph, name):

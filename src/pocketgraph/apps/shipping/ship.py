@@ -36,8 +36,9 @@ from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization import evaluate, quantize
+from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
@@ -149,6 +150,9 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
+    if labels is not None and work.outputs != wanted:
+        work.labels = None
+        told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
@@ -283,7 +287,7 @@ class _Work:
 
     def tells_answers(self, graph: Graph) -> bool:
         """Whether the model chooses among classes; measured once, on two samples."""
-        first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
+        first = evaluate_as_told([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
         return beside is not None and beside.tells_classes
 
@@ -300,7 +304,7 @@ class _Work:
                 least >= SAFE_DECIBELS and not self.problem,
                 self.problem or f"{noise_words(least)} on made-up inputs",
             )
-        found_all = evaluate(
+        found_all = evaluate_as_told(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
             **self.reading,
@@ -314,7 +318,7 @@ class _Work:
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
-            others = evaluate(
+            others = evaluate_as_told(
                 [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
                 notify=self.notify, **self.reading,

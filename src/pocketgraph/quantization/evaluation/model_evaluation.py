@@ -39,11 +39,13 @@ class Evaluation(Sequence["ModelVerdict"]):
         verdicts: of each model.
         samples: how many samples there were.
         notes: what the numbers do not say by themselves.
+        has_unsaid_scaling: whether pictures were fed as is usual, because nothing told how the model takes them.
     """
 
     verdicts: list[ModelVerdict]
     samples: int
     notes: list[str]
+    has_unsaid_scaling: bool = False
 
     def __len__(self) -> int:
         return len(self.verdicts)
