@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import time
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel
 
 ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
 
@@ -213,3 +215,22 @@ def test_shares_of_two_named_classes() -> None:
         (np.int64([1]), ["a", "b"]),
     ):
         assert of_two(scores, names) is scores
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_the_time_of_few_samples_is_not_that_of_a_first_run(
+    samples: int, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, runs = GraphModel.run, []
+
+    def slow_at_first(self: GraphModel, sample: Any) -> Any:
+        runs.append(sample)
+        if len(runs) <= samples:
+            time.sleep(0.2)
+        return answer(self, sample)
+
+    monkeypatch.setattr(GraphModel, "run", slow_at_first)
+    save(parse("x = Placeholder(dtype=float, shape=[1, 4])\ny = Softmax(x, T=float)"), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=np.eye(4, dtype=np.float32)[:samples])
+    (row,) = judged(capsys, tmp_path / "net.pb", f"--data={tmp_path / 'data.npz'}")
+    assert row["milliseconds"] < 100
