@@ -133,7 +133,8 @@ class _Finder:
 
     def _ends(self, inside: set[str]) -> tuple[str, str] | None:
         """The one tensor of data that goes into these nodes, and the one node whose result comes out."""
-        sources, results = set(), set()
+        sources: set[str] = set()
+        results: set[str] = set()
         for name in inside:
             node = self.graph[name]
             for ref in node.data_inputs:
@@ -174,11 +175,8 @@ class _Finder:
 
     def _fits_cropped(self, source: str, result: str) -> bool:
         """Whether the rest of the model takes a picture as it was before a crop, with results of the same shape."""
-        tried = self.graph.map_nodes(
-            lambda node: (
-                Node(node.name, "Identity", [source], {"T": self.known.dtype(source)}) if node.name == result else node
-            )
-        )
+        passed = Augmentation("", source, result, "")
+        tried = self.graph.map_nodes(lambda node: _handed_on(self.known, passed if node.name == result else None, node))
         tried = remove_attributes(tried, ["_output_shapes"])
         known = infer(tried, outputs=self.graph.outputs)
         return not (set(known.problems) - set(self.known.problems)) and all(
@@ -224,6 +222,8 @@ def _handed_on(known: Inferred, found: Augmentation | None, node: Node) -> Node:
     if found is None:
         return node
     given, wanted = known.dtype(found.source), known.dtype(found.result)
+    assert given is not None
+    assert wanted is not None
     if given is wanted:
         return Node(node.name, "Identity", [found.source], {"T": given}, node.device)
     return Node(node.name, "Cast", [found.source], {"SrcT": given, "DstT": wanted}, node.device)

@@ -27,6 +27,7 @@ from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
 from pocketgraph.runtime.profiling.statistic import Statistic
 
+LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
 MOST_CLASSES = 3  # that a note names
 DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's
 
@@ -131,6 +132,12 @@ def judge_models(
             label = None if classes is None else classes[done]
             verdict.add(reference, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
+    if len(data) < LEAST_TIMED and cluster.current() is None:
+        for verdict in verdicts:
+            verdict.times.clear()  # most of them was what a model prepares in its first run
+        for part in data.apart():
+            for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
+                verdict.times.append(float(took))
     is_guessed = labels is None and classes is not None
     return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd, is_guessed=is_guessed)))
 
