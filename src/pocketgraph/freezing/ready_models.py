@@ -154,9 +154,9 @@ def ready(
             signature = inferring_signature(graph)
             if signature is not None:
                 graph = load(name, signature=signature)
-                others = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
+                rest = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
                 notes.append(
-                    f"the signature '{signature}' is taken, as the others train, save or restore: {others} "
+                    f"the signature '{signature}' is taken, as the others train, save or restore: {rest} "
                     f"({option('signature')}=NAME takes one)"
                 )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
