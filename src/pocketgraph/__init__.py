@@ -41,6 +41,7 @@ True
 
 from __future__ import annotations
 
+import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -100,7 +101,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in _HOME:
-        value = getattr(import_module(f"pocketgraph.{_HOME[name]}"), name)
+        collects = gc.isenabled()
+        gc.disable()  # what modules make stays, and would be looked at again and again
+        try:
+            value = getattr(import_module(f"pocketgraph.{_HOME[name]}"), name)
+        finally:
+            if collects:
+                gc.enable()
         globals()[name] = value
         return value
     if name in ("formats", "graph", "runtime", "transforms", "inspect", "kernels"):

@@ -18,6 +18,7 @@ from pocketgraph import formats
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, digest, engine, graph_content
+from pocketgraph.litert.cache_integrity import sealed_text, unsealed
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
 from support import assert_close
 
@@ -269,13 +270,14 @@ def test_a_large_file_is_hashed_while_it_is_made_ready(tmp_path: pathlib.Path, m
         path = tmp_path / f"{size}.pb"
         path.write_bytes(bytes(size))
         wanted = hashlib.sha256(bytes(size)).hexdigest()
-        assert digest.file_digest(path, notes, lambda: asked.append(1)) == wanted
+        assert digest.content_name(path, notes, lambda: asked.append(1)) == wanted
         assert len(asked) == seen
-    path.write_bytes(b"1" * 2000)  # a path that was seen before is likely to be in the cache
-    assert digest.file_digest(path, notes, lambda: asked.append(1)) == hashlib.sha256(b"1" * 2000).hexdigest()
+    path.write_bytes(b"1" * 1000)  # a path that was seen before is likely to be in the cache
+    assert digest.content_name(path, notes, lambda: asked.append(1)) == hashlib.sha256(b"1" * 1000).hexdigest()
     assert len(asked) == 1
+    (tmp_path / "2000.pb").write_bytes(bytes(2000))
     with pytest.raises(ZeroDivisionError):
-        digest.file_digest(path, "", lambda: 1 / 0)
+        digest.content_name(tmp_path / "2000.pb", notes, lambda: 1 / 0)
 
 
 def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) -> None:
@@ -284,16 +286,96 @@ def test_a_digest_is_that_of_the_content_and_remembered(tmp_path: pathlib.Path) 
     notes = tmp_path / "cache"
     assert digest.file_digest(path, notes) == hashlib.sha256(b"one").hexdigest()
     (note,) = notes.glob("digest*.json")
-    record = json.loads(note.read_text())
-    note.write_text(json.dumps({**record, "sha256": "f" * 64}))
+    record = unsealed(str(note))
+    note.write_text(sealed_text({key: record[key] for key in ("state", "name")} | {"sha256": "f" * 64}))
     assert digest.file_digest(path, notes) == "f" * 64
     path.write_bytes(b"two")
     os.utime(path, ns=(1, 1))
     assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
-    note.write_text("{")
-    assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
+    for damaged in (note.read_text().replace(hashlib.sha256(b"two").hexdigest(), "f" * 64), "{"):
+        note.write_text(damaged)
+        assert digest.file_digest(path, notes) == hashlib.sha256(b"two").hexdigest()
     (tmp_path / "empty").write_bytes(b"")
     assert digest.file_digest(tmp_path / "empty", "") == hashlib.sha256(b"").hexdigest()
+
+
+def test_the_first_large_file_of_a_size_has_a_name_without_being_hashed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    hashed: list[str] = []
+    really = digest._sha256
+    monkeypatch.setattr(digest, "_sha256", lambda path: (hashed.append(pathlib.Path(path).name), really(path))[1])
+    notes = tmp_path / "cache"
+    content = {"one": b"abc", "other": b"abd", "copy": b"abc", "shorter": b"ab", "longer": b"abcd"}
+    for name, data in content.items():
+        (tmp_path / name).write_bytes(data)
+
+    def named(name: str) -> str:
+        return digest.content_name(tmp_path / name, notes)
+
+    first = named("one")
+    assert (named("one"), hashed) == (first, [])
+    assert named("shorter") == hashlib.sha256(b"ab").hexdigest()
+    assert named("longer") not in (first, named("shorter"))
+    assert hashed == ["shorter"]
+    assert named("other") == hashlib.sha256(b"abd").hexdigest()  # of the same size: both are hashed
+    assert hashed == ["shorter", "other", "one"]
+    assert named("copy") == first
+    assert hashed == ["shorter", "other", "one", "copy"]
+    assert (named("one"), named("other")) == (first, hashlib.sha256(b"abd").hexdigest())
+    (tmp_path / "one").write_bytes(b"abd")
+    assert named("one") == named("other")
+    (tmp_path / "one").write_bytes(b"abe")
+    assert named("one") == hashlib.sha256(b"abe").hexdigest()
+    (tmp_path / "one").write_bytes(b"abc")  # the content that was hashed under another name, which its copy still has
+    assert named("one") == first
+
+
+def test_a_file_hashed_later_keeps_its_name_which_copies_then_have(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    path, notes = tmp_path / "model.pb", tmp_path / "cache"
+    path.write_bytes(b"abc")
+    name = digest.content_name(path, notes)
+    assert name != digest.file_digest(path, notes) == hashlib.sha256(b"abc").hexdigest()
+    assert digest.content_name(path, notes) == name
+    path.unlink()
+    path.write_bytes(b"abc")  # brought anew, with other times
+    os.utime(path, ns=(1, 1))
+    assert digest.content_name(path, notes) == name
+    path.unlink()
+    path.write_bytes(b"abd")
+    assert digest.content_name(path, notes) == hashlib.sha256(b"abd").hexdigest()
+
+
+def test_a_file_that_changed_before_it_was_hashed_shares_no_name(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    path, notes = tmp_path / "model.pb", tmp_path / "cache"
+    path.write_bytes(b"abc")
+    name = digest.content_name(path, notes)
+    path.write_bytes(b"abd")
+    os.utime(path, ns=(1, 1))
+    assert digest.content_name(path, notes) != name
+    path.write_bytes(b"abc")  # nobody ever hashed what was called so
+    os.utime(path, ns=(1, 1))
+    assert digest.content_name(path, notes) == hashlib.sha256(b"abc").hexdigest()
+
+    really = digest._sha256
+
+    def exchanged(path: str) -> str:
+        found = really(path)
+        pathlib.Path(path).write_bytes(b"xyz")
+        return found
+
+    path.write_bytes(b"now")
+    monkeypatch.setattr(digest, "_sha256", exchanged)
+    names = {digest.content_name(path, notes) for _ in range(2)}
+    assert len(names) == 2
+    assert hashlib.sha256(b"now").hexdigest() not in names
 
 
 def test_equal_graphs_have_equal_digests_and_others_not() -> None:
@@ -330,6 +412,25 @@ def test_a_loaded_graph_is_known_by_its_file(tmp_path: pathlib.Path) -> None:
     formats.save(other, path)
     assert graph_content.graph_digest(held, "") == first
     assert graph_content.graph_digest(formats.load(path), "") != first
+
+
+def test_a_large_loaded_graph_is_known_by_its_file_unhashed(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 1)
+    path, notes = tmp_path / "model.pb", tmp_path / "notes"
+    formats.save(product(), path)
+    held = formats.load(path)
+    with monkeypatch.context() as unhashed:
+        unhashed.setattr(digest, "_sha256", lambda path: 1 / 0)
+        first = graph_content.graph_digest(formats.load(path), notes)
+        assert graph_content.graph_digest(formats.load(path), notes) == first
+        changed = held.map_nodes(lambda node: node.replace(op="Elu") if node.name == "y" else node)
+        assert graph_content.graph_digest(changed, notes) != first
+    formats.save(Graph([const("w", WEIGHTS + 1), *list(product())[1:]]), path)  # of the same size
+    now = graph_content.graph_digest(formats.load(path), notes)
+    assert len({first, now, graph_content.graph_digest(held, notes)}) == 3
+    assert graph_content.graph_digest(formats.load(path), notes) == now
 
 
 @pytest.mark.usefixtures("packed")

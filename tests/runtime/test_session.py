@@ -149,6 +149,11 @@ def test_lossless_values_become_the_declared_type(session: Session, value: objec
         ("float", (n for n in range(3)), "is a generator, the graph wants float"),
         ("float", np.array([1, 2], object), r"holds objects \(int\), the graph wants float"),
         ("int32", [1 << 70], "do not fit into int32"),
+        ("int32", np.array([1 << 31], "u4"), "do not fit into int32"),
+        ("uint8", np.array([-1], "i1"), "do not fit into uint8"),
+        ("int64", [1 << 63], "do not fit into int64"),
+        ("uint64", [-1], "do not fit into uint64"),
+        ("half", np.array([1], "u2").view("V2"), "V2, the graph wants half"),
     ],
 )
 def test_lossy_values_are_refused(dtype: str, value: object, problem: str) -> None:

@@ -139,12 +139,12 @@ DumpTensor touches_files
 DynamicPartition sized_by_value
 EagerPyFunc runs_code
 Einsum matrix_product layer heavy
-Elu transcendental
+Elu transcendental any_size
 EmbeddingLookup layer
 EnsureShape checks
 Enter enter control_flow
 Equal repeatable
-Erf transcendental
+Erf transcendental any_size
 EuclideanNorm adds_up
 Exit exit control_flow
 Exp elementwise transcendental any_size
@@ -330,7 +330,7 @@ Shape shape repeatable
 ShapeN shape
 Sigmoid elementwise transcendental any_size
 SigmoidGrad result_gradient
-Sign discontinuous
+Sign discontinuous any_size
 Size shape repeatable
 Slice moves repeatable
 Snapshot passes
@@ -363,7 +363,7 @@ StatelessRandomUniformV2 uniform_noise
 StatelessWhile loop
 StaticRegexReplace repeatable
 StopGradient passes any_size
-StridedSlice moves repeatable
+StridedSlice moves repeatable any_size
 StringLower repeatable
 StringSplit repeatable
 StringSplitV2 repeatable

@@ -233,8 +233,19 @@ def _line(op: str) -> str:
     if not op or '"' in op or "\n" in op:
         return ""
     table = _table()
-    start = table.find(f'\n["{op}",') + 1
-    return table[start : table.index("\n", start)] if start else ""
+    low, high = 0, len(table)
+    while low < high:  # lines are sorted, and looking at all takes a tenth of a millisecond
+        start = table.rfind("\n", 0, (low + high) // 2) + 1
+        stop = table.find("\n", start)
+        stop = stop if stop >= 0 else len(table)
+        name = table[start + 2 : table.find('"', start + 2)]
+        if name == op:
+            return table[start:stop]
+        if name < op:
+            low = stop + 1
+        else:
+            high = start
+    return ""
 
 
 def _decode(entry: list[Any]) -> OpDef:

@@ -8,9 +8,10 @@ _ENDINGS = {
     "Add": (1.5, "ends in a sum"), "AddV2": (1.5, "ends in a sum"), "Conv2D": (1.5, "ends in a convolution"),
     "NonMaxSuppressionV3": (2.0, "ends in box selection"), "ResizeBilinear": (1.0, "ends in an image"),
 }  # fmt: skip
-_GOOD_NAME = re.compile(
+GOOD_NAME = re.compile(
     r"(final_result|softmax|predict|prob|output|logits|detection|embedding|result|classes|scores|boxes|heatmap)", re.I
 )
+"""Of results that somebody wants."""
 _POOR_NAME = re.compile(
     r"(^|[/_-])(loss|losses|cost|accuracy|metrics?|correct|error|PSNR|SSIM|learning_rate|Aux\w*)[^/]*(/|$)", re.I
 )
@@ -31,7 +32,7 @@ def likelihood(name: str, op: str) -> tuple[float, str]:
         op: that makes the value, behind nodes that only hand it on.
     """
     score, why = _ENDINGS.get(op, (0.5, f"ends in {op}"))
-    if _GOOD_NAME.search(name):
+    if GOOD_NAME.search(name):
         score += 2
         why += ", named like a result"
     if _POOR_NAME.search(name):

@@ -105,10 +105,8 @@ def user_directory() -> str:
 @lru_cache(maxsize=1)
 def engine_version() -> str:
     """The version of the installed LiteRT package."""
-    from importlib.util import find_spec
-
-    spec = find_spec("ai_edge_litert")
-    for place in (spec.submodule_search_locations or ()) if spec is not None else ():
+    place = engine_folder()
+    if place:
         with contextlib.suppress(
             OSError
         ):  # importlib.metadata tells it too, but takes as long as the rest of a warm start
@@ -121,6 +119,19 @@ def engine_version() -> str:
         return version("ai-edge-litert")
     except PackageNotFoundError:
         return "unknown"
+
+
+@lru_cache(maxsize=1)
+def engine_folder() -> str:
+    """The folder of the installed LiteRT package, which need not be imported for it; "" where there is none."""
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec("ai_edge_litert")
+    if spec is None:  # somebody has another way to find it
+        from importlib.util import find_spec
+
+        spec = find_spec("ai_edge_litert")
+    return next(iter((spec.submodule_search_locations if spec is not None else None) or ("",)))
 
 
 def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> str:

@@ -1,25 +1,55 @@
-"""Digests of files, remembered by path, size, times and inode, so that 95 MB are hashed once."""
+"""Names of files' contents, remembered by path, size, times and inode, so that 95 MB are hashed once, or never.
+
+What is kept of a file needs a name that no other content has. A digest is one, and takes as long as packing the
+weights. The file's path, size, times and inode are one as well, as long as it stays as it is. So a large file is hashed
+only where one of the same size is known, which it might be a copy of, or when the process has nothing else to do.
+"""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from pocketgraph.litert import cache
-from pocketgraph.litert.cache_integrity import is_own
+from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest
 
 TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
+LATER_FROM = 4 << 20  # bytes of a file, from which hashing it at once takes longer than some milliseconds
+CHUNK = 16 << 20  # bytes hashed before a look at the time; after each the interpreter's lock is waited for
+PREFIX, HASH, NAME, STATE = "digest", "sha256", "name", "state"
 
 
-def file_digest(
+class _File(NamedTuple):
+    """A file as it is now.
+
+    Attributes:
+        path: without links.
+        state: the path and what changes with the content.
+        note: where the cache directory has what is known of it; None without a directory.
+    """
+
+    path: str
+    state: list[Any]
+    note: str | None
+
+    @property
+    def size(self) -> int:
+        """In bytes."""
+        return int(self.state[1])
+
+
+def content_name(
     path: str | os.PathLike[str],
     cache_dir: cache.Folder | None = None,
     meanwhile: Callable[[], object] | None = None,
 ) -> str:
-    """The SHA-256 of a file, taken from the cache directory when the file has not changed since.
+    """A name that a file of another content does not have; equal files have mostly the same.
+
+    It is the SHA-256, but for large files of which the cache directory knows none of the same size: theirs is a digest
+    of path, size, times and inode, and stays the content's name when it is hashed later.
 
     Args:
         path: the file.
@@ -29,59 +59,167 @@ def file_digest(
     Raises:
         OSError: it cannot be read.
     """
-    full = os.path.realpath(path)
-    with open(full, "rb") as file:
-        status = os.fstat(file.fileno())
-        state = [full, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
-        folder = cache.directory(cache_dir)
-        note, is_new = None, True
-        if folder is not None:
-            note = os.path.join(folder, f"digest{short_digest(full.encode(), 12)}.json")
-            with (
-                contextlib.suppress(OSError, ValueError, KeyError, TypeError, RecursionError),
-                open(note, "rb") as remembered,
-            ):
-                is_new = False
-                if not is_own(os.fstat(remembered.fileno())):
-                    raise ValueError
-                known = json.loads(remembered.read())
-                if known["state"] == state and len(known["sha256"]) == 64:
-                    return str(known["sha256"])
-        import mmap  # neither is needed by a process that finds the digest
-        from hashlib import sha256
+    file = _file(path, cache_dir)
+    known = _known(file)
+    if known is not None:
+        return str(known[NAME])
+    if file.size >= LATER_FROM and not _alike(file):
+        _settle(file)
+        name = short_digest(repr(file.state).encode(), 32)
+        _remember(file, name, None)
+        return name
+    return str(_hashed(file, meanwhile)[NAME])
 
-        if note is not None:
-            _settle(status.st_ctime_ns)
-        found = sha256()
-        if status.st_size:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                if meanwhile is None or not is_new or status.st_size < cache.LARGE:
-                    found.update(content)
-                else:
-                    _beside(lambda: found.update(content), meanwhile)
-        digest = found.hexdigest()
-    if note is not None:
+
+def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = None) -> str:
+    """The SHA-256 of a file, taken from the cache directory when the file has not changed since.
+
+    Args:
+        path: the file.
+        cache_dir: see cache.directory.
+
+    Raises:
+        OSError: it cannot be read.
+        DeadlineError: the run that needs it has taken too long.
+    """
+    file = _file(path, cache_dir)
+    known = _known(file)
+    return str((known if known is not None and known[HASH] else _hashed(file))[HASH])
+
+
+def _hashed(file: _File, meanwhile: Callable[[], object] | None = None) -> dict[str, Any]:
+    """What is known of a file when it has been hashed."""
+    is_new = file.note is not None and not os.path.exists(file.note)
+    known = _known(file)
+    _settle(file)
+    if meanwhile is None or not is_new or file.size < cache.LARGE:
+        digest = _sha256(file.path)
+    else:
+        digest = _beside(lambda: _sha256(file.path), meanwhile)
+    if _state(file.path) != file.state:  # it was changed meanwhile: nobody knows what was hashed
+        return {STATE: file.state, NAME: os.urandom(32).hex(), HASH: digest}
+    name = known[NAME] if known is not None else next((each[NAME] for each in _alike(file, digest)), digest)
+    return _remember(file, name, digest)
+
+
+def _alike(file: _File, digest: str | None = None) -> list[dict[str, Any]]:
+    """What is known of files of the same size, or of the same content where its digest is given."""
+    found = []
+    folder = os.path.dirname(file.note) if file.note is not None else None
+    with contextlib.suppress(OSError):
+        for entry in os.listdir(folder) if folder is not None else ():
+            if not entry.startswith(PREFIX) or not entry.endswith(_ending(file.size)):
+                continue
+            known = _read(os.path.join(str(folder), entry))
+            if known is None:
+                continue
+            if digest is not None and not known[HASH]:
+                known = _hashed_other(known, str(folder))
+            if digest is None or known[HASH] == digest:
+                found.append(known)
+    return found
+
+
+def _hashed_other(known: dict[str, Any], folder: str) -> dict[str, Any]:
+    """What is known of another file when it has been hashed; as before where it is gone, or is another one by now."""
+    with contextlib.suppress(OSError):
+        other = _file(str(known[STATE][0]), folder)
+        if other.state == known[STATE]:
+            return _remember(other, known[NAME], _sha256(other.path))
+    return known
+
+
+def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _File:
+    state = _state(os.path.realpath(path))
+    folder = cache.directory(cache_dir)
+    note = f"{PREFIX}{short_digest(state[0].encode(), 12)}{_ending(state[1])}"
+    return _File(state[0], state, os.path.join(folder, note) if folder is not None else None)
+
+
+def _state(path: str) -> list[Any]:
+    with open(path, "rb", buffering=0) as opened:
+        status = os.fstat(opened.fileno())
+    return [path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+
+
+def _ending(size: int) -> str:
+    """Of the names of notes on files of this size."""
+    return f"-{size}.json"
+
+
+def _known(file: _File) -> dict[str, Any] | None:
+    """What is known of a file that has not changed since."""
+    known = _read(file.note) if file.note is not None else None
+    if known is None or known[STATE] != file.state:
+        return None
+    with contextlib.suppress(OSError):
+        os.utime(str(file.note))  # it goes no sooner than what is kept under its name
+    return known
+
+
+def _read(note: str) -> dict[str, Any] | None:
+    """What ``_remember`` wrote; None where it is missing, damaged or somebody else's."""
+    with contextlib.suppress(OSError, ValueError, RecursionError, UntrustedError):
+        found = unsealed(note)
+        if {STATE, NAME, HASH} <= found.keys():
+            return found
+    return None
+
+
+def _remember(file: _File, name: str, digest: str | None) -> dict[str, Any]:
+    """Notes the name of a file's content, and its digest where that is known."""
+    known = {STATE: file.state, NAME: name, HASH: digest}
+    if file.note is not None:
         with contextlib.suppress(OSError):
-            cache.write(note, json.dumps({"state": state, "sha256": digest}))
-    return digest
+            cache.write(file.note, sealed_text(known))
+    return known
 
 
-def _beside(task: Callable[[], object], meanwhile: Callable[[], object]) -> None:
-    """Does two things at once, the first in another thread; it must not fail."""
+def _sha256(path: str) -> str:
+    import mmap  # neither is needed by a process that finds the name
+    from hashlib import sha256
+
+    from pocketgraph.budgets import check_time
+
+    found = sha256()
+    with open(path, "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if size:
+            with mmap.mmap(file.fileno(), size, access=mmap.ACCESS_READ) as content, memoryview(content) as view:
+                for start in range(0, size, CHUNK):
+                    found.update(view[start : start + CHUNK])
+                    check_time("while the model file was hashed")
+    return found.hexdigest()
+
+
+def _beside(task: Callable[[], str], meanwhile: Callable[[], object]) -> str:
+    """What one of two things gives that are done at once, in another thread."""
     import threading
 
-    thread = threading.Thread(target=task)
+    found: list[str] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            found.append(task())
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work)
     thread.start()
     try:
         meanwhile()
     finally:
         thread.join()
+    if failed:
+        raise failed[0]
+    return found[0]
 
 
-def _settle(changed: int) -> None:
+def _settle(file: _File) -> None:
     """Waits until a file that was changed just now would get another time if it were changed again."""
     import time
 
-    since = time.time_ns() - changed
+    since = time.time_ns() - int(file.state[3])
     if 0 <= since < TICK:
         time.sleep((TICK - since) / 1e9)

@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, Tensor
 from pocketgraph.graph.attr import Opaque, Parameter
 from pocketgraph.litert.cache import Folder
-from pocketgraph.litert.digest import file_digest
+from pocketgraph.litert.digest import content_name
 
 PROBES = 64  # places at which a mapped file is compared with what now lies at its path
 PROBE = 256  # bytes
@@ -25,9 +25,10 @@ _graphs: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 
 
 def graph_digest(graph: Graph, cache_dir: Folder | None = None) -> str:
-    """A digest of everything in a graph that decides what it computes; equal graphs have equal digests.
+    """A digest of everything in a graph that decides what it computes; others have other digests.
 
-    Nodes that lie unchanged in a mapped file count by the file's digest and their place, without reading them.
+    Nodes that lie unchanged in a mapped file count by the name of its content (``digest.content_name``) and their
+    place, without reading them.
     """
     known = _graphs.get(graph)
     if known is None:
@@ -71,10 +72,10 @@ def _path(source: Any) -> str:
 
 
 def _mapped_digest(buffer: mmap.mmap, path: str, cache_dir: Folder | None) -> str:
-    """The digest of a mapped file's content."""
+    """What stands for a mapped file's content."""
     with contextlib.suppress(OSError, ValueError):
         if path and os.path.getsize(path) == len(buffer) and _is_still(buffer, path):
-            return file_digest(path, cache_dir)
+            return content_name(path, cache_dir)
     return hashlib.sha256(buffer).hexdigest()
 
 

@@ -15,7 +15,6 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
@@ -60,6 +59,8 @@ class PlainRunner:
         """
         from ai_edge_litert.interpreter import Interpreter
 
+        from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays  # a runner of packed weights has none
+
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
         with quiet(), refusals():
             self._interpreter: Any = living(Interpreter(num_threads=threads, **source))
@@ -67,7 +68,7 @@ class PlainRunner:
         self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
         details = self._interpreter.get_output_details()
         self._outputs = [detail["index"] for detail in details]
-        self._recycled = RecycledArrays()
+        self._recycled, self._recycled_from = RecycledArrays(), LEAST
         self._large = {detail["index"] for detail in details if _bytes(detail) >= LEAST}
         self._shapes: list[tuple[int, ...] | None] = [None] * len(details)
         if shapes is not None:
@@ -106,7 +107,7 @@ class PlainRunner:
             return lambda arrays: self.run([arrays[place] for place in places])
         inputs, outputs = windows
         invoke, copy = self._invoke, np.ndarray.copy
-        if len(inputs) == len(outputs) == 1 and outputs[0].nbytes < LEAST:
+        if len(inputs) == len(outputs) == 1 and outputs[0].nbytes < self._recycled_from:
             (window,), (place,), only = inputs, places, outputs[0].copy
 
             def run_one(arrays: Sequence[Array]) -> list[Array]:
@@ -116,7 +117,7 @@ class PlainRunner:
 
             return run_one
         pairs = list(zip(inputs, places, strict=True))
-        if any(window.nbytes >= LEAST for window in outputs):
+        if any(window.nbytes >= self._recycled_from for window in outputs):
             recycled, numbered = self._recycled, list(enumerate(outputs))
 
             def run_recycling(arrays: Sequence[Array]) -> list[Array]:
@@ -144,6 +145,10 @@ class PlainRunner:
     def inputs(self) -> Sequence[int]:
         """The places of its inputs among its tensors."""
         return self._inputs
+
+    def recycle_nothing(self) -> None:
+        """Has its results never lie where earlier ones did (the pass ``recycled_arrays``)."""
+        self._recycled.is_on = False
 
     def _windows(self) -> tuple[list[Array], list[Array]] | None:
         """LiteRT's own memory of the inputs and of the outputs, where that stays in its place.

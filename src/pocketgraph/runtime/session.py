@@ -96,6 +96,11 @@ class Session:
         if isinstance(source, str) and not os.path.exists(source):
             raise RunError("there is no such file", where=source)
         self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
+        names = switched_off(without)
+        if "recycled_arrays" in names:
+            from pocketgraph.kernels import recycled_arrays
+
+            recycled_arrays.switch_off(self._running.state)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
         self._plans = SessionPlans(
             source,
@@ -108,7 +113,7 @@ class Session:
             exact=exact,
             strict=strict,
             check=check,
-            without=switched_off(without),
+            without=names,
         )
         self._calls = self._plans.calls
         self._new_calls = NewCalls(self._plans, self._running)

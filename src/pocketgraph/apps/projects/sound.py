@@ -7,6 +7,7 @@ from typing import Any
 
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.graph import Node, canonical, node_name
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 
 
@@ -39,7 +40,7 @@ class MfccParameters:
         return asdict(self)
 
     def __str__(self) -> str:
-        seconds = f"{self.samples} samples, " if self.samples else ""
+        seconds = f"{counted(self.samples, 'sample')}, " if self.samples else ""
         return (
             f"{seconds}{self.rate} a second; frames of {self.window}, {self.stride} apart, under a Hann window; "
             f"{'squared ' if self.squared else ''}magnitudes; {self.bands} mel bands from {self.low:g} to "

@@ -7,14 +7,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import PocketgraphError, option
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
-from pocketgraph.quantization import evaluate
+from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
+from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
-
-SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
-"""Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
-MOST_TRIED = 60  # samples for each of these
 
 
 def likeliest_scaling(
@@ -43,23 +40,19 @@ def likeliest_scaling(
     is_said = any(found[name] is not None for name in ("preset", "input_mean", "input_std"))
     if is_said or data is None or not os.path.isdir(data) or SampleReading().scaling(graph).mean is not None:
         return found
-    right: dict[tuple[float, float], ClassAccuracy] = {}
-    for mean, std in SCALINGS:
-        try:
-            accuracy = evaluate(
-                graph, data, labels=labels, outputs=outputs, threads=threads,
-                limit=max(1, min(calibrated, MOST_TRIED)), **{**found, "input_mean": mean, "input_std": std},
-            )[0].accuracy  # fmt: skip
-        except PocketgraphError:
-            return found  # what is wrong is said where the data are read in earnest
-        if accuracy is None:
-            return found
-        right[mean, std] = accuracy
-    usual, best = right[SCALINGS[0]], max(right, key=lambda scaling: right[scaling].first)
-    if right[best].top1_interval[0] > usual.top1:
-        found.update(input_mean=best[0], input_std=best[1])
-        notify(
-            f"pictures are scaled with {option('input_mean')}={best[0]:g} {option('input_std')}={best[1]:g}: "
-            f"{right[best].top1:.0%} of {usual.count} answers are right so, and {usual.top1:.0%} with 0 and 255"
-        )
+
+    def judged(mean: float, std: float) -> ClassAccuracy | None:
+        evaluated = evaluate_as_told(
+            graph, data, labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
+            **{**found, "input_mean": mean, "input_std": std},
+        )  # fmt: skip
+        return evaluated[0].accuracy
+
+    try:
+        better = better_scaling(judged)
+    except PocketgraphError:
+        return found  # what is wrong is said where the data are read in earnest
+    if better is not None:
+        found.update(input_mean=better.mean, input_std=better.std)
+        notify(f"pictures are scaled with {better.words()}")
     return found

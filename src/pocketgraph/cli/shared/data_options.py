@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
@@ -12,7 +13,29 @@ from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
+MODEL_FILES = (".pb", ".pbtxt", ".tflite", ".onnx", ".meta")
+"""How the names of model files end, where a file may as well be what a model is given."""
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> tuple[str, Sequence[str]]:
+    """``--graph`` and what is listed; without that flag, the first that is listed is the model, as for other commands.
+
+    Raises:
+        UsageError: no model is given.
+    """
+    from pocketgraph.formats.meta_graph import saved_model_file
+
+    if graph:
+        return graph, listed
+    first = os.path.join(root_dir, listed[0]) if listed else ""
+    is_file = first.lower().endswith(MODEL_FILES) and os.path.isfile(first)
+    if is_file or (
+        os.path.isdir(first)
+        and (saved_model_file(first) is not None or os.path.isfile(os.path.join(first, "checkpoint")))
+    ):
+        return listed[0], listed[1:]
+    raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 
 
 OPTIONS = (

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from pocketgraph.litert.cache import engine_version
+from pocketgraph.litert.cache import engine_folder, engine_version
 
 KNOWN = ("2.3.",)  # beginnings of versions
 CPU, READ, WRITE, READ_TYPE_BYTES = 1, 0, 1, 256
@@ -37,11 +37,7 @@ def library() -> Any:
 
 @lru_cache(maxsize=1)
 def _loaded() -> Any:
-    from importlib.util import find_spec
-
-    spec = find_spec("ai_edge_litert")  # the package itself need not be imported
-    places = spec.submodule_search_locations if spec is not None else None
-    return ctypes.CDLL(os.path.join(next(iter(places or ("",))), "libLiteRt.so"))
+    return ctypes.CDLL(os.path.join(engine_folder(), "libLiteRt.so"))
 
 
 def ask(library: Any, name: str, *arguments: Any) -> None:

@@ -67,12 +67,19 @@ class SessionGraph:
 
                 key = graph_digest(self.graph, self._cache_dir)
             else:
-                from pocketgraph.litert.digest import file_digest
+                from pocketgraph.litert.digest import content_name
 
                 is_file = os.path.isfile(self._path)
-                key = file_digest(self._path, self._cache_dir, self._get_ready) if is_file else ""
+                key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
             self._key = key and key + self._permits
         return self._key
+
+    def hash_when_idle(self) -> None:
+        """Hashes the file of the graph when the process is idle, if what is kept for it still needs that."""
+        if self._path is not None:
+            from pocketgraph.runtime.planning.idle_hashing import hash_when_idle
+
+            hash_when_idle(self._path, self._cache_dir)
 
     def _get_ready(self) -> None:
         """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""

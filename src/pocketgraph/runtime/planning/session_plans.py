@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -18,7 +19,8 @@ from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.native.living import keep
-from pocketgraph.runtime.feeding.feeds import is_switch
+from pocketgraph.runtime.background import at_work
+from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
@@ -28,6 +30,7 @@ from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.resolved_call import ResolvedCall
 
@@ -156,21 +159,9 @@ class SessionPlans:
     def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
-        if not measure:
-            request = self._request(self.graph, key, call.switches, self._source.key() if self._may_resize(key) else "")
-            resized = self._resized(key, request)
-            if resized is not None:
-                return self.calls.add_plan(key, resized)
-        if not measure and self._runs_open(key):
-            opened = self._sizes.of(key).opened(key)
-            plan = self.calls.plans.get(opened)
-            if plan is None and may_be_open(self.graph, self._needed(call)):
-                began = time.thread_time()
-                plan = self._made(call, opened)
-                self._sizes.of(key).note(key, time.thread_time() - began)
-            if plan is not None:
-                return plan.timed(partial(self._ran_open, key))
-            self._sizes.of(key).refused = True
+        plan = self._for_all_sizes(call, key) if not measure else None
+        if plan is not None:
+            return plan
         began = time.thread_time()
         plan = self._made(call, key, measure)
         took = time.thread_time() - began
@@ -178,7 +169,26 @@ class SessionPlans:
         self._note_compiled(key, plan, took)
         return plan
 
-    def _resized(self, key: CallKey, request: Request) -> ExecutionPlan | None:
+    def _for_all_sizes(self, call: ResolvedCall, key: CallKey) -> ExecutionPlan | None:
+        """What runs a call whose sizes are not planned for; None where they are to be."""
+        request = self._request(self.graph, key, call.switches, self._source.key() if self._may_resize(key) else "")
+        resized = self._resized(key, request, call)
+        if resized is not None:
+            return self.calls.add_plan(key, resized)
+        if not self._runs_open(key):
+            return None
+        opened = self._sizes.of(key).opened(key)
+        plan = self.calls.plans.get(opened)
+        if plan is None and may_be_open(self.graph, self._needed(call)):
+            began = time.thread_time()
+            plan = self._made(call, opened)
+            self._sizes.of(key).note(key, time.thread_time() - began)
+        if plan is not None:
+            return plan.timed(partial(self._ran_open, key))
+        self._sizes.of(key).refused = True
+        return None
+
+    def _resized(self, key: CallKey, request: Request, call: ResolvedCall | None = None) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
         if not self._may_resize(key):
             return None
@@ -189,7 +199,11 @@ class SessionPlans:
             known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
             plan = known.resizable.plan(key, tuple(known.compiled), request)
-        return plan.timed(partial(self._ran_resized, key, plan)) if plan is not None else None
+        if plan is None:
+            return None
+        if plan.once_with is not None and call is not None:
+            return plan.timed(partial(self._ran_once, call._replace(values=[]), key))
+        return plan.timed(partial(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
@@ -208,7 +222,9 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                self._sizes.of(key).compiled.append(Compiled(key, plan.whole, inferred, seconds))
+                self._sizes.of(key).compiled.append(
+                    Compiled(key, plan.whole, inferred, seconds, _check_time(plan, Executable))
+                )
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -230,6 +246,8 @@ class SessionPlans:
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._source.key() if is_kept and key not in self._of_values else ""
         request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
+        if digest:
+            self._source.hash_when_idle()
         with limits(memory=self._memory_limit):
             return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
 
@@ -243,6 +261,21 @@ class SessionPlans:
         with self.lock:
             if self._sizes.note_run(key, seconds):
                 self.calls.forget()
+
+    def _ran_once(self, call: ResolvedCall, key: CallKey, seconds: float) -> None:
+        """Lets go of a plan that served one run. What serves all sizes is made when the process is idle."""
+        from pocketgraph.runtime.certificates import check_schedule
+
+        with self.lock:
+            self.calls.drop([key])
+        microseconds = self._sizes.of(key).price * 1e6
+        check_schedule.add(partial(_get_ready, weakref.ref(self), call, key), microseconds)
+
+    def get_ready_for_all(self, call: ResolvedCall, key: CallKey) -> None:
+        """Makes what serves a call's sizes, and all others, if that was not done yet."""
+        with at_work(), self.lock, collector_paused():
+            if self._is_open and key not in self.calls.plans:
+                self._for_all_sizes(call, key)
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
@@ -342,13 +375,26 @@ class SessionPlans:
         declared_feeds.keep(self._source.key(), self._cache_dir, specs)
 
 
+def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall, key: CallKey) -> None:
+    living = plans()
+    if living is not None:
+        living.get_ready_for_all(call, key)
+
+
+def _check_time(plan: ExecutionPlan, kind: type[Executable]) -> float:
+    """About how long the reference engine takes to compute the same, in microseconds."""
+    if plan.program is not None and plan.program.dynamic_parts:
+        return math.inf
+    return sum(each.check_time if isinstance(each, kind) else math.inf for each in plan.executables)
+
+
 def _is_certain(value: Any) -> bool:
     """Whether a value is an array whose tensor type is clear without the graph."""
     if type(value) is not np.ndarray:
         return False
     if value.dtype.kind != "O":
         return value.dtype.kind not in "SUT"
-    return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
+    return value.size <= MOST_STRINGS and is_bytes(value)
 
 
 def _begin_anew() -> None:

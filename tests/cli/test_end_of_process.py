@@ -1,0 +1,46 @@
+"""A command's process ends without looking for garbage, and its idle threads sleep; callers of ``main`` see neither."""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pocketgraph.cli.main import main
+
+PROGRAM = """
+import atexit, gc, os, sys
+atexit.register(lambda: print("frozen", gc.get_freeze_count() > 0, os.environ.get("OPENBLAS_THREAD_TIMEOUT")))
+from pocketgraph.cli.main import main
+{call}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "code", "is_frozen"),
+    [
+        ("main()", 0, True),
+        ("sys.argv = ['pocketgraph', 'nothing']; main()", 2, True),
+        ("main(['--version'])", 0, False),
+    ],
+)
+def test_a_process_that_is_the_commands_alone_ends_at_once(call: str, code: int, is_frozen: bool) -> None:
+    arguments = [sys.executable, "-c", PROGRAM.format(call=call), "--version"]
+    for chosen in (None, "7"):
+        own = {key: value for key, value in os.environ.items() if key != "OPENBLAS_THREAD_TIMEOUT"}
+        own |= {} if chosen is None else {"OPENBLAS_THREAD_TIMEOUT": chosen}
+        ran = subprocess.run(arguments, capture_output=True, text=True, check=False, env=own)
+        assert ran.returncode == code, ran.stderr
+        assert ran.stdout.splitlines()[-1] == f"frozen {is_frozen} {chosen or ('22' if is_frozen else None)}"
+        if code == 0:
+            assert ran.stdout.startswith("pocketgraph ")
+
+
+def test_a_caller_of_main_has_nothing_frozen() -> None:
+    before = gc.get_freeze_count()
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert gc.get_freeze_count() == before
