@@ -22,7 +22,7 @@ CHUNK = 16 << 20  # bytes hashed before a look at the time; after each the inter
 PREFIX, HASH, NAME, STATE = "digest", "sha256", "name", "state"
 
 
-class _File(NamedTuple):
+class _DigestedFile(NamedTuple):
     """A file as it is now.
 
     Attributes:
@@ -87,7 +87,7 @@ def file_digest(path: str | os.PathLike[str], cache_dir: cache.Folder | None = N
     return str((known if known is not None and known[HASH] else _hashed(file))[HASH])
 
 
-def _hashed(file: _File, meanwhile: Callable[[], object] | None = None) -> dict[str, Any]:
+def _hashed(file: _DigestedFile, meanwhile: Callable[[], object] | None = None) -> dict[str, Any]:
     """What is known of a file when it has been hashed."""
     is_new = file.note is not None and not os.path.exists(file.note)
     known = _known(file)
@@ -102,7 +102,7 @@ def _hashed(file: _File, meanwhile: Callable[[], object] | None = None) -> dict[
     return _remember(file, name, digest)
 
 
-def _alike(file: _File, digest: str | None = None) -> list[dict[str, Any]]:
+def _alike(file: _DigestedFile, digest: str | None = None) -> list[dict[str, Any]]:
     """What is known of files of the same size, or of the same content where its digest is given."""
     found = []
     folder = os.path.dirname(file.note) if file.note is not None else None
@@ -129,11 +129,11 @@ def _hashed_other(known: dict[str, Any], folder: str) -> dict[str, Any]:
     return known
 
 
-def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _File:
+def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _DigestedFile:
     state = _state(os.path.realpath(path))
     folder = cache.directory(cache_dir)
     note = f"{PREFIX}{short_digest(state[0].encode(), 12)}{_ending(state[1])}"
-    return _File(state[0], state, os.path.join(folder, note) if folder is not None else None)
+    return _DigestedFile(state[0], state, os.path.join(folder, note) if folder is not None else None)
 
 
 def _state(path: str) -> list[Any]:
@@ -147,7 +147,7 @@ def _ending(size: int) -> str:
     return f"-{size}.json"
 
 
-def _known(file: _File) -> dict[str, Any] | None:
+def _known(file: _DigestedFile) -> dict[str, Any] | None:
     """What is known of a file that has not changed since."""
     known = _read(file.note) if file.note is not None else None
     if known is None or known[STATE] != file.state:
@@ -166,7 +166,7 @@ def _read(note: str) -> dict[str, Any] | None:
     return None
 
 
-def _remember(file: _File, name: str, digest: str | None) -> dict[str, Any]:
+def _remember(file: _DigestedFile, name: str, digest: str | None) -> dict[str, Any]:
     """Notes the name of a file's content, and its digest where that is known."""
     known = {STATE: file.state, NAME: name, HASH: digest}
     if file.note is not None:
@@ -216,7 +216,7 @@ def _beside(task: Callable[[], str], meanwhile: Callable[[], object]) -> str:
     return found[0]
 
 
-def _settle(file: _File) -> None:
+def _settle(file: _DigestedFile) -> None:
     """Waits until a file that was changed just now would get another time if it were changed again."""
     import time
 

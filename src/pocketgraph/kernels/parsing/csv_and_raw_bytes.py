@@ -16,8 +16,8 @@ from pocketgraph.kernels.arrays import (
     integer,
     reserve,
 )
+from pocketgraph.kernels.number_text import number_of
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.numbers import number_of
 
 UNPACKED = 1 << 20  # bytes of one piece
 

@@ -33,7 +33,7 @@ SHORT = 128  # a length below this takes one byte
 WILD = 255  # in what is compared: any byte
 
 
-class _Entry(NamedTuple):
+class _ExampleEntry(NamedTuple):
     """An entry of the first record.
 
     Attributes:
@@ -64,7 +64,7 @@ def columns_by_layout(
     size, place = sizes_at(content, starts + 1)
     expect((content[starts] == ENTRY) & (place + size == ends))
     columns: dict[bytes, RecordColumn] = {}
-    run: list[_Entry] = []
+    run: list[_ExampleEntry] = []
     for entry in [*_layout(data[: int(ends[0])], wanted), None]:
         if entry is not None and entry.tag == FLOATS and entry.head:
             run.append(entry)
@@ -82,22 +82,24 @@ def columns_by_layout(
     return columns
 
 
-def _layout(record: bytes, wanted: Mapping[bytes, DType]) -> list[_Entry]:
+def _layout(record: bytes, wanted: Mapping[bytes, DType]) -> list[_ExampleEntry]:
     """The entries of a record."""
     end = len(record)
     place = read_varint(record, 1, end)[1]
-    found: list[_Entry] = []
+    found: list[_ExampleEntry] = []
     for headers, _, _ in Chains(wanted).of(record):
         size, inner = read_varint(record, place + 1, end)
         head, start, length = headers[size]
         is_plain = record.startswith(head, place)
         dtype = wanted.get(headers.key)
-        found.append(_Entry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers))
+        found.append(_ExampleEntry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers))
         place = inner + size
     return found
 
 
-def _fixed(content: Array, place: Array, run: Sequence[_Entry], columns: dict[bytes, RecordColumn]) -> Array | None:
+def _fixed(
+    content: Array, place: Array, run: Sequence[_ExampleEntry], columns: dict[bytes, RecordColumn]
+) -> Array | None:
     """Adds the columns of entries whose values take as many bytes in each record, and gives the places behind them.
 
     None where they do not.
@@ -105,7 +107,7 @@ def _fixed(content: Array, place: Array, run: Sequence[_Entry], columns: dict[by
     records = len(place)
     first = 0
     while first < len(run):
-        some: list[_Entry] = []
+        some: list[_ExampleEntry] = []
         length = 0
         while first < len(run) and (not some or length + len(run[first].head) + run[first].size <= MOST_COMPARED):
             some.append(run[first])
@@ -137,7 +139,7 @@ def _fixed(content: Array, place: Array, run: Sequence[_Entry], columns: dict[by
 
 
 def _one_by_one(
-    data: bytes, content: Array, place: Array, entries: Sequence[_Entry], columns: dict[bytes, RecordColumn]
+    data: bytes, content: Array, place: Array, entries: Sequence[_ExampleEntry], columns: dict[bytes, RecordColumn]
 ) -> Array:
     """Adds the columns of entries, and gives the places behind them."""
     for entry in entries:
@@ -148,7 +150,7 @@ def _one_by_one(
     return place
 
 
-def _range(content: Array, place: Array, entry: _Entry) -> tuple[Array, Array, bool]:
+def _range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Array, Array, bool]:
     """Where the values begin, where they and the entry end, and whether they are a list of texts."""
     width = len(entry.head)
     if entry.head and entry.size < SHORT and entry.size + width <= SHORT:
@@ -172,7 +174,7 @@ def _short_heads(headers: Headers, width: int) -> Array:
     return found
 
 
-def _any_range(content: Array, place: Array, entry: _Entry) -> tuple[Array, Array, bool]:
+def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Array, Array, bool]:
     """The same for lengths of any number of bytes, and for lists of texts."""
     size, inner = sizes_at(content, place + 1)
     stop = inner + size

@@ -18,8 +18,8 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, widened
+from pocketgraph.kernels.number_text import number_of
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.numbers import number_of
 from pocketgraph.kernels.text.printed_values import nested
 
 PART = 96  # bytes that Python needs for a short text and its place

@@ -42,7 +42,7 @@ class Beside(NamedTuple):
     is_steady: bool
 
 
-class Round(NamedTuple):
+class TimedRound(NamedTuple):
     """A program's runs in one round.
 
     Attributes:
@@ -63,8 +63,8 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
         first, second: run the programs once.
         threads: how many each computes with.
     """
-    undisturbed: list[tuple[Round, Round]] = []
-    every: list[tuple[Round, Round]] = []
+    undisturbed: list[tuple[TimedRound, TimedRound]] = []
+    every: list[tuple[TimedRound, TimedRound]] = []
     began = time.perf_counter()
     while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
         is_late = time.perf_counter() - began > MOST_SECONDS
@@ -84,7 +84,7 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
     return Beside(min(firsts), max(min(seconds) / min(firsts), typical), is_steady=True)
 
 
-def _ratio_computed(rounds: Sequence[tuple[Round, Round]]) -> float:
+def _ratio_computed(rounds: Sequence[tuple[TimedRound, TimedRound]]) -> float:
     """Of the processors' time, in the typical round: what disturbs a pair disturbs both."""
     return statistics.median(b.computed / max(a.computed, 1e-9) for a, b in rounds)
 
@@ -117,7 +117,7 @@ class _OwnClock:
             os.close(self._file)
 
 
-def _round(run: Callable[[], object]) -> Round:
+def _round(run: Callable[[], object]) -> TimedRound:
     """Runs a program for ROUND_SECONDS, once at least."""
     with _OwnClock() as clock:
         before, began, least, least_computed = _all_waited() - clock.waited(), clock.now(), math.inf, math.inf
@@ -130,7 +130,7 @@ def _round(run: Callable[[], object]) -> Round:
             )  # before the time is taken: what it does not see counts as time, which is never less
             least = min(least, time.perf_counter() - waited - start)
         others = _all_waited() - clock.waited() - before
-        return Round(least, least_computed, others > WAITING * (clock.now() - began))
+        return TimedRound(least, least_computed, others > WAITING * (clock.now() - began))
 
 
 def _all_waited() -> float:

@@ -45,7 +45,9 @@ class KnownRun(NamedTuple):
 
 
 @collector_paused()
-def answered_by_reference(key: CallKey, compiled: Compiled, request: Request) -> tuple[ExecutionPlan, Answer] | None:
+def answered_by_reference(
+    key: CallKey, compiled: Compiled, request: Request
+) -> tuple[ExecutionPlan, ReferenceAnswer] | None:
     """A plan for one run of a call; None where the reference engine is no quicker than making a program.
 
     Args:
@@ -66,13 +68,13 @@ def answered_by_reference(key: CallKey, compiled: Compiled, request: Request) ->
             return None
         plan = request.planner(request._replace(engine="reference", key=""), lambda: request.graph)
         plan.once_with = request.threads
-        return plan, Answer(key, None)
+        return plan, ReferenceAnswer(key, None)
     if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
         return None
-    answer = Answer(key, PartReference(request.graph, tuple(request.feeds), request.fetches, items=items))
+    answer = ReferenceAnswer(key, PartReference(request.graph, tuple(request.feeds), request.fetches, items=items))
     plan = ExecutionPlan(None, answer, tuple(range(len(request.feeds))), executables=[answer])
     plan.once_with = request.threads
     return plan, answer
@@ -87,7 +89,7 @@ def _is_plain(dtype: DType) -> bool:
     return not dtype.is_ref and dtype.numpy.kind in "biuf" and dtype.numpy.isbuiltin == 1
 
 
-class Answer:
+class ReferenceAnswer:
     """A whole call on the reference engine, node by node (see ``execution_plan.Runnable``).
 
     Attributes:

@@ -14,7 +14,7 @@ from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan,
 from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
 if TYPE_CHECKING:
-    from pocketgraph.runtime.planning.reference_answers import Answer
+    from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
 ANSWERED = "first_on_reference"
 """The pass that lets the reference engine answer."""
@@ -30,7 +30,7 @@ class ResizableCalls:
         self._own: set[CallKey] = set()
         self._is_new = True
         self._may_answer = True
-        self._answer: Answer | None = None
+        self._answer: ReferenceAnswer | None = None
 
     def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> ExecutionPlan | None:
         """A plan for these sizes that needs no compiling; None where there cannot be one.
