@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
-from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
 from pocketgraph.freezing import repair as repairs
-from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
@@ -23,20 +21,18 @@ from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import SavedAs, saved_names
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
-from pocketgraph.freezing.tables import with_assets
+from pocketgraph.freezing.trained_model import Checkpoint, PathLike, opened
 from pocketgraph.freezing.training_batch_norms import (
     TrainingBatchNormError,
     refuse_training_batch_norms,
     untrained_batch_norms,
 )
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
-from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
+from pocketgraph.graph import Graph, Node, Signature, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
 from pocketgraph.passes.inlining import ControlFlow
 
-PathLike = str | os.PathLike[str]
-Checkpoint = PathLike | Mapping[str, Tensor]
 TWICE = (
     "No variables were found in this model. It is likely the model was frozen previously. You cannot freeze a graph "
     "twice."
@@ -181,7 +177,7 @@ def freeze_and_tell(
     allow_training_batch_norm: bool = False,
 ) -> Frozen:
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
-    graph, source, store, has_saver = _opened(graph_or_path, checkpoint, tags, signature)
+    graph, source, store, has_saver = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
     is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
     if not (source.has_own_values or bind or wanted_repairs or is_open):
@@ -271,74 +267,6 @@ def _repaired(
             part = extract_sub_graph(part, names)
             lines += told
     return part, lines, state
-
-
-@dataclass(frozen=True)
-class _TrainedModel:
-    graph: str
-    checkpoint: str
-    has_own_values: bool
-    initializer: str | None = None
-
-
-def _opened(
-    graph_or_path: Graph | PathLike, checkpoint: Checkpoint | None, tags: str | None, signature: str | None
-) -> tuple[Graph, _TrainedModel, Mapping[str, Tensor] | None, bool]:
-    """The graph, where it comes from, its values, and whether its savers have the first word."""
-    if isinstance(graph_or_path, Graph):
-        if checkpoint is None:
-            return _of_memory(graph_or_path)
-        if isinstance(checkpoint, Mapping):
-            return graph_or_path, _TrainedModel("", "", False), checkpoint, False
-        store = open_checkpoint(checkpoint)
-        return graph_or_path, _TrainedModel("", store.prefix, False), store, False
-    from pocketgraph import formats
-
-    if isinstance(checkpoint, Mapping):
-        return (
-            formats.load(graph_or_path, None, signature),
-            _TrainedModel(os.fspath(graph_or_path), "", False),
-            checkpoint,
-            False,
-        )
-    found = training_dir.find(graph_or_path, checkpoint)
-    saved_model = os.path.isdir(found.graph)
-    initializer = None
-    if saved_model:
-        graph, initializer = _of_saved_model(found.graph, tags, signature)
-    else:
-        graph = formats.load(found.graph, tags, signature)
-    if found.checkpoint is None:
-        return graph, _TrainedModel(found.graph, "", saved_model, initializer), None, found.has_saver
-    trained = _TrainedModel(found.graph, found.checkpoint, saved_model, initializer)
-    return graph, trained, open_checkpoint(found.checkpoint), found.has_saver
-
-
-def _of_memory(graph: Graph) -> tuple[Graph, _TrainedModel, Mapping[str, Tensor] | None, bool]:
-    """A graph in memory, with the values that lie where it was loaded from, if they do."""
-    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model
-
-    if not os.path.isdir(graph.source) and not (os.path.exists(graph.source) and any(map(is_variable, graph))):
-        return graph, _TrainedModel("", "", False), None, False
-    found = training_dir.find(graph.source)
-    is_saved_model = os.path.isdir(found.graph)
-    initializer = None
-    if is_saved_model:
-        stored = read_saved_model(found.graph)
-        files = [asset_files(one) for one in stored]
-        graph = with_assets(graph, {name: file for known in files for name, file in known.items()})
-        initializer = next((name for one in stored if (name := init_op(one)) is not None and name in graph), None)
-    store = open_checkpoint(found.checkpoint) if found.checkpoint is not None else None
-    trained = _TrainedModel(found.graph, found.checkpoint or "", is_saved_model, initializer)
-    return graph, trained, store, found.has_saver
-
-
-def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> tuple[Graph, str | None]:
-    """The graph of a SavedModel, and the node that its loader runs."""
-    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, with_signature, with_tags
-
-    chosen = with_tags(read_saved_model(folder), tags, folder)
-    return with_assets(with_signature(chosen.graph, signature, folder), asset_files(chosen)), init_op(chosen)
 
 
 def _names(outputs: str | Sequence[str] | None) -> list[str]:

@@ -13,6 +13,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.graph.training_nodes import LOSS_SCOPES, OF_SAVERS, is_of_training
 
 _PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(
@@ -27,24 +28,6 @@ _THROUGH = frozenset({
 })  # fmt: skip
 """Not a trait: ops behind which weights are still weights, as far as exporters put them there."""
 _WEIGHING = ops_with("layer", "sum", "bias", "difference", "product") | {"RealDiv"}
-_TRAINING_OPS = re.compile(
-    r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]|Assign|Save|Restore|MergeV2|Sharded|Scatter(Add|Sub|Update)$|"
-    r"ResourceScatter|.*Summary|BroadcastGradientArgs|.*Grad(V\d)?$|.*Backprop(Filter|FilterV2)$|NoOp$|Assert|Print|"
-    r"IsVariableInitialized|VarIsInitialized|ReportUninit|Queue(Enqueue|Close|Size)|.*Queue(Enqueue|Close|Size|Many)|"
-    r"InitializeTable|RestoreV2|ControlTrigger|SoftmaxCrossEntropy|SparseSoftmaxCrossEntropy|L2Loss|CTCLoss"
-)
-_TRAINING_SCOPES = re.compile(
-    r"(^|/)(gradients(_\d+)?|save(_\d+)?|report_uninitialized_variables(_\d+)?|init(_\d+)?|Initializer|init_op|"
-    r"global_step|ExponentialMovingAverage|AssignMovingAvg(_\d+)?|Regularizer|weight_decay|Assert(_\d+)?)(/|$)"
-)
-_LOSS_SCOPES = re.compile(
-    r"(^|/)((sparse_)?softmax_cross_entropy(_with_logits(_sg)?|_loss)|SparseSoftmaxCrossEntropyWithLogits|logistic_loss|"
-    r"sigmoid_cross_entropy_loss|weighted_loss|hinge_loss|huber_loss|log_loss|cosine_distance_loss|sequence_loss|CTCLoss|"
-    r"absolute_difference|mean_squared_error)(_\d+)?/"
-)
-"""Where TensorFlow's losses put what they compute."""
-_OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")
-"""The file names that checkpoints are saved under."""
 _TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
 """What exporters put behind the op that a model ends in."""
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
@@ -91,7 +74,7 @@ class EntrySurvey:
                 self._users.setdefault(name, []).append((port, node))
 
     def _serves_training(self, node: Node) -> bool:
-        return _of_training(node) or (self.is_trained and _LOSS_SCOPES.search(node.name) is not None)
+        return is_of_training(node) or (self.is_trained and LOSS_SCOPES.search(node.name) is not None)
 
     def _only_checks(self, node: Node) -> bool:
         """Whether nobody takes what a CheckNumerics hands on, as add_check_numerics_ops leaves them."""
@@ -123,7 +106,7 @@ class EntrySurvey:
         main = {name for name, _ in self._main_sources}
         first, second, last = [], [], []
         for node in self._graph:
-            if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
+            if node.op in _PLACEHOLDERS and not OF_SAVERS.search(node.name):
                 if node.name in main:
                     first.append(LikelyEntry(node.name, f"{node.op} that meets the model's weights"))
                 else:
@@ -277,7 +260,7 @@ class EntrySurvey:
         """Where values come in, by node and output."""
         found = set()
         for node in self._model:
-            if node.op in _PLACEHOLDERS and not _OF_SAVERS.search(node.name):
+            if node.op in _PLACEHOLDERS and not OF_SAVERS.search(node.name):
                 found.add((node.name, 0))
             elif self._is_pipeline(node):
                 found |= {(node.name, port) for port, _ in self._users.get(node.name, ())}
@@ -374,7 +357,7 @@ class EntrySurvey:
         for ref in node.data_inputs:
             name, port, _ = parse_ref(ref)
             source = self._graph.nodes.get(name)
-            if source is not None and (_of_training(source) or (port and SIDE_RESULTS.match(source.op))):
+            if source is not None and (is_of_training(source) or (port and SIDE_RESULTS.match(source.op))):
                 return True
         return False
 
@@ -398,10 +381,6 @@ class EntrySurvey:
         """Whether one of two nodes feeds the other."""
         reach_a = self._forward({(a, port) for port, _ in self._users.get(a, ())})
         return b in reach_a or a in self._forward({(b, port) for port, _ in self._users.get(b, ())})
-
-
-def _of_training(node: Node) -> bool:
-    return _TRAINING_OPS.match(node.op) is not None or _TRAINING_SCOPES.search(node.name) is not None
 
 
 def _is_array(node: Node) -> bool:

@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pocketgraph.errors import PocketgraphError
+import numpy as np
+
+from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
@@ -33,6 +35,25 @@ def keep(key: str, cache_dir: cache.Folder | None, specs: Mapping[str, FeedSpec]
     wanted = {name: [spec.dtype.name, spec.shape.dims] for name, spec in specs.items() if spec.dtype is not None}
     if wanted.keys() - noted.keys():
         cache.store(folder, cache.entry_name(key, WHAT), [], {"feeds": {**noted, **wanted}})
+
+
+def converted(
+    key: str, cache_dir: cache.Folder | None, values: Mapping[str, Any], names: Mapping[str, str]
+) -> dict[str, np.ndarray[Any, Any]] | None:
+    """The values as arrays of the declared types; None where these are not known, or all are such already.
+
+    Args:
+        key, cache_dir, names: as for ``find``.
+        values: what is fed, by the same names.
+    """
+    specs = find(key, cache_dir, names)
+    if specs is None:
+        return None
+    try:
+        arrays = {name: spec.array(values[name]) for name, spec in specs.items()}
+    except RunError:
+        return None  # whoever looks at the graph will say so
+    return arrays if any(arrays[name] is not value for name, value in values.items()) else None
 
 
 def find(key: str, cache_dir: cache.Folder | None, names: Mapping[str, str]) -> dict[str, FeedSpec] | None:

@@ -318,7 +318,9 @@ class SessionPlans:
             self.check_open()
             found = self._found(values, wanted, targets) if all(map(_is_certain, values.values())) else None
             if found is None:
-                converted = self._converted(values, labels)
+                from pocketgraph.runtime.planning import declared_feeds
+
+                converted = declared_feeds.converted(self._source.key(), self._cache_dir, values, labels)
                 if converted is not None:
                     found, values = self._found(converted, wanted, targets), converted
         return None if found is None else (found, list(values.values()))
@@ -348,19 +350,6 @@ class SessionPlans:
                 self.calls.add_plan(key, plan)
                 self._sizes.note_planned(key, time.thread_time() - began)
         return plan
-
-    def _converted(self, values: Mapping[str, Any], labels: Mapping[str, str]) -> dict[str, Array] | None:
-        """The values as arrays of the declared types; None where these are not known, or all are such already."""
-        from pocketgraph.runtime.planning import declared_feeds
-
-        specs = declared_feeds.find(self._source.key(), self._cache_dir, labels)
-        if specs is None:
-            return None
-        try:
-            converted = {name: spec.array(values[name]) for name, spec in specs.items()}
-        except RunError:
-            return None  # whoever looks at the graph will say so
-        return converted if any(converted[name] is not value for name, value in values.items()) else None
 
     def keep_declared(self, feeds: Iterable[Any]) -> None:
         """Notes for later processes what the graph declares of these tensors, whose values had to be converted."""
