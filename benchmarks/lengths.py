@@ -2,9 +2,11 @@
 
 python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100] [--step 1]
 
-Each row is four new processes' work without a cache, but with the bytecode of all modules: so many runs of one length;
+Each row is the work of new processes without a cache, but with the bytecode of all modules: so many runs of one length;
 the same number of runs, each of another length; these without the pass ``resizable_programs``; and without
-``open_sizes`` either. Open sizes of inputs are the length, but for the first axis.
+``open_sizes`` either. "Put off" is what a process did when it had nothing else to do after the second length, and
+"third" the third length after that; "at once" is the third length without a pause. Open sizes of inputs are the length,
+but for the first axis.
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
 ``--first 4000 --step 160``.
 """
@@ -18,6 +20,7 @@ import pathlib
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any
 
@@ -60,10 +63,29 @@ def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> li
     return found
 
 
-def in_new_process(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
-    """``seconds`` where nothing was imported before."""
+def with_pauses(model: str, lengths: list[int]) -> list[float]:
+    """The time of each run of a new session, and after each that of what waits until the process has nothing to do."""
+    from pocketgraph.runtime.certificates import check_schedule
+
+    found = []
+    with tempfile.TemporaryDirectory() as cache, Session(model, threads=1, cache_dir=cache) as session:
+        outputs = list(session.outputs)
+        for length in lengths:
+            values = fed(session, length)
+            began = time.process_time()
+            session.run(outputs, values)
+            ran = time.process_time()
+            check_schedule.finish()
+            found += [ran - began, time.process_time() - ran]
+    return found
+
+
+def in_new_process(
+    model: str, lengths: list[int], without: tuple[str, ...] = (), work: Callable[..., list[float]] = seconds
+) -> list[float]:
+    """``work`` where nothing was imported before."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(seconds, model, lengths, without).result()
+        return pool.submit(work, model, lengths, *[without] * bool(without)).result()
 
 
 def main() -> None:
@@ -88,18 +110,20 @@ def rows(models: list[str], lengths: list[int]) -> None:
     """Prints the head of the table and its rows."""
     count = len(lengths)
     print(
-        f"| model | first s | second, of it | {count} runs of one length s | of {count} lengths, of it "
-        "| without resizable_programs | without open_sizes either |"
+        f"| model | first s | second, of it | put off | third | at once | {count} runs of one length s "
+        f"| of {count} lengths, of it | without resizable_programs | without open_sizes either |"
     )
-    print("|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for model in models:
         in_new_process(model, lengths[:3])
+        paused = in_new_process(model, lengths[:3], work=with_pauses)
         one = sum(in_new_process(model, [lengths[count // 2]] * count))
         each = in_new_process(model, lengths)
         without = sum(in_new_process(model, lengths, ("resizable_programs",)))
         planned = sum(in_new_process(model, lengths, ("resizable_programs", "open_sizes")))
         print(
-            f"| {pathlib.Path(model).name} | {each[0]:.2f} | {each[1] / each[0]:.2f} | {one:.2f} "
+            f"| {pathlib.Path(model).name} | {each[0]:.2f} | {each[1] / each[0]:.2f} | {paused[3] / each[0]:.2f} "
+            f"| {paused[4] / each[0]:.2f} | {each[2] / each[0]:.2f} | {one:.2f} "
             f"| {sum(each) / one:.2f} | {without / one:.2f} | {planned / one:.2f} |",
             flush=True,
         )

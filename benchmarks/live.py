@@ -26,9 +26,9 @@ import numpy as np
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests"))
 import pocketgraph
 from browsers import browser  # the tests' Chromium
-from pocketgraph.apps.live.answers import Detection
+from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live.application_choice import application
-from pocketgraph.apps.live.server import LiveServer
+from pocketgraph.apps.live.live_server import LiveServer
 from pocketgraph.apps.live.tracking import Tracker
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent

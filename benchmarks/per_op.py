@@ -24,8 +24,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.part_engines.available_engines import find, names
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
-from pocketgraph.runtime.part_engines.registry import find, names
 
 KINDS = {
     "depthwise convolutions": ("dwconv", "depthwise", "groupconv"),
@@ -52,7 +52,9 @@ def profiles(model: pathlib.Path, threads: int, with_reference: bool) -> dict[st
         feeds = sample_feeds(session.graph, fetches, 0, {})
         session.run(fetches, feeds)
         plans = session._calls.plans.values()
-        executables: list[Any] = [each for plan in plans for each in plan.executables if each.kept_as is not None]
+        executables: list[Any] = [
+            each for plan in plans for each in plan.executables if getattr(each, "kept_as", None) is not None
+        ]
         if not executables:
             raise SystemExit("no part of this model is compiled and kept in the cache")
         longest = max(executables, key=lambda each: each.about["work"])

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pocketgraph.differentiation import registry as differentiation
+from pocketgraph.differentiation import gradient_table as differentiation
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes import rules

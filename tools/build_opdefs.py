@@ -27,7 +27,7 @@ FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_
 
 
 def read(path: str) -> dict[str, Any]:
-    ops = message("tensorflow.OpList").FromString(gzip.decompress(Path(path).read_bytes()))
+    ops: Any = message("tensorflow.OpList").FromString(gzip.decompress(Path(path).read_bytes()))
     return {op.name: op for op in ops.op}
 
 

@@ -1,7 +1,10 @@
 """Makes models whose inputs come in any length: ``PYTHON length_models.py FOLDER``, with TensorFlow 1.15 or 2.
 
 Random weights, one NAME.pb each: texts (a Conv1D and layers of attention, with and without a mask; GRUs), two layers of
-LSTMs in both directions, and recordings (spectrogram, convolutions over time, attention).
+LSTMs in both directions, and recordings (spectrogram, convolutions over time, attention). Besides, of forms that are
+common: a tagger of words (a Conv1D and an LSTM in both directions), an encoder as BERT's (token ids, types and mask),
+an encoder and a decoder that chooses word after word in a ``while_loop``, dilated convolutions over sound as WaveNet's,
+and a fully convolutional network over pictures.
 """
 
 from __future__ import annotations
@@ -43,7 +46,7 @@ def normalized(x: Tensor, name: str) -> Tensor:
     )
 
 
-def attended(x: Tensor, name: str, mask: Tensor = None) -> Tensor:
+def attended(x: Tensor, name: str, mask: Tensor = None, curve: Any = tf.nn.relu) -> Tensor:
     """One layer of a transformer's encoder."""
     with tf.variable_scope(name):
         batch, steps = tf.shape(x)[0], tf.shape(x)[1]
@@ -56,7 +59,7 @@ def attended(x: Tensor, name: str, mask: Tensor = None) -> Tensor:
             scores += (1.0 - mask[:, tf.newaxis, tf.newaxis, :]) * -1e9
         mixed = tf.transpose(tf.matmul(tf.nn.softmax(scores), heads[2]), [0, 2, 1, 3])
         x = normalized(x + dense(tf.reshape(mixed, [batch, steps, CHANNELS]), "output", CHANNELS), "first")
-        return normalized(x + dense(tf.nn.relu(dense(x, "wide", 4 * CHANNELS)), "narrow", CHANNELS), "second")
+        return normalized(x + dense(curve(dense(x, "wide", 4 * CHANNELS)), "narrow", CHANNELS), "second")
 
 
 def attention() -> Tensor:
@@ -102,7 +105,77 @@ def recording() -> Tensor:
     return dense(attended(attended(x, "layer_0"), "layer_1"), "letters", 29)
 
 
-MODELS = (attention, masked_attention, two_lstms, grus, recording)
+def tagger() -> Tensor:
+    x = along_time(words(), "convolution", 3, CHANNELS)
+    cells = [tf.nn.rnn_cell.LSTMCell(CHANNELS) for _ in range(2)]
+    both, _ = tf.nn.bidirectional_dynamic_rnn(*cells, x, dtype=tf.float32)
+    return dense(tf.concat(both, -1), "tags", 9)
+
+
+def bert() -> Tensor:
+    """Six layers; positions are the first rows of a table, a mask says which words are there."""
+    mask = tf.placeholder(tf.int32, [None, None], "mask")
+    types = tf.placeholder(tf.int32, [None, None], "types")
+    x = words()
+    positions = tf.slice(weights("positions", 512, CHANNELS), [0, 0], [tf.shape(x)[1], -1])
+    kinds = tf.matmul(tf.one_hot(tf.reshape(types % 2, [-1]), 2), weights("types", 2, CHANNELS))
+    x = normalized(x + positions + tf.reshape(kinds, tf.shape(x)), "embeddings")
+    seen = tf.cast(tf.minimum(mask, 1), tf.float32)
+    for layer in range(6):
+        x = attended(x, f"layer_{layer}", seen, gelu)
+    return dense(tf.tanh(dense(tf.squeeze(x[:, :1], [1]), "pooler", CHANNELS)), "classes", 2)
+
+
+def gelu(x: Tensor) -> Tensor:
+    return 0.5 * x * (1.0 + tf.math.erf(x * 0.5**0.5))
+
+
+def decoder() -> Tensor:
+    """GRUs read all words; another one then chooses eight, each after the one before."""
+    _, state = tf.nn.dynamic_rnn(tf.nn.rnn_cell.GRUCell(CHANNELS), words(), dtype=tf.float32, scope="encoder")
+    cell, table = tf.nn.rnn_cell.GRUCell(CHANNELS, name="decoder"), weights("answers", WORDS, CHANNELS)
+    out = weights("out", CHANNELS, WORDS)
+
+    def chosen(place: Tensor, state: Tensor, word: Tensor, found: Tensor) -> tuple[Tensor, ...]:
+        mixed, state = cell(tf.gather(table, word), state)
+        word = tf.argmax(tf.matmul(mixed, out), -1, output_type=tf.int32)
+        return place + 1, state, word, found.write(place, word)
+
+    start = tf.zeros_like(state[:, 0], tf.int32)
+    found = tf.TensorArray(tf.int32, 8, element_shape=[None])
+    *_, found = tf.while_loop(lambda place, *_: place < 8, chosen, (0, state, start, found))
+    return tf.transpose(found.stack())
+
+
+def wavenet() -> Tensor:
+    x = dense(tf.placeholder(tf.float32, [None, None, 1], "samples"), "in", 32)
+    skipped = 0.0
+    for layer in range(8):
+        with tf.variable_scope(f"layer_{layer}"):
+            far = 2**layer
+            before = tf.pad(x, [[0, 0], [far, 0], [0, 0]])
+            gates = [
+                tf.nn.conv1d(before, weights(part, 2, 32, 32), padding="VALID", dilations=far)
+                for part in ("filter", "gate")
+            ]
+            mixed = tf.tanh(gates[0]) * tf.sigmoid(gates[1])
+            skipped += dense(mixed, "skip", 32)
+            x += dense(mixed, "residual", 32)
+    return dense(tf.nn.relu(skipped), "out", 256)
+
+
+def fully_convolutional() -> Tensor:
+    x = picture = tf.placeholder(tf.float32, [None, None, None, 3], "picture")
+    for layer, outputs in enumerate((32, 64, 128)):
+        kernel = weights(f"down_{layer}", 3, 3, int(x.shape[-1]), outputs)
+        x = tf.nn.relu(tf.nn.conv2d(x, kernel, 2, "SAME") + weights(f"bias_{layer}", outputs))
+    x = tf.nn.conv2d(x, weights("classes", 1, 1, 128, 21), 1, "SAME")
+    return tf.image.resize_bilinear(x, tf.shape(picture)[1:3])
+
+
+MODELS = (
+    attention, masked_attention, two_lstms, grus, recording, tagger, bert, decoder, wavenet, fully_convolutional,
+)  # fmt: skip
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""How much time and memory may still be taken: bounds of one run, which planning and every kernel ask for.
+"""How much time and memory and how many processors may be taken: bounds that planning and every kernel ask for.
 
 Whoever starts a run states them for its thread (``limits``); whoever is about to work long or to make something large
 asks (``check_time``, ``check_memory``) and knows nothing of runs. Without a stated bound, one result may take a quarter
@@ -188,3 +188,9 @@ def _group_limit(path: str) -> int:
     except (OSError, ValueError):
         return 1 << 62
     return int(text) if text.isdigit() else 1 << 62
+
+
+def usable_processors() -> int:
+    """How many processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -230,6 +230,15 @@ def test_label_maps(tmp_path: pathlib.Path) -> None:
     assert read_labels(path) == ["item one", "item {two}"]
 
 
+def test_scores_are_taken_where_the_graph_ends_in_the_class_that_it_picks(orange: pathlib.Path) -> None:
+    picks = parse(AVERAGES + """
+    axis = Const(int32 1)
+    class = ArgMax(scores, axis, T=float, Tidx=int32, output_type=int64)
+    """)  # fmt: skip
+    best = Labeler(picks, ["red", "green", "blue"]).label(orange, top=2)
+    assert [str(p) for p in best] == ["red (0): 1", "green (1): 0.4"]
+
+
 def test_names_of_classes_beside_the_scores_are_no_scores() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[1,2,2,3])

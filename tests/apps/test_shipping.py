@@ -297,3 +297,27 @@ def test_the_scaling_with_which_answers_are_right_is_found(
     assert "--input_mean=127.5" in captured.out.partition("next:")[2]
     assert call("ship", *arguments, "-o", tmp_path / "as_told", "--input_mean=0", "--input_std=255") == 0
     assert "Do not ship" in capsys.readouterr().out
+
+
+def test_a_class_that_is_picked_ships_as_the_scores_that_it_is_picked_from(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bright_and_dark(tmp_path / "photos")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        axes = Const(int32 [1, 2])
+        axis = Const(int32 1)
+        means = Mean(x, axes, T=float, Tidx=int32)
+        logits = MatMul(means, w, T=float)
+        shares = Softmax(logits, T=float)
+        class_id = ArgMax(shares, axis, T=float, Tidx=int32, output_type=int64)
+    """)
+    pocketgraph.save(Graph([*graph, const("w", np.float32([[3, -3]] * 3))]), tmp_path / "net.pb")
+    (tmp_path / "labels.txt").write_text("bright\ndark\n")
+    labels = ("--labels", tmp_path / "labels.txt")
+    assert call("ship", tmp_path / "net.pb", "--data", tmp_path / "photos", *labels, "-o", tmp_path / "out") == 0
+    captured = capsys.readouterr()
+    assert "'class_id' is picked from 'shares', whose scores are taken; --outputs=class_id ships" in captured.err
+    assert "100.0% of 32 answers are right" in captured.out
+    assert call("app", "pi", tmp_path / "net.pb", "-o", tmp_path / "pi", *labels) == 0
+    assert "as labels are for them" in capsys.readouterr().err

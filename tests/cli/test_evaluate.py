@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import pathlib
+import time
 from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from command_line import call
 from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel
 
 ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
 
@@ -91,7 +94,7 @@ def test_models_that_give_other_shapes_and_too_few_labels_are_refused(tmp_path: 
     assert "its output is [1, 4]" in capsys.readouterr().err
     np.savez(tmp_path / "data.npz", x=ROWS, labels=np.float32(3))
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 2
-    assert "30 samples but only 1 labels" in capsys.readouterr().err
+    assert "30 samples but only 1 label\n" in capsys.readouterr().err
 
 
 def test_arrays_are_found_by_the_names_of_inputs_in_scopes(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -213,3 +216,66 @@ def test_shares_of_two_named_classes() -> None:
         (np.int64([1]), ["a", "b"]),
     ):
         assert of_two(scores, names) is scores
+
+
+def test_a_scaling_with_which_more_answers_are_right_is_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """A network that was trained with pixels from -1 to 1, which nothing in it shows."""
+    for name, low in (("bright", 160), ("dark", 20)):
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for at in range(15):
+            pixels = np.full((8, 8, 3), low + 5 * at, np.uint8)
+            Image.fromarray(pixels).save(tmp_path / "photos" / name / f"{at}.png")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        axes = Const(int32 [1, 2])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        scores = MatMul(means, w, T=float)
+        y = Softmax(scores, T=float)
+    """)
+    save(Graph([*graph, const("w", np.float32([[3, -3]] * 3))]), tmp_path / "net.pb")
+    arguments = ("evaluate", tmp_path / "net.pb", "--data", tmp_path / "photos")
+    assert call(*arguments) == 0
+    captured = capsys.readouterr()
+    assert "--input_mean=127.5 --input_std=127.5: 100% of 30 answers are right so, and 50%" in captured.err
+    assert "50.00%" in captured.out
+    assert call(*arguments, "--input_mean=127.5", "--input_std=127.5") == 0
+    captured = capsys.readouterr()
+    assert "is the scaling right" not in captured.err
+    assert "100.00%" in captured.out
+
+
+def test_a_model_is_judged_by_its_scores_not_by_the_names_of_classes_beside_them(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """As an estimator's signature has them, in the order of the alphabet."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        shares = Softmax(x, T=float)
+        axis = Const(int32 1)
+        place = ArgMax(shares, axis, T=float, Tidx=int32, output_type=int64)
+        names = AsString(place, T=int64)
+    """).replace(inputs=("x",), outputs=("names", "place", "shares"))
+    from pocketgraph import evaluate
+
+    found = evaluate(graph, {"x": np.eye(3, dtype=np.float32), "labels": np.int64([0, 1, 1])})
+    assert found[0].accuracy is not None
+    assert found[0].accuracy.top1 == 2 / 3
+
+
+@pytest.mark.parametrize("samples", [1, 3])
+def test_the_time_of_few_samples_is_not_that_of_a_first_run(
+    samples: int, tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer, runs, passed = GraphModel.run, [], [0.0]
+
+    def slow_at_first(self: GraphModel, sample: Any) -> Any:
+        runs.append(sample)
+        passed[0] += 0.2 if len(runs) <= samples else 0.001
+        return answer(self, sample)
+
+    monkeypatch.setattr(GraphModel, "run", slow_at_first)
+    monkeypatch.setattr(time, "perf_counter", lambda: passed[0])
+    save(parse("x = Placeholder(dtype=float, shape=[1, 4])\ny = Softmax(x, T=float)"), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=np.eye(4, dtype=np.float32)[:samples])
+    (row,) = judged(capsys, tmp_path / "net.pb", f"--data={tmp_path / 'data.npz'}")
+    assert row["milliseconds"] == pytest.approx(1)

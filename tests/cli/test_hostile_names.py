@@ -107,9 +107,9 @@ def test_memory_that_is_not_there_is_an_error_of_the_rule(monkeypatch: pytest.Mo
     def none(*_: object) -> None:
         raise MemoryError
 
-    from pocketgraph.transforms.parts.constant_folding import evaluate
+    from pocketgraph.transforms.parts.constant_folding import constant_evaluation
 
-    monkeypatch.setattr(evaluate, "_as_tensor", none)
+    monkeypatch.setattr(constant_evaluation, "_as_tensor", none)
     graph = parse(
         "x = Placeholder(dtype=float)\na = Const(float[3,1] 1.0)\nb = Const(float[1,3] 1.0)\n"
         "m = MatMul(a, b, T=float)\ny = Add(x, m, T=float)"

@@ -7,7 +7,7 @@ import pytest
 from PIL import Image
 
 import command_line
-from pocketgraph import save
+from pocketgraph import load, save
 from pocketgraph.graph.text_format import parse
 
 
@@ -55,6 +55,14 @@ def test_several_pictures(folder: pathlib.Path, capsys: pytest.CaptureFixture[st
     code, out, _ = run(capsys, "--graph=graph.pb", "--labels=labels.txt", "--top=1", "orange.png", "blue.bmp")
     assert code == 0
     assert out == "orange.png:\nred (0): 1\n\nblue.bmp:\nblue (2): 0.996078\n"
+
+
+def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "graph.pb", "--labels=labels.txt", "--top=1", "orange.png")
+    assert code == 0
+    assert out == "red (0): 1\n"
+    save(load("graph.pb"), "model", form="saved_model")
+    assert run(capsys, "model", "--labels=labels.txt", "--top=1", "orange.png")[:2] == (code, out)
 
 
 def test_json(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -82,7 +82,7 @@ def test_without_calibration(small: pathlib.Path, capsys: Any, mode: str) -> Non
     with np.load(small / "cal.npz") as cal:
         larger(small, cal["x"].shape[1])
     assert call("quantize", small / "large.pb", f"--mode={mode}", "-o", small / "net.tflite") == 0
-    assert "weights of 1 layers in few bits" in capsys.readouterr().out
+    assert "weights of 1 layer in few bits" in capsys.readouterr().out
     report = json.loads((small / "net.report.json").read_text("utf-8"))
     assert report["agreement"] is None  # nothing was run
     assert [layer["weight_noise"] > 30 for layer in report["layers"] if layer["weight_noise"]] == [True]

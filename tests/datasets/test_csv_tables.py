@@ -36,7 +36,7 @@ def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> No
     ("text", "kind", "part"),
     [
         ("a,b\n1,x\n", FormatError, "row 1 has 'x', which is no number"),
-        ("1,2\n1\n", UsageError, "row 2 has 1 columns, the first 2"),
+        ("1,2\n1\n", UsageError, "row 2 has 1 column, the first 2"),
         ("1,2,3,4\n", UsageError, "a row has 4 columns, and the model takes 2 numbers"),
         ("a,b\n", UsageError, "no samples"),
     ],

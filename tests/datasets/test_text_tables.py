@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pathlib
+import wave
 
 import numpy as np
 import pytest
@@ -181,3 +182,24 @@ def test_columns_side_by_side_are_an_input_of_several_numbers(tmp_path: pathlib.
     (tmp_path / "rows.csv").write_text("city,age,income\nOslo,1,2.5\n")
     with pytest.raises(UsageError, match="there is no column for the input 'numbers'; there are city, age, income"):
         read_texts(tmp_path / "rows.csv", (CITY, NUMBERS))
+
+
+def test_the_only_column_that_no_input_takes_is_that_of_classes(tmp_path: pathlib.Path) -> None:
+    """As of a wide model: columns of texts and numbers are inputs, what is left is what is to be told."""
+    (tmp_path / "t.csv").write_text("age,job,income\n30,clerk,low\n40,smith,high\n50,clerk,low\n60,smith,high\n")
+    inputs = (ModelInput("age:0", (1,), np.dtype(np.float32)), ModelInput("job:0", (1,), np.dtype(object)))
+    made, classes, _ = read_texts(str(tmp_path / "t.csv"), inputs)
+    assert classes == ["low", "high", "low", "high"]
+    assert [float(row.item()) for row in made[0]] == [30, 40, 50, 60]
+    _, none, _ = read_texts(str(tmp_path / "t.csv"), (*inputs, ModelInput("income:0", (1,), np.dtype(object))))
+    assert none == []
+
+
+@pytest.mark.parametrize("shape", [(1, 61, 129), (1, 98, 40), (1, 40)])
+def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, shape: tuple[int, ...]) -> None:
+    with wave.open(str(tmp_path / "a.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 0, "NONE", ""))
+        file.writeframes(bytes(2 * 16000))
+    with pytest.raises(UsageError, match="no recording but what is made of one") as refused:
+        open_dataset(str(tmp_path), (ModelInput("spectrum", shape, np.dtype(np.float32)),))
+    assert "evaluate WHOLE.pb FILE" in str(refused.value.hint)

@@ -11,7 +11,7 @@ import pytest
 
 import pocketgraph
 from function_text import with_functions
-from pocketgraph.differentiation.registry import GRADIENTS
+from pocketgraph.differentiation.gradient_table import GRADIENTS
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse

@@ -135,6 +135,7 @@ def test_bad_calls(classifier: pathlib.Path) -> None:
         (("--input_shape=1,9,9,3",), "does not fit"),
         (("--mode=static",), "eight bits need samples"),
         (("--target=onyx",), "there is no target 'onyx'"),
+        (("--target=web",), "there are tflite, c, onnx, coreml; pocketgraph app makes projects"),
     ):
         with pytest.raises(UsageError, match=said):
             run("export", net, "-o", out, *arguments)

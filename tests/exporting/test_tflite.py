@@ -14,7 +14,7 @@ from graph_files import graph_file
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting import TARGETS, Normalization, export_model, opened
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.tflite.open_sizes import how_to_fix
+from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
 from pocketgraph.exporting.tflite.versions import RULES, RUNTIMES, least_runtime
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import OPERATORS, facts

@@ -17,6 +17,7 @@ from pocketgraph.exporting.checking import DifferenceError
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Normalization, Written
 from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
+from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph
@@ -202,7 +203,7 @@ def test_options_come_from_the_exporters_signature() -> None:
 def test_samples_have_to_fit(tmp_path: pathlib.Path) -> None:
     for samples, said in (
         ({"z": np.zeros((1, 3)), "v": np.zeros((1, 3))}, "no array"),
-        ({"x": np.zeros((1, 2))}, "each of its 1 samples has 2 numbers"),
+        ({"x": np.zeros((1, 2))}, "each of its 1 sample has 2 numbers"),
         (np.zeros((0, 3)), "there are no samples here"),
         (tmp_path / "none.npz", "the data cannot be read"),
     ):
@@ -303,3 +304,19 @@ def test_of_several_signatures_those_that_were_written_are_checked(target: str, 
     expected = ["predict", "vectors"] if target == "tflite" else ["predict"]
     assert [checked.entry for checked in made.checks] == expected
     assert all(output.largest_relative < 1e-5 for checked in made.checks for output in checked.outputs)
+
+
+@pytest.mark.parametrize("rows", [2, 30])
+def test_made_up_numbers_fit_the_rows_of_a_table(rows: int) -> None:
+    graph = parse(f"""
+        ids = Placeholder(dtype=int64, shape=[1, 20])
+        table = Const(float {np.ones((rows, 2)).tolist()})
+        axis = Const(int32 0)
+        y = GatherV2(table, ids, axis, Tparams=float, Tindices=int64, Taxis=int32)
+    """)
+    model = opened(graph)
+    feeds = taken_feeds(model)
+    with pocketgraph.Session(graph) as session:
+        session.run(["y:0"], {"ids:0": feeds["ids"]})
+    drawn = made_feeds(model.main)["ids"]
+    assert (drawn.max() < rows) == bool((feeds["ids"] == drawn).all())

@@ -10,7 +10,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.convert import convert
+from pocketgraph.formats.conversion import convert
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, Signature, Tensor, Versions, const
 from support import golden, model_dir, needs_shared, shared

@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.formats import from_bytes, to_bytes
 from pocketgraph.formats.attr_value import encode_attr
-from pocketgraph.formats.tensor_list import in_typed_list
+from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import DType, Graph, Tensor, const
 
 VALUES = [

@@ -16,9 +16,9 @@ from pocketgraph.formats import save
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import for_session, read_model, ready
 from pocketgraph.graph import Graph, Signature, const
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.inspect.identify import freeze_command
-from support import ROOT
+from support import ROOT, assert_text
 
 DIGITS = ROOT / "examples" / "digits"
 BATCH_NORMS = pathlib.Path(__file__).parents[1] / "fixtures" / "freeze"
@@ -146,3 +146,43 @@ def test_a_signature_can_be_chosen(tmp_path: pathlib.Path, capsys: pytest.Captur
     assert call("verify", model, model, "--signature=predict") == 0
     with pytest.raises(UsageError, match="no signature 'other'"):
         read_model(model, signature="other")
+
+
+def with_signatures(**kind: str) -> Graph:
+    """A graph that minimize and add_signatures made, whose variable has its value by ``init`` alone."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1.0, 2.0], [3.0, 5.0]])
+        y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    graph = pocketgraph.add_loss(pocketgraph.trainable(graph, ["w"], **kind), "y")
+    return pocketgraph.add_signatures(pocketgraph.minimize(graph, graph.outputs[0]), {"scores": "y"})
+
+
+@pytest.mark.parametrize("kind", ["reference", "resource"])
+def test_values_that_the_loader_assigns_need_no_checkpoint(
+    kind: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    save(with_signatures(kind=kind), tmp_path / "model", form="saved_model")
+    frozen = freeze(tmp_path / "model", signature="infer")
+    in_memory = freeze(pocketgraph.load(tmp_path / "model"), "y:0")
+    assert_text(in_memory, print_graph(frozen))
+    with pocketgraph.Session(frozen) as session:
+        [y] = session.run(["y:0"], {"x": np.float32([[1, 10]])})
+    assert y.tolist() == [[31.0, 52.0]]
+    assert call("summarize", tmp_path / "model") == 0
+    said = capsys.readouterr().out
+    assert "--signature=infer" in said
+    assert "are not here" not in said
+
+
+def test_the_signature_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> None:
+    save(with_signatures(), tmp_path / "model", form="saved_model")
+    found = ready(tmp_path / "model")
+    assert found.freezing is not None
+    assert found.freezing.signature == "infer"
+    assert found.graph.outputs == ("y:0",)
+    assert found.notes[0].startswith("the signature 'infer' is taken, as the others train, save or restore: restore,")
+    of_tensorflow = ready(ROOT / "tests" / "fixtures" / "saved_models" / "on_device")
+    assert of_tensorflow.freezing is not None
+    assert of_tensorflow.freezing.signature == "infer"

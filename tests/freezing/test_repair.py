@@ -46,7 +46,7 @@ def test_names_of_repairs() -> None:
     assert chosen(False) == ()
     assert chosen("dropout, flags") == chosen(["flags", "dropout"]) == ("flags", "dropout")
     with pytest.raises(
-        UsageError, match="no repair called 'queues'; there are flags, batch_norms, inputs, updates, refer"
+        UsageError, match="no repair called 'queues'; there are flags, batch_norms, inputs, augmentation, "
     ):
         chosen("queues")
 

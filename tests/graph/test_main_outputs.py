@@ -53,3 +53,55 @@ def test_a_second_head_is_a_main_output() -> None:
     assert sole_outputs(graph) is None
     assert main_outputs(graph) == ["classes", "boxes"]
     assert other_ends(graph, ["classes", "boxes"]) == ["size"]
+    assert other_ends(graph, ["classes"], least=4.5) == ["boxes"]
+
+
+TRAINED = """
+    x = Placeholder(dtype=float, shape=[?,8,8,3])
+    y = Placeholder(dtype=float, shape=[?,8,8,2])
+    w = VariableV2(dtype=float, shape=[3,3,3,2])
+    read = Identity(w, T=float)
+    logits = Conv2D(x, read, T=float, strides=[1,1,1,1], padding="SAME")
+    rows = Const(int32[2] [-1, 2])
+"""
+
+
+def test_logits_that_are_shaped_for_a_loss_are_no_output() -> None:
+    """As U-Nets of 2017 have it: shares made by hand, and rows of all places' logits for the loss."""
+    graph = parse(f"""{TRAINED}
+        powers = Exp(logits, T=float)
+        axis = Const(int32 3)
+        sums = Sum(powers, axis, T=float, Tidx=int32, keep_dims=true)
+        shares = RealDiv(powers, sums, T=float)
+        flat = Reshape(logits, rows, T=float, Tshape=int32)
+        labels = Reshape(y, rows, T=float, Tshape=int32)
+        softmax_cross_entropy_with_logits_sg/Reshape = Reshape(flat, rows, T=float, Tshape=int32)
+        softmax_cross_entropy_with_logits_sg = SoftmaxCrossEntropyWithLogits(
+            softmax_cross_entropy_with_logits_sg/Reshape, labels, T=float)
+    """)
+    assert sole_outputs(graph) == ["shares"]
+    assert main_outputs(graph) == ["shares"]
+
+
+def test_what_a_loss_computes_is_no_output_but_what_it_takes_is() -> None:
+    graph = parse(f"""{TRAINED}
+        logistic_loss/zeros = ZerosLike(logits, T=float)
+        logistic_loss/Select = Maximum(logits, logistic_loss/zeros, T=float)
+        logistic_loss/sub = Sub(logistic_loss/Select, y, T=float)
+    """)
+    assert main_outputs(graph) == ["logits"]
+
+
+def test_results_that_are_exactly_as_likely_are_taken_together() -> None:
+    """A detector's, in a graph that was trained: one of them alone would be of no use."""
+    ends = f"""{TRAINED}
+        places = Const(int32[2] [0, 1])
+        axis = Const(int32 0)
+        boxes = GatherV2(logits, places, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        scores = GatherV2(logits, places, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """
+    assert main_outputs(parse(ends)) == ["boxes", "scores"]
+    assert sole_outputs(parse(ends)) == ["boxes", "scores"]
+    other = ends + "        somewhere = GatherV2(logits, places, axis, Tparams=float, Tindices=int32, Taxis=int32)\n"
+    assert main_outputs(parse(other)) == ["boxes", "scores"]
+    assert sole_outputs(parse(other)) is None

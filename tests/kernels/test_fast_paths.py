@@ -1,16 +1,16 @@
-"""Kernels that go a quick way, against plain definitions: argmax pooling, scattering, crops, spectrograms, scratch."""
+"""Kernels that go a quick way, against plain definitions: argmax pooling, scattering, crops, spectrograms."""
 
-import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from pocketgraph.kernels.array.gather_scatter import scatter_nd, tensor_scatter_update
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mel_weights, mfcc
+from pocketgraph.kernels.image import crop_and_resize as cropping
 from pocketgraph.kernels.image.crop_and_resize import crop_and_resize
 from pocketgraph.kernels.image.resizing import resize_bilinear
 from pocketgraph.kernels.nn.pooling import max_pool_with_argmax
-from pocketgraph.kernels.thread_buffers import LARGEST, scratch
 
 
 def largest(x: np.ndarray, size: int, stride: int, padding: str) -> tuple[np.ndarray, np.ndarray]:
@@ -135,6 +135,8 @@ def cropped(image: np.ndarray, boxes: np.ndarray, which: np.ndarray, size: tuple
         ((1, 38, 50, 128), 9, (14, 14)),
         ((2, 60, 50, 3), 6, (4, 5)),  # pixel by pixel
         ((1, 9, 5, 4), 3, (1, 1)),
+        ((2, 60, 50, 128), 6, (4, 5)),  # neighbours in pairs
+        ((1, 2, 3, 100), 4, (3, 1)),
     ],
 )
 def test_crops_by_products_and_by_pixels(image: tuple[int, ...], boxes: int, size: tuple[int, int]) -> None:
@@ -152,6 +154,37 @@ def test_crops_by_products_and_by_pixels(image: tuple[int, ...], boxes: int, siz
     reached = np.isnan(cropped(pixels, corners.astype(np.float64), which, size))
     assert np.isnan(broken).sum() <= reached.sum() + 4 * boxes * image[3] * sum(size)
     np.testing.assert_allclose(broken[~np.isnan(broken)], found[~np.isnan(broken)], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("way", ["_by_products", "_by_windows", "_by_pairs"])
+@pytest.mark.parametrize(("image", "size"), [((2, 9, 7, 3), (5, 4)), ((3, 1, 2, 5), (3, 3)), ((1, 20, 2, 1), (1, 9))])
+def test_each_way_to_crop(
+    way: str, image: tuple[int, ...], size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in {"MULTIPLIED": 1e9, "WINDOW_MULTIPLIED": 1e9, "LEAST_WINDOW": 0, "FEWER_CALLS": 0}.items():
+        monkeypatch.setattr(cropping, name, value)
+    for name, value in {"LEAST_DEPTH": 0, "PAIR_BLOCK": 64, "MOST_PLACES": 40, "ALONE": 100}.items():
+        monkeypatch.setattr(cropping, name, value)
+    taken = []
+    for other in ("_by_products", "_by_windows", "_by_pairs"):
+        quick = getattr(cropping, other) if other == way else lambda *_: False
+
+        def noted(*call: np.ndarray, quick: Callable[..., bool] = quick) -> bool:
+            taken.append(quick(*call))
+            return taken[-1]
+
+        monkeypatch.setattr(cropping, other, noted)
+    rng = np.random.default_rng(3)
+    pixels = rng.normal(size=image).astype(np.float32)
+    corners = rng.uniform(-0.1, 1.1, (9, 4)).astype(np.float32)
+    corners[:3] = (0, 0, 1, 1), (1, 1, 0, 0), (0.5, 0.25, 0.5, 0.25)
+    which = rng.integers(0, image[0], 9).astype(np.int32)
+    found = crop_and_resize(pixels, corners, which, np.array(size, np.int32), extrapolation_value=7)
+    assert sum(taken) == 1
+    expected = cropped(pixels, corners.astype(np.float64), which, size)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=2e-5)
+    none = crop_and_resize(pixels, corners[:0], which[:0], np.array(size, np.int32))
+    assert none.shape == (0, *size, image[3])
 
 
 def test_a_spectrogram_in_blocks_is_the_transform_of_each_window() -> None:
@@ -174,15 +207,3 @@ def test_frequencies_that_do_not_count_may_be_anything() -> None:
     loud[..., used[-1] + 1 :] = np.inf
     rate = np.array(16000, np.int32)
     np.testing.assert_array_equal(mfcc(spectrum, rate), mfcc(loud, rate))
-
-
-def test_scratch_is_each_threads_own_and_large_arrays_are_not_kept() -> None:
-    mine = scratch("test", (10,), np.float64)
-    assert np.shares_memory(mine, scratch("test", (2, 5), np.float64))
-    others: list[np.ndarray] = []
-    thread = threading.Thread(target=lambda: others.append(scratch("test", (10,), np.float64)))
-    thread.start()
-    thread.join()
-    assert not np.shares_memory(mine, others[0])
-    large = scratch("test", (LARGEST,), np.float64)
-    assert not np.shares_memory(large, scratch("test", (LARGEST,), np.float64))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pathlib
 import weakref
 
 import numpy as np
@@ -130,3 +131,45 @@ def test_crops_stay_as_they_are_when_the_session_runs_again() -> None:
         for each, found in zip(boxes, kept, strict=True):
             (expected,) = reference.run("c:0", {"x:0": x, "b:0": each, "i:0": which})
             np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_it_is_switched_off_by_its_name(
+    is_on: bool, cached: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Results of parts and of crops: none lies where an earlier one did, and all are the same."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,64,64,256])
+        b = Placeholder(dtype=float, shape=[?,4])
+        i = Placeholder(dtype=int32, shape=[?])
+        s = Const(int32 [14,14])
+        c = CropAndResize(x, b, i, s, T=float)
+        a = Relu(x, T=float)
+        m = MaxPool(a, T=float, ksize=[1,3,3,1], strides=[1,1,1,1], padding="SAME")
+        t = Tanh(m, T=float)
+        d = Mul(t, a, T=float)
+    """)
+    rng = np.random.default_rng(0)
+    feeds = {
+        "x:0": rng.normal(size=(1, 64, 64, 256)).astype(np.float32),
+        "b:0": rng.uniform(0, 1, (30, 4)).astype(np.float32),
+        "i:0": np.zeros(30, np.int32),
+    }
+    with Session(graph, engine="reference") as session:
+        wanted = session.run(["c:0", "d:0"], feeds)
+    used_again: list[bool] = []
+    fits = recycled_arrays._fits
+    monkeypatch.setattr(recycled_arrays, "_fits", lambda *asked: used_again.append(fits(*asked)) or used_again[-1])
+    if cached:
+        with Session(graph, cache_dir=tmp_path) as session:
+            session.run(["c:0", "d:0"], feeds)
+        used_again.clear()
+    with Session(graph, cache_dir=tmp_path, without=[] if is_on else ["recycled_arrays"]) as session:
+        for _ in range(12):
+            results = session.run(["c:0", "d:0"], feeds)
+            for place in (0, 1):
+                np.testing.assert_allclose(results[place], wanted[place], atol=1e-5)
+            del results
+    assert (used_again.count(True) > 12) == is_on  # those of both kinds
+    assert is_on or not used_again

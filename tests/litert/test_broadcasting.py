@@ -47,3 +47,10 @@ def test_a_shape_that_does_not_fit_is_refused() -> None:
     node = Node("b", "BroadcastTo", [], {"T": DType.named("float"), "Tidx": DType.named("int32")})
     outcome = run_node(node, (np.zeros((2, 3), np.float32), np.array([2, 6], np.int32)), 1)
     assert outcome.reason
+
+
+@pytest.mark.parametrize(("own", "shape"), [((3, 1), (0, 3, 1)), ((3, 1), (3, 0)), ((), (0, 2))])
+def test_nothing_is_left_to_the_reference_engine(own: tuple[int, ...], shape: tuple[int, ...]) -> None:
+    node = Node("b", "BroadcastTo", [], {"T": DType.named("float"), "Tidx": DType.named("int32")})
+    outcome = run_node(node, (np.ones(own, np.float32), np.array(shape, np.int32)), 1)
+    assert "without elements" in outcome.reason

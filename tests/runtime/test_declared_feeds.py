@@ -38,7 +38,7 @@ def session(model: pathlib.Path, **options: Any) -> Session:
 
 
 def read(of: Session) -> bool:
-    return of._plans._graph is not None
+    return of._plans._source.is_read
 
 
 CONVERTED: list[Any] = [ROW, np.array(ROW), np.array(ROW, np.int64), np.array(ROW, np.float16)]

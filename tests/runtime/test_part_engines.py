@@ -28,7 +28,7 @@ from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.onnx_runner import OnnxRunner
-from pocketgraph.runtime.part_engines import beside_others, engine_choice, registry
+from pocketgraph.runtime.part_engines import available_engines, beside_others, engine_choice
 from pocketgraph.runtime.part_engines.beside_others import Beside
 from pocketgraph.runtime.part_engines.part_engine import PartRunner
 
@@ -117,11 +117,11 @@ def mine(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[An
     (place / "mine_engine.py").write_text(MODULE)
     monkeypatch.syspath_prepend(str(place))
     monkeypatch.delitem(sys.modules, "mine_engine", raising=False)
-    registry.offered.cache_clear()
+    available_engines.offered.cache_clear()
     import mine_engine  # type: ignore[import-not-found]
 
     yield mine_engine
-    registry.offered.cache_clear()
+    available_engines.offered.cache_clear()
     sys.modules.pop("mine_engine", None)
 
 
@@ -340,29 +340,132 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again(
     ]
     monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, 0.9, False))
     with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
-        for _ in range(engine_choice.RUNS):
-            session.run(["z", "y"], FEEDS)
-        check_schedule.finish()
+        assert engine_after(session, engine_choice.RUNS) == "mine 1.5"  # it will do for this process
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
         assert "not measured" in str(session.plan(["z", "y"]))  # of itself it keeps nothing that is doubtful
+
+
+def engine_after(session: Session, runs: int) -> str:
+    """Runs so often, lets what waits for an idle process be done, and says on which engine the part then runs."""
+    for _ in range(runs):
+        session.run(["z", "y"], FEEDS)
+    check_schedule.finish()
+    (engine,) = engines_of(session)
+    return engine
+
+
+@pytest.fixture
+def only_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured or compared before a test says so."""
+    monkeypatch.setattr(check_schedule, "BUSY", 0)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_what_a_busy_machine_left_open_is_measured_again_in_the_same_process(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [Beside(0.01, 0.99, False), Beside(0.01, 1.2, False), Beside(0.01, 0.5, True)]
+    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: found.pop(0))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+        assert engine_after(session, engine_choice.RUNS) == ""
+        assert len(found) == 2
+        assert engine_after(session, engine_choice.RUNS * engine_choice.AGAIN) == ""
+        assert len(found) == 1
+        assert engine_after(session, engine_choice.RUNS * engine_choice.AGAIN**2) == "mine 1.5"
+        assert_right(session)
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_it_is_not_measured_for_ever(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def never(ours: object, other: object, threads: int) -> Beside:
+        tried.append(threads)
+        return Beside(0.01, 0.99, False)
+
+    monkeypatch.setattr(engine_choice, "beside", never)
+    monkeypatch.setattr(engine_choice, "AGAIN", 1)
+    with Session(GRAPH, engine="auto", threads=2, cache_dir=tmp_path) as session:
+        for _ in range(engine_choice.TRIES + 3):
+            assert engine_after(session, engine_choice.RUNS) == ""
+    assert tried == [2] * engine_choice.TRIES
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_processes_measure_one_after_the_other(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl", reason="this system has no locks of directories")
+    monkeypatch.setattr(engine_choice, "AGAIN", 1)
+    code = """
+        import sys
+        from pocketgraph.runtime.part_engines.measuring_turn import turn
+        with turn(sys.argv[1], 0.0) as is_ours:
+            print(is_ours, flush=True)
+            sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session, Session(GRAPH, cache_dir=tmp_path) as unread:
+        unread.run(["z", "y"], FEEDS)
+        (part,) = next(iter(unread._calls.plans.values())).executables
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None
+            assert other.stdout is not None
+            assert other.stdout.readline() == "True\n"
+            assert engine_after(session, engine_choice.RUNS) == ""
+            assert engine_choice.measurements(part) == {}  # type: ignore[arg-type]
+            with engine_choice.turn(str(tmp_path), 0.2) as is_ours:
+                assert not is_ours
+            # what the other one has found meanwhile is taken over
+            key = f"{session.threads} mine 1.5"
+            cache.note(*part.kept_as, engine_choice.MEMBER, key, [0.7, 0.01, 0.1, "", True])  # type: ignore[attr-defined]
+            monkeypatch.setattr(engine_choice, "beside", lambda *args: pytest.fail("it was measured"))
+            assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
+            other.stdin.close()
+        with engine_choice.turn(str(tmp_path), 0.0) as is_ours:
+            assert is_ours
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_callers_do_not_wait_for_what_is_measured(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+
+        def while_a_caller_runs(ours: Any, other: Any, threads: int) -> Beside:
+            (executable,) = next(iter(session._calls.plans.values())).executables
+            with executable._lock:  # type: ignore[attr-defined]
+                ours()
+                other()
+            return Beside(0.01, 0.5, True)
+
+        monkeypatch.setattr(engine_choice, "beside", while_a_caller_runs)
+        assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
 
 
 class Machine:
     """A clock and two programs, on a machine where threads wait for processors."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.now = self.here = self.elsewhere = 0.0
+        self.now = self.here = self.elsewhere = self.computed = 0.0
         self.turn = 0
-        monkeypatch.setattr(beside_others, "time", types.SimpleNamespace(perf_counter=lambda: self.now))
+        clocks = types.SimpleNamespace(perf_counter=lambda: self.now, process_time=lambda: self.computed)
+        monkeypatch.setattr(beside_others, "time", clocks)
         monkeypatch.setattr(beside_others._OwnClock, "waited", lambda clock: self.here)
         monkeypatch.setattr(beside_others, "_all_waited", lambda: self.here + self.elsewhere)
 
-    def program(self, seconds: float, here: list[float], elsewhere: list[float]) -> Any:
-        """A run of so many seconds, in which this thread and others wait for so long, by turns."""
+    def program(self, seconds: float, here: list[float], elsewhere: list[float], computed: float = 0.0) -> Any:
+        """A run of so many seconds, in which this thread and others wait for so long, by turns, and processors compute
+        for so long."""
 
         def run() -> None:
             waits, others = here[self.turn % len(here)], elsewhere[self.turn % len(elsewhere)]
             self.turn += 1
             self.now += seconds + waits
+            self.computed += computed
             self.here += waits
             self.elsewhere += others
 
@@ -385,6 +488,23 @@ def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.Mon
     assert found.ratio == pytest.approx(0.5)
     found = beside_others.beside(machine.program(0.06, [0.0], [0.03]), machine.program(0.03, [0.0], [0.0]), 2)
     assert not found.is_steady
+
+
+@pytest.mark.parametrize(("threads", "ratio"), [(1, 0.8), (2, 0.8), (2, 1.25)])
+def test_neighbours_do_not_decide(threads: int, ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers wait in every round, and runs take by turns one to four times as long as they should."""
+    machine = Machine(monkeypatch)
+    random = np.random.default_rng(5)
+
+    def disturbed(computed: float) -> Any:
+        def run() -> None:
+            machine.program(computed * random.uniform(1, 4), [0.0], [0.04], computed * random.uniform(1, 1.05))()
+
+        return run
+
+    found = beside_others.beside(disturbed(0.05), disturbed(0.05 * ratio), threads)
+    assert not found.is_steady
+    assert found.ratio == pytest.approx(ratio, rel=0.06)
 
 
 def test_rounds_that_differ_are_unsteady_where_no_system_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -439,8 +559,8 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
     assert graph is not None
     assert sorted(node.op for node in graph if node.op == "Placeholder") == ["Placeholder"] * 2
     inputs = [FEEDS[name.partition(":")[0]] for name in names]
-    for name in (*registry.BUILT_IN, "openvino", "onnxruntime"):
-        engine = registry.find(name)
+    for name in (*available_engines.BUILT_IN, "openvino", "onnxruntime"):
+        engine = available_engines.find(name)
         try:
             assert engine.version()
         except MissingExtraError:
@@ -454,7 +574,7 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
             assert times
             assert all(each.microseconds >= 0 for each in times)
     for name in ("reference", "onnxruntime", "openvino"):
-        assert registry.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
+        assert available_engines.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
@@ -471,7 +591,7 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
     with Session(graph, engine=engine, cache_dir=tmp_path / "cache") as session:
         (y,) = session.run("y", {"x": x})
         again = session.run("y", {"x": x + 1})
-        assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
+        assert engines_of(session) == {f"{engine} {available_engines.find(engine).version()}"}
     assert y.shape == (6,)
     np.testing.assert_allclose(y, np.repeat(x.sum(1, dtype=np.float64), 3), rtol=1e-6)
     assert not np.shares_memory(y, again[0])
@@ -487,7 +607,7 @@ def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None
             assert_right(session)
             check_schedule.finish()
             assert_right(session)
-            assert engines_of(session) == {f"{engine} {registry.find(engine).version()}"}
+            assert engines_of(session) == {f"{engine} {available_engines.find(engine).version()}"}
     assert set(certificates(tmp_path / "cache").values()) == {"right"}
 
 

@@ -10,6 +10,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""
@@ -22,6 +23,14 @@ ONE = parse("""
     x = Placeholder(dtype=float)
     y = Neg(x, T=float)
     z = Abs(x, T=float)
+""")
+CURVE = parse("""
+    x = Placeholder(dtype=float, shape=[1024])
+    s = Square(x, T=float)
+    n = Neg(s, T=float)
+    e = Exp(n, T=float)
+    a = Add(e, x, T=float)
+    y = Tanh(a, T=float)
 """)
 DROPOUT = parse("""
     x = Placeholder(dtype=float, shape=[3])
@@ -119,6 +128,15 @@ def test_numbers_that_may_be_switches(engine: str | None, tmp_path: pathlib.Path
 
 
 @pytest.mark.parametrize("engine", [None, "reference"])
+def test_minus_zero_is_another_number_than_zero(engine: str | None, tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[])\n y = Reciprocal(x, T=float)")
+    for first in (0.0, -0.0):
+        session = Session(graph, engine=engine, cache_dir=tmp_path)
+        for value in (first, -first, 0.0, -0.0, first):
+            np.testing.assert_array_equal(session.run("y", {"x": np.float32(value)})[0], np.copysign(np.inf, value))
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
 def test_switches_are_looked_at_each_time(engine: str | None, tmp_path: pathlib.Path) -> None:
     session = Session(DROPOUT, engine=engine, cache_dir=tmp_path)
     for keep in (True, True, True, False, False, False, True, False):
@@ -143,3 +161,58 @@ def test_spellings_of_a_call_do_not_pile_up(engine: str | None, tmp_path: pathli
             names = ["y" if number >> bit & 1 else "y:0" for bit in range(12)]
             assert session.run(names, {"x": x})[-1].tolist() == [-1, -2]
         assert len(session._calls) <= MOST_SPELLINGS
+
+
+TEXTS = parse("""
+    x = Placeholder(dtype=string, shape=[?])
+    p = Placeholder(dtype=string, shape=[])
+    y = StringLower(x, encoding="")
+    z = StringJoin(p, x, N=2, separator="")
+""")
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_texts_take_the_short_way_and_are_looked_at_each_time(engine: str | None, tmp_path: pathlib.Path) -> None:
+    def words(*items: object) -> np.ndarray:
+        found = np.empty(len(items), object)
+        found[:] = items
+        return found
+
+    part = np.array(b"p", object)
+    with Session(TEXTS, engine=engine, cache_dir=tmp_path) as session:
+        for _ in range(4):
+            given = words(b"A", b"b")
+            (lower,) = session.run(["y"], {"x": given})
+            assert lower.tolist() == [b"a", b"b"]
+            assert given.tolist() == [b"A", b"b"]
+        assert session._calls.last is not None
+        assert session._calls.last(["y"], {"x": words(b"C", b"D")}, ()) is not None
+        for other in (words(b"C", "D"), words(bytearray(b"C"), b"D"), words(np.bytes_(b"C"), b"D")):
+            assert session._calls.last(["y"], {"x": other}, ()) is None
+            assert session.run(["y"], {"x": other})[0].tolist() == [b"c", b"d"]
+        with pytest.raises(RunError, match="holds int"):
+            session.run(["y"], {"x": words(b"C", 5)})
+        for _ in range(4):
+            assert session.run(["z"], {"x": words(b"A", b"b"), "p": part})[0].tolist() == [b"pA", b"pb"]
+        with pytest.raises(RunError, match="holds NoneType"):
+            session.run(["z"], {"x": words(b"A", b"b"), "p": np.array(None, object)})
+
+
+@pytest.mark.parametrize("earlier", [False, True])
+@pytest.mark.parametrize("is_on", [True, False])
+def test_direct_calls_are_switched_off_by_their_name(
+    is_on: bool, earlier: bool, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a process that compiles the part, and in one that finds it in the cache."""
+    asked: list[object] = []
+    direct = PlainRunner.direct
+    monkeypatch.setattr(PlainRunner, "direct", lambda self, places: asked.append(places) or direct(self, places))
+    if earlier:
+        with Session(CURVE, cache_dir=tmp_path) as session:
+            session.run("y", {"x:0": np.ones(1024, np.float32)})
+    with Session(CURVE, cache_dir=tmp_path, without=[] if is_on else ["direct_calls"]) as session:
+        for number in range(20):
+            x = np.linspace(-1, 1, 1024, dtype=np.float32) + np.float32(number)
+            (y,) = session.run("y", {"x:0": x})
+            np.testing.assert_allclose(y, np.tanh(np.exp(-x * x) + x), rtol=1e-5, atol=1e-6)
+    assert bool(asked) == is_on

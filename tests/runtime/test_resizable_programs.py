@@ -179,7 +179,22 @@ def test_what_does_not_hold_for_all_is_planned_for(name: str, lengths: tuple[int
     assert_equal_for(of_text(UNFIT[name]), [(1, n, 4) for n in lengths])
 
 
-ONE = ("Abs", "Neg", "Exp", "Square", "Tanh", "Sigmoid", "Relu", "Relu6", "LeakyRelu", "Softmax", "StopGradient")
+ONE = (
+    "Abs",
+    "Neg",
+    "Exp",
+    "Square",
+    "Tanh",
+    "Sigmoid",
+    "Relu",
+    "Relu6",
+    "LeakyRelu",
+    "Elu",
+    "Erf",
+    "Sign",
+    "Softmax",
+    "StopGradient",
+)
 TWO = ("Add", "AddV2", "Sub", "Mul", "Maximum", "Minimum", "SquaredDifference")
 """Not a trait: those of ``any_size`` that take one tensor of any sign, or two."""
 
@@ -213,6 +228,37 @@ def test_a_reduction(op: str, axis: int, keeps: str, compiled: list[str]) -> Non
     """
     assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
     assert len(compiled) == 1
+
+
+SLICES = {
+    # begin, end, begin_mask, end_mask, shrink_axis_mask of the length's axis and the one after it; whether it opens
+    "the first": ("0, 0", "1, 4", 0, 0, 0, True),
+    "the first, without its axis": ("0, 1", "1, 3", 0, 0, 1, True),
+    "the first, from the beginning on": ("7, 0", "1, 4", 1, 0, 0, True),
+    "some channels of all": ("0, 1", "0, 3", 1, 1, 0, False),
+    "the second": ("1, 0", "2, 4", 0, 0, 0, False),
+    "all but the last": ("0, 0", "-1, 4", 1, 0, 0, False),
+    "the last": ("-1, 0", "0, 4", 0, 1, 0, False),
+    "the last, without its axis": ("-1, 0", "0, 4", 0, 0, 1, False),
+    "the first two": ("0, 0", "2, 4", 0, 0, 0, False),
+}
+
+
+@pytest.mark.parametrize("name", SLICES)
+def test_a_slice(name: str, compiled: list[str]) -> None:
+    """What comes first is the same program's for each length."""
+    begin, end, whole_before, whole_after, shrinks, opens = SLICES[name]
+    body = f"""
+        begin = Const(int32[2] [{begin}])
+        end = Const(int32[2] [{end}])
+        by = Const(int32[2] [1, 1])
+        a = StridedSlice(h, begin, end, by, T=float, Index=int32, begin_mask={whole_before}, end_mask={whole_after},
+            shrink_axis_mask={shrinks})
+        y = Tanh(a, T=float)
+    """.replace(",\n            shrink", ", shrink")
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3, 2)])
+    if opens:
+        assert len(compiled) == 1
 
 
 def test_words_are_looked_up(compiled: list[str]) -> None:
@@ -263,7 +309,7 @@ def test_who_waits_long_for_the_program_gets_one_of_its_own(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session_plans, "WAITED", 0.0)
-    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 7)])
+    assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 9, 9)])
     assert len(compiled) == 2
 
 

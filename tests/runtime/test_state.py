@@ -242,3 +242,44 @@ def test_a_chosen_variable_can_be_written_whichever_it_is() -> None:
             session.run([], targets=["set_a", "set_b"])
             session.run([], {"which": which}, targets=["more"])
             assert [float(value) for value in session.run(["a", "b"])] == expected
+
+
+KEEPERS = {
+    "a queue": """
+        q = FIFOQueueV2(component_types=[{0}], shapes=[], capacity=9, container="", shared_name="q")
+        put = QueueEnqueueV2(q, x, Tcomponents=[{0}], timeout_ms=-1)
+        got = QueueDequeueV2(q, component_types=[{0}], timeout_ms=-1)
+    """,
+    "a staging area": """
+        put = Stage(x, dtypes=[{0}], capacity=0, memory_limit=0, container="", shared_name="s")
+        got = Unstage(dtypes=[{0}], capacity=0, memory_limit=0, container="", shared_name="s")
+    """,
+    "a variable": """
+        v = VarHandleOp(dtype={0}, shape=[2], shared_name="v", container="")
+        put = AssignVariableOp(v, x, dtype={0})
+        got = ReadVariableOp(v, dtype={0})
+    """,
+    "a table": """
+        t = MutableHashTableV2(key_dtype=int64, value_dtype={0}, container="", shared_name="t", \
+            use_node_name_sharing=false)
+        keys = Const(int64 [3, 4])
+        none = Const({0} {1})
+        put = LookupTableInsertV2(t, keys, x, Tin=int64, Tout={0})
+        got = LookupTableFindV2(t, keys, none, Tin=int64, Tout={0})
+    """,
+}
+
+
+@pytest.mark.parametrize("keeper", KEEPERS)
+@pytest.mark.parametrize("kind", ["float", "string"])
+def test_what_is_kept_is_not_the_callers_array(keeper: str, kind: str) -> None:
+    placeholder = f"x = Placeholder(dtype={kind}, shape=[2])"
+    graph = parse(placeholder + KEEPERS[keeper].format(kind, '""' if kind == "string" else "0.0"))
+    given = np.array([b"a", b"b"], object) if kind == "string" else vector(1, 2)
+    first, other = given.copy(), given[::-1].copy()
+    with Session(graph) as session:
+        for _ in range(3):
+            session.run([], {"x": given}, targets=["put"])
+            given[:] = other
+            assert session.run("got")[0].tolist() == first.tolist()
+            given[:] = first

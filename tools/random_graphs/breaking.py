@@ -12,7 +12,8 @@ import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent / "tests"))
 
-from kernels.cases import FOLDER, Case, cases
+from kernels.cases import FOLDER, Case
+from kernels.cases import cases as cases
 from pocketgraph.graph import DType, Graph, Node, Shape, opdefs
 from pocketgraph.graph.graph import Versions
 

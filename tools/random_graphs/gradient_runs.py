@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import compare_gradients
-from pocketgraph.differentiation.registry import GRADIENTS, no_gradient
+from pocketgraph.differentiation.gradient_table import GRADIENTS, no_gradient
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.order import reachable

@@ -17,7 +17,7 @@ from pocketgraph.kernels import registry
 from pocketgraph.runtime.planning import partitioning
 from random_graphs.known import explained, is_wild
 
-partitioning.LEAST_PART_NODES = 0  # single nodes go to LiteRT as well, where a session finds them too small
+partitioning.LEAST_PART_NODES = 0  # type: ignore[attr-defined]  # single nodes go to LiteRT as well, where a session finds them too small
 
 Array = np.ndarray[Any, Any]
 WORKER = pathlib.Path(__file__).parent / "worker.py"

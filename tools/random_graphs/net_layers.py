@@ -101,7 +101,11 @@ class Layers:
         pads = pads or (0, 0, 0, 0)
         h = self.reached(x.h, window[0], stride[0], attrs["padding"], pads[:2])
         w = self.reached(x.w, window[1], stride[1], attrs["padding"], pads[2:])
-        attrs |= {"strides": self.four(1, *stride, 1), "dilations": self.four(1, *rates, 1), "data_format": self.layout}
+        attrs |= {
+            "strides": self.four(1, stride[0], stride[1], 1),
+            "dilations": self.four(1, rates[0], rates[1], 1),
+            "data_format": self.layout,
+        }
         if depthwise:
             times = p.pick([1, 1, 1, 2, 3])
             weights = self.weights(kh, kw, x.c, times, fan_in=kh * kw)

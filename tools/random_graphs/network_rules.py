@@ -92,7 +92,8 @@ def conv_back(g: Growth) -> Given:
 @rule("AvgPool", "MaxPool", "MaxPoolV2", "MaxPoolWithArgmax")
 def pool(g: Growth) -> Given:
     x = image(g, g.types["T"], least=4)
-    attrs = windowed(g, *g.shape(x)[1:3], b"NHWC")
+    height, width = g.shape(x)[1:3]
+    attrs = windowed(g, height, width, b"NHWC")
     attrs.pop("explicit_paddings")
     ksize = (1, g.int(1, 4), g.int(1, 4), 1)
     return [x, g.const(ksize), g.const(attrs["strides"])], attrs | {"ksize": ksize}

@@ -10,6 +10,7 @@ from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.pages.quantities import counted
 
 Given = Mapping[str, Any] | Sequence[tuple[str, Any]] | str | os.PathLike[str]
 """Arrays or paths of files by the names of inputs, "" for the only one or a file with names in it; or such a file."""
@@ -84,7 +85,9 @@ def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
 
     inputs = sample_inputs(graph, list(outputs) or sample_fetches(graph))
     if len(inputs) != 1:
-        raise UsageError(f"the model has {len(inputs)} inputs", where=path, hint=f"say which it is for: NAME={path}")
+        raise UsageError(
+            f"the model has {counted(len(inputs), 'input')}", where=path, hint=f"say which it is for: NAME={path}"
+        )
     return canonical(inputs[0])
 
 

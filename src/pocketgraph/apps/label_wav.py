@@ -17,6 +17,7 @@ from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.pages.quantities import counted
 
 PLACEHOLDERS = ops_with("placeholder")
 
@@ -117,7 +118,7 @@ def words_along(
     clip, stride = clip_ms * rate // 1000, max(1, stride_ms * rate // 1000)
     if clip != model.count:
         raise UsageError(
-            f"the model takes {model.count} samples, not {clip}",
+            f"the model takes {counted(model.count, 'sample')}, not {clip}",
             hint=f"pass {option('clip_duration_ms')}={1000 * model.count // rate}",
         )
     for start in range(0, len(samples) - clip, stride):

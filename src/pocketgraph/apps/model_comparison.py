@@ -125,9 +125,10 @@ def verify(
             values=feeds, limit=limit if data is not None else runs or MADE_UP, seed=seed,
         )  # fmt: skip
     if behind is not None:
-        a, given = behind
+        a, made = behind
+        given = made
         if data is None:
-            reading.notify(f"fed with {len(behind.feeds)} made-up texts; {option('data')} gives others")
+            reading.notify(f"fed with {len(made)} made-up texts; {option('data')} gives others")
     elif data is not None:
         with closing(ComparedModel(a, threads, None)) as model:
             given = data_feeds(

@@ -10,17 +10,19 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading, presets
+from pocketgraph.datasets.class_scores import scores_picked_from
 from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
-from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
+from pocketgraph.datasets.picture_input import PLACEHOLDERS, PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import training_switches
+from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
@@ -79,12 +81,14 @@ class PictureModel:
             mean = self.told.mean[0] if mean is None and self.told.mean else mean
             std = self.told.std[0] if std is None and self.told.std else std
         if input_layer is None:
-            input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else find_input(graph)
+            input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else _find_input(graph)
         if not outputs:
-            outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else find_output(graph)]
+            outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else _scores_of_classes(graph)]
         self.outputs = [canonical(require(graph, name, option("output_layer"))) for name in outputs]
         require(graph, input_layer, option("input_layer"))
-        self.input: PictureInput = describe(graph, input_layer, width, height, chosen.size if chosen else fallback)
+        self.input: PictureInput = file_input(graph, input_layer) or describe(
+            graph, input_layer, width, height, chosen.size if chosen else fallback
+        )
         if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
             self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.inferred: InferredScaling | None = None
@@ -127,6 +131,8 @@ class PictureModel:
             FormatError: the file is no picture.
             RunError: the graph cannot run.
         """
+        if self.input.layout == "file":
+            return self._of_feed(self.input.feed(os.fspath(path), self.mean, self.std), feeds)
         return self.of_pixels(image_loading.read(path, self.input.channels), feeds)
 
     def of_pixels(self, pixels: Array, feeds: Mapping[str, Any] | None = None) -> list[Array]:
@@ -140,13 +146,16 @@ class PictureModel:
             RunError: the graph cannot run.
             UsageError: the array is no picture.
         """
-        graph = self._session.graph
         if pixels.ndim != 3 or 0 in pixels.shape or pixels.shape[2] not in (3, self.input.channels):
             raise UsageError(
                 f"pixels are uint8 [height, width, {self.input.channels}], not {pixels.dtype}{list(pixels.shape)}"
             )
+        return self._of_feed(self._fed(pixels), feeds)
+
+    def _of_feed(self, feed: Array, feeds: Mapping[str, Any] | None) -> list[Array]:
+        graph = self._session.graph
         try:
-            found = self._session.run(self.outputs, {**self._fed(pixels), **(feeds or {})})
+            found = self._session.run(self.outputs, {self.input.tensor: feed, **self.feeds, **(feeds or {})})
         except MissingKernelError:
             raise
         except RunError as error:
@@ -166,16 +175,15 @@ class PictureModel:
         from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
 
         trace, summarizer = StepTrace(), StatSummarizer()
-        self._session.run(self.outputs, self._fed(pixels), trace=trace)
+        self._session.run(self.outputs, {self.input.tensor: self._fed(pixels), **self.feeds}, trace=trace)
         summarizer.add_run(trace.nodes)
         return [line for line in summarizer.type_table() if line.strip()]
 
-    def _fed(self, pixels: Array) -> dict[str, Any]:
+    def _fed(self, pixels: Array) -> Array:
         """What is fed for pixels, of a colour picture also where the model takes gray."""
         if pixels.shape[2] == 3 and self.input.channels == 1:
             pixels = np.rint(pixels @ np.array(GRAY, np.float32)).astype(np.uint8)[..., np.newaxis]
-        feed = coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
-        return {self.input.tensor: feed, **self.feeds}
+        return coded(self._session.graph, self.input.tensor, self.input.feed_pixels(pixels, self.mean, self.std))
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session: where the model goes there is a new one, on one core."""
@@ -190,6 +198,33 @@ class PictureModel:
     def close(self) -> None:
         """Frees what the session holds."""
         self._session.close()
+
+
+def _find_input(graph: Graph) -> str:
+    """The placeholder that takes a picture, or the only one that takes the bytes of its file."""
+    try:
+        return find_input(graph)
+    except UsageError:
+        files = [node.name for node in graph if node.op in PLACEHOLDERS and file_input(graph, node.name) is not None]
+        if len(files) != 1:
+            raise
+        return files[0]
+
+
+def file_input(graph: Graph, layer: str) -> PictureInput | None:
+    """An input of pictures' files that the graph decodes in a loop or a function; None for others.
+
+    What is decoded at once takes pixels in the decoder's place (see ``describe``).
+    """
+    node = graph.producer(layer)
+    if node.op not in PLACEHOLDERS or node.attr("dtype", None) is not STRING:
+        return None
+    decoder = decoder_of(graph, node.name)
+    if decoder is None or decoder.op not in FORMATS or decoder in graph.consumers.get(node.name, ()):
+        return None
+    shape = node.shape()
+    is_list = shape is None or shape.rank != 0
+    return PictureInput(canonical(layer), STRING, 0, 0, 3, "file", batch=int(is_list), form=FORMATS[decoder.op])
 
 
 def find_output(graph: Graph) -> str:
@@ -220,9 +255,17 @@ def find_output(graph: Graph) -> str:
     shown = ", ".join(node.name for node in sinks[:5]) + (", …" if len(sinks) > 5 else "")
     keys = sorted(graph.public_signatures)
     signature = f", or {option('signature')}={keys[0]} or another of {', '.join(keys)}" if len(keys) > 1 else ""
+    detects = any(node.op.startswith(("NonMaxSuppression", "CombinedNonMaxSuppression")) for node in graph)
+    live = "; what finds boxes is shown by `pocketgraph live GRAPH --input=PHOTO -o found.png`" if detects else ""
     raise UsageError(
-        f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}{signature}"
+        f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}{signature}{live}"
     )
+
+
+def _scores_of_classes(graph: Graph) -> str:
+    """The output, or the scores of classes that it is picked from."""
+    output = find_output(graph)
+    return scores_picked_from(graph, output) or output
 
 
 def _scores(graph: Graph, names: Sequence[str]) -> list[str]:

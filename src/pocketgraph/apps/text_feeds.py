@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,18 +30,6 @@ from pocketgraph.runtime.tensor_names import feed_endpoints
 OPEN = -1
 
 
-class FeedsBehindTexts(NamedTuple):
-    """What both models are fed.
-
-    Attributes:
-        graph: the part behind the texts, whose inputs are fed.
-        feeds: by their names, a set a text.
-    """
-
-    graph: Graph
-    feeds: list[dict[str, np.ndarray[Any, Any]]]
-
-
 def may_read_texts(model: Model) -> bool:
     """Whether a model is a graph with inputs of strings, so that it is worth while to look closer."""
     if is_model_file(model) if isinstance(model, Graph) else os.path.splitext(model)[1] in (".tflite", ".onnx"):
@@ -63,8 +51,9 @@ def feeds_behind_texts(
     values: Mapping[str, Any] | None = None,
     limit: int = 100,
     seed: int = 0,
-) -> FeedsBehindTexts | None:
-    """The feeds; None where the graph takes no texts, or the file does so, too.
+) -> tuple[Graph, list[dict[str, np.ndarray[Any, Any]]]] | None:
+    """The part behind the texts, and what its inputs are fed, a set a text; None where the graph takes no texts, or the
+    file does so, too.
 
     Args:
         graph: the whole model.
@@ -106,7 +95,7 @@ def feeds_behind_texts(
         if not set(wanted).isdisjoint(signature.outputs.values())
     }
     part = front.behind(is_open=True).replace(outputs=list(graph.outputs), signatures=own)
-    return FeedsBehindTexts(part, [{**dict(zip(names, front(text), strict=True)), **(values or {})} for text in texts])
+    return part, [{**dict(zip(names, front(text), strict=True)), **(values or {})} for text in texts]
 
 
 def _ends(file: Model) -> list[ModelInput]:

@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cores, sample_options, say, shapes_of
+from pocketgraph.budgets import usable_processors
+from pocketgraph.cli.shared.data_options import sample_options, say, shapes_of
 from pocketgraph.cli.shared.options import names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -32,7 +33,9 @@ from pocketgraph.errors import UsageError
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
     "that stay the same (default 5).",
 )  # fmt: skip
-@click.option("--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores.")
+@click.option(
+    "--threads", type=click.IntRange(1), default=usable_processors, help="Threads to compute with; default: all cores."
+)
 @signature_option
 @sample_options
 def command(model: str, data: str | None, folder: str, outputs: str, **how: Any) -> None:
@@ -46,9 +49,9 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
       pocketgraph ship frozen.pb --data=photos/ -o out/
       pocketgraph ship training/ --data=photos/ --labels=labels.txt --max_accuracy_drop=0.5 -o out/
     """
-    from pocketgraph.apps.shipping.report_page import cost
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.apps.shipping.shipment import MODEL
+    from pocketgraph.apps.shipping.shipping_page import cost
     from pocketgraph.cli.shared.progress import SHIPPING, SHIPPING_UNSEEN, progress_bar
 
     if how.pop("feed"):

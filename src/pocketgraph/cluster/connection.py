@@ -75,9 +75,9 @@ def connected(address: str | None) -> Iterator[None]:
     quiet = {"logging_level": "ERROR", "log_to_driver": False}
     try:
         if local is not None:
-            from pocketgraph.cluster.worker import cores
+            from pocketgraph.budgets import usable_processors
 
-            here = {"num_cpus": int(local[1] or cores()), "include_dashboard": False}
+            here = {"num_cpus": int(local[1] or usable_processors()), "include_dashboard": False}
             ray.init(address="local", object_store_memory=OBJECT_STORE, **here, **quiet)
         else:
             ray.init(address, **quiet)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -50,8 +49,3 @@ def run_shard(job: Sequence[Any], token: str, items: Sequence[Any]) -> tuple[lis
     except PocketgraphError as error:
         found.append(Failure(type(error), error.what, error.where, error.hint))
     return found, time.perf_counter() - begun
-
-
-def cores() -> int:
-    """How many cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

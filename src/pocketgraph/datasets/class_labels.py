@@ -12,6 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 MAX_LABEL_BYTES = 1 << 24
@@ -33,7 +34,7 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             its name.
     """
     if names is not None and len(names) < scores:
-        raise UsageError(f"the labels file has {len(names)} lines, but the model gives {scores} scores")
+        raise UsageError(f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores")
     if not classes:
         return None
     are_numbers = all(name.isdigit() and int(name) < scores for name in classes)

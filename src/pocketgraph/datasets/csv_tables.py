@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 SUFFIXES = (".csv", ".tsv")
@@ -37,7 +38,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
     wanted, width = sum(sizes), len(rows[0])
     if width not in (wanted, wanted + 1):
         raise UsageError(
-            f"a row has {width} columns, and the model takes {wanted} numbers, perhaps and a class",
+            f"a row has {counted(width, 'column')}, and the model takes {wanted} numbers, perhaps and a class",
             where=path,
             hint="" if any(map(_is_number, rows[0])) else "texts are for the graph that reads them; name that first",
         )
@@ -46,7 +47,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
     numbers, classes = np.empty((len(rows), wanted)), []
     for number, row in enumerate(rows):
         if len(row) != width:
-            raise UsageError(f"row {number + 1} has {len(row)} columns, the first {width}", where=path)
+            raise UsageError(f"row {number + 1} has {counted(len(row), 'column')}, the first {width}", where=path)
         cells = [cell for index, cell in enumerate(row) if index != at]
         try:
             numbers[number] = [float(cell) for cell in cells]

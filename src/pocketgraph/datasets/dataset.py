@@ -16,10 +16,11 @@ from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loa
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, is_plane, picture_input
-from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
+from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
@@ -75,6 +76,10 @@ class Dataset:
             for path in self.files:
                 heard = samples_at(path, self.rate, math.prod(item.shape))
                 yield [heard.astype(item.dtype).reshape(item.shape)]
+        elif self.are_decoded:
+            for path in self.files:
+                content = image_loading.content(path, self.inputs[0].file_form)
+                yield [np.full(self.inputs[0].shape, content, object)]
         elif self.files:
             picture = picture_input(self.inputs, self.scaling)
             for path in self.files:
@@ -109,7 +114,7 @@ class Dataset:
     @property
     def repetitions(self) -> int:
         """How many times each sample is fed in one run, to a model that takes so many at a time; mostly once."""
-        if self.are_pictures:
+        if self.are_pictures and not self.are_decoded:
             return picture_input(self.inputs, self.scaling).batch
         fed = [math.prod(item.shape) // max(math.prod(array.shape[1:]), 1)
                for array, item in zip(self.arrays, self.inputs, strict=True)] if self.arrays else []  # fmt: skip
@@ -119,6 +124,11 @@ class Dataset:
     def are_pictures(self) -> bool:
         """Whether the samples are files of pictures."""
         return bool(self.files) and self.front is None and not self.are_recordings
+
+    @property
+    def are_decoded(self) -> bool:
+        """Whether the samples are files of pictures that the model itself decodes."""
+        return self.are_pictures and bool(self.inputs[0].file_form)
 
     @property
     def pixel_scaling(self) -> tuple[float, float]:
@@ -176,7 +186,9 @@ class Dataset:
             UsageError: none would be left.
         """
         if count >= len(self):
-            raise UsageError(f"there are {len(self)} samples; without the first {count} none is left", where=self.place)
+            raise UsageError(
+                f"there are {counted(len(self), 'sample')}; without the first {count} none is left", where=self.place
+            )
         return self._chosen(np.arange(count, len(self)))
 
     def _chosen(self, chosen: Array) -> Dataset:
@@ -296,7 +308,9 @@ def open_dataset(
         data.front = front
     elif file_lists.is_recording(data.files[0]):
         if len(inputs) != 1:
-            raise UsageError(f"the model takes {len(inputs)} inputs, not one recording", hint="give an .npz file")
+            raise UsageError(
+                f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
+            )
         if math.prod(inputs[0].shape) == 1:
             raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
         if is_plane(inputs[0].shape):
@@ -305,6 +319,14 @@ def open_dataset(
                 where=data.files[0],
                 hint="give pictures, or an .npz file of arrays",
             )
-    else:
+        if sum(size > 1 for size in inputs[0].shape) > 1 or max(inputs[0].shape) < FEWEST_SAMPLES:
+            raise UsageError(
+                f"the model takes {list(inputs[0].shape)}, which is no recording but what is made of one, such as a "
+                "spectrum",
+                where=data.files[0],
+                hint="a file behind a spectrum is judged by `pocketgraph evaluate WHOLE.pb FILE --data=DIR`, with the "
+                "graph that makes it in front; or give an .npz file of arrays",
+            )
+    elif len(inputs) != 1 or not inputs[0].file_form:
         picture_input(inputs, how)
     return data

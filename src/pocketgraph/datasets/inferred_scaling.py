@@ -11,11 +11,8 @@ from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 
-THROUGH = ops_with("passes", "view", "moves") | {
-    "Cast", "ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "Pad", "PadV2", "MirrorPad",
-    "Split", "SplitV", "ConcatV2", "Enter",
-}  # fmt: skip
-"""Not a trait: ops behind which pixels have the same range as before."""
+THROUGH = ops_with("passes", "view", "moves", "resize", "pad") | {"Cast", "Enter"}
+"""Ops behind which pixels have the same range as before."""
 SUMS = ops_with("sum", "bias")
 DIFFERENCES = ops_with("difference")
 PRODUCTS = ops_with("product")

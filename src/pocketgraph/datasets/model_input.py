@@ -22,6 +22,8 @@ class ModelInput:
         features: of an input of serialized Examples, what is read out of them.
         takes_words: whether it takes the words of a text, an element each; as many as its last size, 1 for any number.
         rate: samples a second of a recording that goes in, as ``heard_rate`` finds it; None where nothing tells.
+        file_form: of an input that takes a picture as the bytes of its file, what the model decodes: ``JPEG``, ``PNG``,
+            ``BMP`` or ``GIF``; empty for others.
     """
 
     name: str
@@ -30,11 +32,12 @@ class ModelInput:
     features: tuple[RecordFeature, ...] = ()
     takes_words: bool = False
     rate: int | None = None
+    file_form: str = ""
 
     @property
     def takes_text(self) -> bool:
         """Whether it takes texts, or records of them."""
-        return self.dtype.kind == "O"
+        return self.dtype.kind == "O" and not self.file_form
 
 
 class RecordingReader(Protocol):

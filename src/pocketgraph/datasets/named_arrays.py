@@ -13,6 +13,7 @@ from pocketgraph.datasets import class_labels
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
 from pocketgraph.errors import UsageError
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 IN_MEMORY = "the samples"
@@ -77,7 +78,9 @@ def of_inputs(
     if labels is not None and len(arrays[0]):
         if labels.ndim < 1 or len(labels) < len(arrays[0]):
             count = len(labels) if labels.ndim else 1
-            raise UsageError(f"there are {len(arrays[0])} samples but only {count} labels", where=name)
+            raise UsageError(
+                f"there are {counted(len(arrays[0]), 'sample')} but only {counted(count, 'label')}", where=name
+            )
         classes, targets = class_labels.told_by(labels[: len(arrays[0])])
     return arrays, classes, targets
 
@@ -125,7 +128,7 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
     batch = item.shape[0] if len(item.shape) > 1 else 1
     if numbers != size and numbers * batch != size:
         raise UsageError(
-            f"the array '{key}' is {list(array.shape)}, and each of its {len(array)} samples has {numbers} "
+            f"the array '{key}' is {list(array.shape)}, and each of its {counted(len(array), 'sample')} has {numbers} "
             f"numbers; the model takes {list(item.shape)}",
             where=place,
         )

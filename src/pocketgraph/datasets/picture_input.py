@@ -32,9 +32,11 @@ class PictureInput:
         height, width: in pixels; 0 where the graph resizes the picture itself.
         channels: 1 gray, 3 colour.
         layout: the feed's axes: ``NHWC``, ``NCHW``, ``HWC``, ``N*`` (pixels in a row) or ``decoded`` (HWC of any
-            size, in the place of what the graph's own decoder would give).
-        batch: how many pictures a feed must hold; all but the first are repetitions.
+            size, in the place of what the graph's own decoder would give) or ``file`` (the bytes of a file of any size,
+            which the graph decodes; where it takes a list of them, of one).
+        batch: how many pictures a feed must hold; all but the first are repetitions. 0 for a file by itself.
         guessed: whether the size comes from a preset, as neither the caller nor the graph said it.
+        form: of files, what the graph decodes, as in ``ModelInput.file_form``.
 
     Raises:
         UsageError: a feed would have over 2^27 numbers.
@@ -48,6 +50,7 @@ class PictureInput:
     layout: str
     batch: int = 1
     guessed: bool = False
+    form: str = ""
 
     def __post_init__(self) -> None:
         if self.batch * self.height * self.width * self.channels > MOST_NUMBERS:
@@ -64,12 +67,16 @@ class PictureInput:
         Raises:
             FormatError: the file is no picture, or a damaged one.
         """
+        if self.layout == "file":
+            return self._file(image_loading.content(path, self.form))
         return self.feed_pixels(image_loading.read(path, self.channels), mean, std)
 
     def feed_pixels(self, pixels: np.ndarray[Any, Any], mean: float, std: float) -> np.ndarray[Any, Any]:
         """The same of pixels from 0 to 255, uint8 [height, width, channels]."""
         if self.layout == "decoded":
             return pixels
+        if self.layout == "file":
+            return self._file(image_loading.encoded(pixels, self.form))
         whole = pixels.astype(np.float32)
         resized = image_loading.resize_bilinear(pixels, self.height, self.width) if self.height else whole
         if self.dtype.is_integer or self.dtype.is_quantized:
@@ -83,6 +90,9 @@ class PictureInput:
         if self.layout == "N*":
             picture = picture.reshape(-1)
         return np.repeat(picture[np.newaxis], self.batch, axis=0)
+
+    def _file(self, content: bytes) -> np.ndarray[Any, Any]:
+        return np.full((self.batch,) if self.batch else (), content, object)
 
 
 def find_input(graph: Graph) -> str:
@@ -165,9 +175,17 @@ def _is_resized(graph: Graph, name: str) -> bool:
     """Whether all that reads a picture brings it to a size."""
     readers = [user for user in graph.consumers.get(name, ()) if user.op not in ops_with("shape")]
     return bool(readers) and all(
-        user.op.startswith("Resize") or (user.op in ops_with("passes") | {"Cast"} and _is_resized(graph, user.name))
+        user.op.startswith("Resize") or (_keeps_places(graph, user) and _is_resized(graph, user.name))
         for user in readers
     )
+
+
+def _keeps_places(graph: Graph, node: Node) -> bool:
+    """Whether a node computes each pixel's values by themselves, and with constants alone."""
+    if node.op in ops_with("passes") | {"Cast"}:
+        return True
+    others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
+    return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}
 
 
 def _one_or_three(channels: int | None, node: Node) -> int:

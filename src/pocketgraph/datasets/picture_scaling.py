@@ -9,6 +9,7 @@ from pocketgraph.datasets.picture_input import PictureInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.pages.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ def is_plane(shape: tuple[int, ...]) -> bool:
     return (shape[3] in (1, 3) and min(shape[1:3]) > 1) or (shape[1] in (1, 3) and min(shape[2:]) > 1)
 
 
+def _others_bound(inputs: tuple[ModelInput, ...]) -> str:
+    """What sets an input that takes no picture for good."""
+    other = next((item for item in inputs if len(item.shape) < 4), inputs[-1])
+    value = "[" * len(other.shape) + "VALUE" + "]" * len(other.shape)
+    return f"`pocketgraph freeze_graph MODEL -o fixed.pb --bind {other.name.removesuffix(':0')}={value}`"
+
+
 def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
     """The model's only input as one that takes pictures.
 
@@ -46,8 +54,8 @@ def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> Pi
     if len(inputs) != 1:
         names = ", ".join(entry.name for entry in inputs)
         raise UsageError(
-            f"the model takes {len(inputs)} inputs ({names}), not one picture",
-            hint=f"name the one that takes it with {option('inputs')}, or give an .npz file",
+            f"the model takes {counted(len(inputs), 'input')} ({names}), not one picture",
+            hint=f"give an .npz file with an array for each, or set the others for good: {_others_bound(inputs)}",
         )
     shape = inputs[0].shape
     dtype = FLOAT if inputs[0].dtype.kind == "f" else DType.of_numpy(inputs[0].dtype)

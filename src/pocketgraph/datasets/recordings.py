@@ -16,6 +16,7 @@ import numpy as np
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 
 Array = np.ndarray[Any, Any]
+FEWEST_SAMPLES = 160  # that a model hears; 10 ms, and fewer are numbers made of a recording
 USUAL_RATE = 16000
 """Samples a second that networks for speech are trained with, as a rule."""
 LEAST_RATE, MOST_RATE = 1000, 192000  # samples a second that a recording can have

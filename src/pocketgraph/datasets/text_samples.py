@@ -17,6 +17,7 @@ from pocketgraph.datasets.text_tables import TextTable, read_text_table
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 BESIDE = "\x1f"  # between the values of a cell: the unit separator of ASCII, which texts do not have
@@ -36,7 +37,7 @@ def read_texts(
         FormatError: a file cannot be read.
     """
     if isinstance(source, str | os.PathLike) and not are_arrays(source):
-        table = read_text_table(os.fspath(source), _names(inputs))
+        table = read_text_table(os.fspath(source), _names(inputs), _names(inputs, of_texts=False))
     else:
         table = _of_arrays(source)
     made = [_fed(table, item, inputs) for item in inputs]
@@ -53,13 +54,17 @@ def other_sample(item: ModelInput, text: str, like: Array | None = None) -> Arra
     return _element(item, {**zeros, **strings} if item.features else {"": text}, "")
 
 
-def _names(inputs: Sequence[ModelInput]) -> list[str]:
-    """What columns may be called: the inputs that take texts, and the string features of records."""
+def _names(inputs: Sequence[ModelInput], *, of_texts: bool = True) -> list[str]:
+    """What columns may be called: the inputs that take texts, and the string features of records; or the others."""
     found: list[str] = []
     for item in inputs:
         if item.features:
-            found += [feature.key.decode("utf-8", "replace") for feature in item.features if feature.dtype is STRING]
-        elif item.takes_text:
+            found += [
+                feature.key.decode("utf-8", "replace")
+                for feature in item.features
+                if (feature.dtype is STRING) == of_texts
+            ]
+        elif item.takes_text == of_texts:
             found.append(_brief(item.name))
     return found
 
@@ -164,7 +169,7 @@ def _of_arrays(source: Any) -> TextTable:
     classes = class_labels.told_by(labels)[0] if labels is not None else []
     count = len(next(iter(columns.values())))
     if classes and len(classes) != count:
-        raise UsageError(f"there are {count} samples but {len(classes)} labels", where=place)
+        raise UsageError(f"there are {counted(count, 'sample')} but {counted(len(classes), 'label')}", where=place)
     text = max(columns, key=lambda name: sum(map(len, columns[name])))
     return TextTable(place, columns, text, classes)
 

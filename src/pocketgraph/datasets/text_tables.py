@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets import csv_tables, file_lists
 from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.pages.quantities import counted
 
 TEXT_COLUMNS = ("text", "texts", "review", "sentence", "comment", "message", "content", "body", "document", "tweet")
 CLASS_COLUMNS = (*csv_tables.CLASS_COLUMNS, "labels", "sentiment", "category", "classes")
@@ -39,7 +40,7 @@ class TextTable:
         return next((found[name] for name in wanted if name in found), None)
 
 
-def read_text_table(place: str, names: Sequence[str] = ()) -> TextTable:
+def read_text_table(place: str, names: Sequence[str] = (), numbers: Sequence[str] = ()) -> TextTable:
     """The texts of a table (``.csv``, ``.tsv``), of a folder of ``.txt`` files, or of a list.
 
     In a folder, folders inside are classes. A list has a text a line, or the path of a text file, perhaps with a tab
@@ -47,7 +48,8 @@ def read_text_table(place: str, names: Sequence[str] = ()) -> TextTable:
 
     Args:
         place: the path.
-        names: what columns may be called, by the model's inputs.
+        names: what columns of texts may be called, by the model's inputs.
+        numbers: likewise those of numbers.
 
     Raises:
         UsageError: there are no texts.
@@ -57,7 +59,7 @@ def read_text_table(place: str, names: Sequence[str] = ()) -> TextTable:
         files, classes = file_lists.texts_of_folder(place)
         return TextTable(place, {"text": [read_text(path) for path in files]}, "text", classes)
     if place.lower().endswith(csv_tables.SUFFIXES):
-        return _of_rows(place, csv_tables.rows_of(place), names)
+        return _of_rows(place, csv_tables.rows_of(place), names, numbers)
     return _of_lines(place, [line for line in read_text(place).splitlines() if line.strip()])
 
 
@@ -96,25 +98,25 @@ def _of_lines(place: str, lines: Sequence[str]) -> TextTable:
     return TextTable(place, {"text": file_lists.mixed(texts, classes)}, "text", file_lists.mixed(classes, classes))
 
 
-def _of_rows(place: str, rows: list[list[str]], names: Sequence[str]) -> TextTable:
+def _of_rows(place: str, rows: list[list[str]], names: Sequence[str], numbers: Sequence[str]) -> TextTable:
     if not rows:
         raise UsageError("there are no texts here", where=place)
     width = len(rows[0])
     for number, row in enumerate(rows):
         if len(row) != width:
             raise UsageError(
-                f"row {number + 1} has {len(row)} columns, the first {width}",
+                f"row {number + 1} has {counted(len(row), 'column')}, the first {width}",
                 where=place,
                 hint='a text with commas in it is put into quotes: "so, and so"',
             )
-    head = _head(rows, names)
+    head = _head(rows, [*names, *numbers])
     body = rows[1:] if head else rows
     if not body:
         raise UsageError("there are no texts here", where=place)
     titles = [name.strip() for name in head] or [f"column {at + 1}" for at in range(width)]
     cells = {title: [row[at] for row in body] for at, title in enumerate(titles)}
     text = _text_column(cells, names)
-    label = _class_column(cells, text)
+    label = _class_column(cells, text, {name.lower() for name in (*names, *numbers)})
     classes = [csv_tables.class_name(cell) for cell in cells[label]] if label is not None else []
     mixed = {title: file_lists.mixed(column, classes) for title, column in cells.items()}
     return TextTable(place, mixed, text, file_lists.mixed(classes, classes))
@@ -144,10 +146,10 @@ def _text_column(cells: Mapping[str, Sequence[str]], names: Sequence[str]) -> st
     return max(usable, key=lambda title: sum(map(len, cells[title])))
 
 
-def _class_column(cells: Mapping[str, Sequence[str]], text: str) -> str | None:
-    """The column of classes: the one that is named so; of two columns the other one, where it has few different
-    cells."""
-    others = [title for title in cells if title != text]
+def _class_column(cells: Mapping[str, Sequence[str]], text: str, fed: Collection[str] = ()) -> str | None:
+    """The column of classes: the one that is named so; else the only one that no input takes, where it has few
+    different cells. ``fed`` has what the inputs are called."""
+    others = [title for title in cells if title != text and title.strip().lower() not in fed]
     named = [title for known in CLASS_COLUMNS for title in others if title.strip().lower() == known]
     if named:
         return named[0]

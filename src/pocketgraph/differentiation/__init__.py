@@ -1,7 +1,7 @@
 """Differentiation: gradients of graphs as graphs, and training graphs."""
 
 from pocketgraph.differentiation.differentiate import gradients
-from pocketgraph.differentiation.losses import add_loss
+from pocketgraph.differentiation.loss_functions import add_loss
 from pocketgraph.differentiation.minimize import minimize
 from pocketgraph.differentiation.regularization import add_regularization
 from pocketgraph.differentiation.schedules import add_schedule

@@ -12,8 +12,8 @@ from typing import NamedTuple
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.control_flow.loop_gradient import LoopGradient, active
 from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop, find_loops
+from pocketgraph.differentiation.gradient_table import GRADIENTS, no_gradient
 from pocketgraph.differentiation.node_builder import GraphBuilder
-from pocketgraph.differentiation.registry import GRADIENTS, no_gradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT

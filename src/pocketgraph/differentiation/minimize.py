@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.differentiate import without_calls
 from pocketgraph.differentiation.node_builder import GraphBuilder
-from pocketgraph.differentiation.optimizers import OPTIMIZERS, Optimizer
+from pocketgraph.differentiation.optimizer_ops import OPTIMIZERS, Optimizer
 from pocketgraph.differentiation.variable_nodes import (
     GLOBAL_STEP,
     VARIABLES,

@@ -16,6 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.training_switches import dropout_share, switches_note, training_switches
 from pocketgraph.quantization.audio_preprocessing import (
@@ -179,7 +180,7 @@ def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Se
         inputs = list(dict.fromkeys(name for signature in chosen.values() for name in signature.inputs))
         if len(inputs) != 1:
             raise UsageError(
-                f"there are {len(inputs)} inputs ({', '.join(inputs)})",
+                f"there are {counted(len(inputs), 'input')} ({', '.join(inputs)})",
                 hint=f"{option('input_shape', 'shapes')}=NAME:SIZES",
             )
         found[inputs[0]] = found.pop("")

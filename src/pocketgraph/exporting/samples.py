@@ -14,9 +14,11 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.errors import RunError
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
+from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.feeding.made_up_feeds import random_values
 
@@ -95,3 +97,24 @@ def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict
     rng = np.random.default_rng(seed)
     made = {port.name: random_values(port.dtype, port.sizes or (), rng, port.name) for port in entry.inputs}
     return {name: plain_values(value) for name, value in made.items()} if plain else made
+
+
+def taken_feeds(model: ExportModel) -> dict[str, Array]:
+    """One set of inputs that the main entry point takes: the first sample, else a made-up one.
+
+    Whole numbers may be too large, as for the rows of a table: where the model refuses what was drawn, all are ones.
+    """
+    if model.samples is not None:
+        return dict(next(iter(model.samples())))
+    entry = model.main
+    made = made_feeds(entry)
+    if all(port.dtype.is_floating for port in entry.inputs):
+        return made
+    try:
+        with Session(model.graph, model.threads) as session:
+            session.run(
+                [port.tensor for port in entry.outputs], {port.tensor: made[port.name] for port in entry.inputs}
+            )
+    except RunError:
+        return made_feeds(entry, plain=True)
+    return made

@@ -98,7 +98,9 @@ def target_of(path: str | os.PathLike[str], name: str | None = None) -> Target:
     """
     if name is not None:
         if name not in TARGETS:
-            hint = did_you_mean(name, TARGETS) or f"there are {', '.join(TARGETS)}"
+            hint = did_you_mean(name, TARGETS) or (
+                f"there are {', '.join(TARGETS)}; pocketgraph app makes projects for phones, boards and web pages"
+            )
             raise UsageError(f"there is no target '{name}'", hint=hint)
         return TARGETS[name]
     text = os.fspath(path)

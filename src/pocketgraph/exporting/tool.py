@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_scores import picked_note, scores_picked_from
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
@@ -177,10 +178,20 @@ def model_to_export(
     Raises:
         UsageError, FormatError, FreezeError: as ``export``.
     """
-    model = opened(
-        source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
-        texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
-    )  # fmt: skip
+
+    def made(outputs: Sequence[str] | None) -> ExportModel:
+        return opened(
+            source, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
+            texts=_texts(samples, reading), takes_texts=takes_texts, notify=reading.notify,
+        )  # fmt: skip
+
+    model = made(outputs)
+    is_sole = not outputs and not signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
+    answer = model.main.outputs[0].tensor
+    scores = scores_picked_from(model.graph, answer) if labels and is_sole else None
+    if scores is not None:
+        reading.notify(f"{picked_note(model.main.outputs[0].name, scores)}, as labels are for them")
+        model = made([scores])
     if model.texts is not None:
         reading.notify(model.texts.words(is_open=True))
     if model.front is not None:

@@ -21,6 +21,7 @@ from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.graph.node import Ref, parse_ref
+from pocketgraph.pages.quantities import counted
 
 GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
 SAVED_MODELS = frozenset((Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT))
@@ -180,7 +181,7 @@ def of_checkpoint(identity: Identity) -> FileFacts:
         except FormatError:
             one = os.path.join(identity.path, several[0])
             call: str = identity.kind.value[1]
-            step = f"{len(several)} checkpoints; name one, such as: {call.format(one)}"
+            step = f"{counted(len(several), 'checkpoint')}; name one, such as: {call.format(one)}"
             return FileFacts(dataclasses.replace(identity, next=step), bytes_of(identity.path))
     store = checkpoint.open_checkpoint(identity.path)
     entries: Mapping[str, BundleEntry] = {name: store.entry(name) for name in store}

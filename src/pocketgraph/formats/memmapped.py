@@ -13,7 +13,7 @@ import struct
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -31,15 +31,9 @@ OFFSET_BYTES = 8  # of the number at the end of the file
 OP = "ImmutableConst"
 
 
-class MappedRegion(NamedTuple):
-    """Where a part of the package lies: bytes ``start`` to ``stop`` of the file."""
-
-    start: int
-    stop: int
-
-
-def regions(buffer: Buffer, file: str) -> dict[str, MappedRegion]:
-    """The directory of a package; a region that does not state its length ends where the next one begins.
+def regions(buffer: Buffer, file: str) -> dict[str, range]:
+    """The directory of a package, the bytes of the file that each region takes; a
+    region that does not state its length ends where the next one begins.
 
     Raises:
         FormatError: the directory is damaged. Texts as in TensorFlow.
@@ -58,14 +52,14 @@ def regions(buffer: Buffer, file: str) -> dict[str, MappedRegion]:
         ]
     except WireError:
         raise corrupted("Can't parse its internal directory", file) from None
-    found: dict[str, MappedRegion] = {}
+    found: dict[str, range] = {}
     end = directory
     for offset, name, length in reversed(elements):
         if offset >= end:
             raise corrupted("Invalid offset of internal component", file)
         if name in found:
             raise corrupted(f"Duplicate name of internal component {name}", file)
-        found[name] = MappedRegion(offset, offset + length if 0 < length <= end - offset else end)
+        found[name] = range(offset, offset + length if 0 < length <= end - offset else end)
         end = offset
     return dict(reversed(found.items()))
 
@@ -86,7 +80,7 @@ def read(buffer: Buffer, file: str) -> Graph:
         raise FormatError(
             f"MappedRegion {GRAPH} is not found", where=file, hint="the package holds tensors but no graph"
         )
-    graph = graphdef.parse(buffer, file, *table[GRAPH])
+    graph = graphdef.parse(buffer, file, table[GRAPH].start, table[GRAPH].stop)
     return graph.map_nodes(lambda node: _mapped(node, table, file))
 
 
@@ -100,7 +94,7 @@ class RegionNode(Node):
 
     __slots__ = ("_node", "_regions", "buffer", "file", "start", "stop")
 
-    def __init__(self, node: FileNode, table: Mapping[str, MappedRegion], file: str) -> None:
+    def __init__(self, node: FileNode, table: Mapping[str, range], file: str) -> None:
         super().__init__(node.name, "Const", node.inputs, None, node.device)
         self._attrs = None
         self.buffer, self.start, self.stop = node.buffer, node.start, node.stop
@@ -156,7 +150,7 @@ class RegionNode(Node):
         return self._node.extra
 
 
-def _mapped(node: Node, table: Mapping[str, MappedRegion], file: str) -> Node:
+def _mapped(node: Node, table: Mapping[str, range], file: str) -> Node:
     """A Const for an ImmutableConst of this package; one that names another file stays, and is never opened."""
     region = node.attr("memory_region_name") if node.op == OP else None
     if not isinstance(region, bytes) or not region.startswith(PREFIX.encode()):

@@ -10,11 +10,12 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError, GraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, const, node_name, opdefs, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 from pocketgraph.passes.constant_values import ConstantValues
 
 SWITCHES = frozenset({"Switch", "RefSwitch"})
-_NEXT = frozenset({"NextIteration", "RefNextIteration"})
+_NEXT = ops_with("next_iteration")
 _PLAIN = frozenset({"Const", "Identity", "NoOp", "LogicalNot", "LogicalAnd", "LogicalOr"})
 """Not a trait: what the predicates of frozen switches are made of."""
 _WORDS = {"true": True, "false": False}

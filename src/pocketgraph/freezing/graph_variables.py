@@ -6,11 +6,12 @@ from dataclasses import dataclass
 
 from pocketgraph.freezing.handles import CARRIERS
 from pocketgraph.graph import DType, Graph, Node, Shape
+from pocketgraph.graph.op_traits import ops_with
 
 REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
 HANDLE_OP = "VarHandleOp"
-REFERENCE_CARRIERS = frozenset({"RefIdentity", "RefEnter", "RefSwitch"})
-"""Not a trait: the references that freezing follows to a variable; loops are resolved before."""
+REFERENCE_CARRIERS = ops_with("reference") & ops_with("enter", "switch") | {"RefIdentity"}
+"""The references that freezing follows to a variable; loops are resolved before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from pocketgraph.graph.op_traits import ops_with
 
 CARRIERS = ops_with("control_flow", "passes")
 """Ops that hand a variable's handle on."""
-LOOPS = frozenset({"While", "StatelessWhile"})
+LOOPS = ops_with("loop")
 _BODY_PORTS = {"Switch": ("output_false:0", "output_true:0")}  # how function bodies name outputs; else output:0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.errors import option
+from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
@@ -60,6 +61,12 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
         found.append(
             f"{_listed(queues)} still feeds the graph from training's input pipeline; feed the tensor behind it, or "
             f"put a placeholder there with {option('repair')}=inputs"
+        )
+    random = [one.scope for one in augmentations(frozen)]
+    if random:
+        found.append(
+            f"{_listed(random)} {'changes' if len(random) == 1 else 'change'} the input by random numbers, as in "
+            f"training, so that answers differ from run to run; {option('repair')}=augmentation takes that out"
         )
     return found
 

@@ -12,15 +12,24 @@ from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
+from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import forgotten
-from pocketgraph.freezing.serving_signatures import serving_signature, takes_numbers, takes_records
+from pocketgraph.freezing.serving_signatures import (
+    inferring_signature,
+    serving_signature,
+    takes_numbers,
+    takes_records,
+)
 from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.entry_points import main_outputs
+from pocketgraph.graph.entry_points import main_outputs, other_ends
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.pages.quantities import counted
 
+LIKELY = 4.5  # from which an end is a head of its own, such as a sigmoid behind weights
+MOST_NAMED = 3  # other outputs that a note names
 Tell = Callable[[str], None]
 
 
@@ -141,47 +150,63 @@ def ready(
                     f"the signature '{signature}' is taken, as '{default}' takes records of tf.Example "
                     f"({option('signature')}={default} takes it)"
                 )
+        if signature is None and not outputs and default is None:
+            signature = inferring_signature(graph)
+            if signature is not None:
+                graph = load(name, signature=signature)
+                rest = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
+                notes.append(
+                    f"the signature '{signature}' is taken, as the others train, save or restore: {rest} "
+                    f"({option('signature')}=NAME takes one)"
+                )
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(graph, tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)
     wanted = list(outputs or ())
     for at, repaired in enumerate(repairs):
         try:
-            frozen, is_guessed = _frozen(name, wanted, signature, repaired)
+            frozen, others = _frozen(name, wanted, signature, repaired)
         except TrainingBatchNormError:
             if at + 1 == len(repairs):
                 raise
             continue
-        break
+        if repaired or next(augmentations(frozen.graph), None) is None:
+            break  # a served model, too, may have been exported with what changes training's pictures at random
     names = list(frozen.graph.outputs)
-    said = tuple(dict.fromkeys(map(node_name, names))) if wanted or is_guessed else ()
-    told = (*notes, *_notes(name, frozen, names if is_guessed else []))
+    said = tuple(dict.fromkeys(map(node_name, names))) if wanted or others is not None else ()
+    told = (*notes, *_notes(name, frozen, others))
     return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
-def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, bool]:
-    """The frozen model, and whether its outputs are the likeliest of a graph that does not say what it computes.
+def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, list[str] | None]:
+    """The frozen model, and where its outputs are the likeliest of a graph that does not say what it computes, others
+    that might be meant.
 
     Raises:
         FreezeError: as for freezing.
     """
     try:
-        return freeze_and_tell(name, outputs or None, signature=signature, repair=repair), False
+        return freeze_and_tell(name, outputs or None, signature=signature, repair=repair), None
     except UnclearOutputsError as error:
-        likely = main_outputs(load(training_dir.find(name).graph))
+        graph = load(training_dir.find(name).graph)
+        likely = main_outputs(graph)
         if not likely:
             what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
             raise FreezeError(what, where=error.where, hint=error.hint) from None
-        return freeze_and_tell(name, likely, signature=signature, repair=repair), True
+        frozen = freeze_and_tell(name, likely, signature=signature, repair=repair)
+        return frozen, other_ends(graph, likely, least=LIKELY)[:MOST_NAMED]
 
 
-def _notes(name: str, frozen: Frozen, guessed: Sequence[str]) -> list[str]:
+def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]:
     place = os.path.basename(frozen.checkpoint) if not os.path.isdir(frozen.source) else "the SavedModel"
     count = len(frozen.variables)
-    became = f": {count} variable{'s' * (count != 1)} of {place} became constants" if count else ""
+    became = f": {counted(count, 'variable')} of {place} became constants" if count else ""
     notes = [f"'{name}' is frozen in memory{became}"]
-    if guessed:
-        notes.append(f"the likeliest output is taken, {', '.join(guessed)}; {option('outputs')} names others")
+    if others is not None:
+        taken = list(frozen.graph.outputs)
+        which = "output is" if len(taken) == 1 else "outputs are"
+        such = f", such as {', '.join(others)}" if others else ""
+        notes.append(f"the likeliest {which} taken, {', '.join(taken)}; {option('outputs')} names others{such}")
     if frozen.forgets:
         notes.append(forgotten(frozen.forgets))
     elif frozen.repaired:

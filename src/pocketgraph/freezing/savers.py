@@ -7,17 +7,18 @@ from typing import NamedTuple
 
 from pocketgraph.formats.function_def import arguments
 from pocketgraph.freezing.graph_variables import variable_behind
-from pocketgraph.freezing.variables_in_calls import CALLS
+from pocketgraph.freezing.variables_in_calls import CALLS, function_attributes
 from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.op_traits import ops_with
 
 Extent = tuple[int, int]
 _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
 _ASSIGNS = ("Assign", "AssignVariableOp")
 LONGEST = 40  # characters of a part of a slice: two numbers of 64 bits
-_BETWEEN = ("Identity", "Reshape", "Cast")
-"""Not a trait: what savers put between a variable and its slices."""
+_BETWEEN = ops_with("passes", "view") | {"Cast"}
+"""What savers put between a variable and its slices."""
 
 
 class SavedAs(NamedTuple):
@@ -50,8 +51,7 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
     for reference, place in _restored(graph.nodes):
         note(reference, place)
     for call in graph:
-        spec = CALLS.get(call.op)
-        func = call.attrs.get(spec.functions[0]) if spec is not None else None
+        func = call.attrs.get(function_attributes(call.op)[0]) if call.op in CALLS else None
         function = graph.functions.get(func.name) if isinstance(func, Func) else None
         if function is None or not any(node.op in _RESTORES for node in function.nodes):
             continue

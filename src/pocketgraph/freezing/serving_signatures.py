@@ -1,21 +1,39 @@
-"""Which signatures of a model take numbers, and which the records in which TensorFlow Serving gets examples."""
+"""Which signatures of a model take numbers, which the records in which TensorFlow Serving gets examples, and which are
+there for training only."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 
 DEFAULT = "serving_default"
-EXAMPLE_PARSERS = frozenset({"ParseExample", "ParseExampleV2", "ParseSingleExample"})
-"""Not a trait: what takes records of tf.Example apart."""
+EXAMPLE_PARSERS = ops_with("example_parser")
+_CHECKPOINTS = frozenset({"Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints"})
+"""Not a trait: what writes and reads the values of variables."""
+_STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
+"""Not a trait: how the names of ops begin by which optimizers move variables."""
 
 
 def serving_signature(graph: Graph) -> str | None:
     """The key of the signature that is taken when none is named; None where there is none."""
     keys = list(graph.public_signatures)
     return DEFAULT if DEFAULT in keys else keys[0] if len(keys) == 1 else None
+
+
+def inferring_signature(graph: Graph) -> str | None:
+    """The key of the only signature that neither trains nor saves or restores variables, as others do; None where no
+    other does, or several are left.
+
+    A graph that devices train has signatures such as ``train``, ``infer``, ``save`` and ``restore``.
+    """
+    keys = list(graph.public_signatures)
+    left = [key for key in keys if not _is_for_training(graph, key)]
+    return left[0] if len(left) == 1 and len(keys) > 1 else None
 
 
 def takes_records(graph: Graph, signature: str) -> bool:
@@ -29,6 +47,25 @@ def takes_numbers(graph: Graph, signature: str) -> bool:
         return False
     found = _inputs(graph, signature)
     return bool(found) and not any(_is_text(graph, tensor) for tensor in found)
+
+
+def _is_for_training(graph: Graph, signature: str) -> bool:
+    """Whether what a signature computes moves variables by an optimizer's step, or saves or restores them."""
+    needed = reachable(graph, list(graph.signatures[signature].outputs.values()), missing_ok=True)
+    return _has_steps(graph, (graph[name] for name in needed), set())
+
+
+def _has_steps(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> bool:
+    for node in nodes:
+        if node.op in _CHECKPOINTS or node.op.startswith(_STEPS):
+            return True
+        for name in (value.name for value in node.attrs.values() if isinstance(value, Func)):
+            body = graph.functions.get(name)
+            if body is not None and name not in seen:
+                seen.add(name)
+                if _has_steps(graph, body.nodes, seen):
+                    return True
+    return False
 
 
 def _inputs(graph: Graph, signature: str) -> list[str]:

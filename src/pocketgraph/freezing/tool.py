@@ -209,7 +209,10 @@ def freeze_and_tell(
         if (variable_names_whitelist is None or name in variable_names_whitelist)
         and (variable_names_blacklist is None or name not in variable_names_blacklist)
     }
-    values = refuse_computed(initialized(graph, initializer_nodes), set(wanted)) if initializer_nodes else {}
+    initializers = list(initializer_nodes)
+    if store is None and source.initializer is not None:
+        initializers.append(source.initializer)  # the values of a SavedModel without a checkpoint
+    values = refuse_computed(initialized(graph, initializers), set(wanted)) if initializers else {}
     rest = [variable for name, variable in wanted.items() if name not in values]
     if rest and store is None:
         raise FreezeError(
@@ -275,6 +278,7 @@ class _TrainedModel:
     graph: str
     checkpoint: str
     has_own_values: bool
+    initializer: str | None = None
 
 
 def _opened(
@@ -299,33 +303,42 @@ def _opened(
         )
     found = training_dir.find(graph_or_path, checkpoint)
     saved_model = os.path.isdir(found.graph)
-    graph = _of_saved_model(found.graph, tags, signature) if saved_model else formats.load(found.graph, tags, signature)
+    initializer = None
+    if saved_model:
+        graph, initializer = _of_saved_model(found.graph, tags, signature)
+    else:
+        graph = formats.load(found.graph, tags, signature)
     if found.checkpoint is None:
-        return graph, _TrainedModel(found.graph, "", saved_model), None, found.has_saver
-    trained = _TrainedModel(found.graph, found.checkpoint, saved_model)
+        return graph, _TrainedModel(found.graph, "", saved_model, initializer), None, found.has_saver
+    trained = _TrainedModel(found.graph, found.checkpoint, saved_model, initializer)
     return graph, trained, open_checkpoint(found.checkpoint), found.has_saver
 
 
 def _of_memory(graph: Graph) -> tuple[Graph, _TrainedModel, Mapping[str, Tensor] | None, bool]:
     """A graph in memory, with the values that lie where it was loaded from, if they do."""
-    from pocketgraph.formats.meta_graph import asset_files, read_saved_model
+    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model
 
     if not os.path.isdir(graph.source) and not (os.path.exists(graph.source) and any(map(is_variable, graph))):
         return graph, _TrainedModel("", "", False), None, False
     found = training_dir.find(graph.source)
     is_saved_model = os.path.isdir(found.graph)
+    initializer = None
     if is_saved_model:
-        files = [asset_files(one) for one in read_saved_model(found.graph)]
+        stored = read_saved_model(found.graph)
+        files = [asset_files(one) for one in stored]
         graph = with_assets(graph, {name: file for known in files for name, file in known.items()})
+        initializer = next((name for one in stored if (name := init_op(one)) is not None and name in graph), None)
     store = open_checkpoint(found.checkpoint) if found.checkpoint is not None else None
-    return graph, _TrainedModel(found.graph, found.checkpoint or "", is_saved_model), store, found.has_saver
+    trained = _TrainedModel(found.graph, found.checkpoint or "", is_saved_model, initializer)
+    return graph, trained, store, found.has_saver
 
 
-def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> Graph:
-    from pocketgraph.formats.meta_graph import asset_files, read_saved_model, with_signature, with_tags
+def _of_saved_model(folder: str, tags: str | None, signature: str | None) -> tuple[Graph, str | None]:
+    """The graph of a SavedModel, and the node that its loader runs."""
+    from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, with_signature, with_tags
 
     chosen = with_tags(read_saved_model(folder), tags, folder)
-    return with_assets(with_signature(chosen.graph, signature, folder), asset_files(chosen))
+    return with_assets(with_signature(chosen.graph, signature, folder), asset_files(chosen)), init_op(chosen)
 
 
 def _names(outputs: str | Sequence[str] | None) -> list[str]:

@@ -121,7 +121,7 @@ def _is_all(graph: Graph, ref: str, wanted: float) -> bool:
 def _composed(graph: Graph, node: Node) -> str:
     """Whether 1 / sqrt(variance + epsilon) takes its variance over the batch."""
     total = _producer(graph, node.data_inputs[0]) if node.data_inputs else None
-    if total is None or total.op not in ("Add", "AddV2"):
+    if total is None or total.op not in ops_with("sum"):
         return ""
     for ref in total.data_inputs:
         mean = _producer(graph, ref)

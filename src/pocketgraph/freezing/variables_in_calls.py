@@ -4,34 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.formats import function_def
 from pocketgraph.freezing.handles import LOOPS, NodeScope
-from pocketgraph.graph import DType, Function, Node, Tensor
+from pocketgraph.graph import DType, Function, Node, Tensor, opdefs
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.function_body import called_functions
+from pocketgraph.graph.op_traits import ops_with
+
+CALLS = ops_with("call", "branch", "loop")
 
 
-class FunctionCall(NamedTuple):
-    """How an op calls functions: the attributes that name them, where their arguments begin, and the list of types."""
-
-    functions: tuple[str, ...]
-    first: int
-    types: str
+def function_attributes(op: str) -> list[str]:
+    """The attributes by which an op of CALLS names the functions that it calls, in its signature's order."""
+    return [name for name, attr in opdefs.definition(op).attrs.items() if attr.kind in ("func", "list(func)")]
 
 
-CALLS = {
-    "PartitionedCall": FunctionCall(("f",), 0, "Tin"),
-    "StatefulPartitionedCall": FunctionCall(("f",), 0, "Tin"),
-    "If": FunctionCall(("then_branch", "else_branch"), 1, "Tin"),
-    "StatelessIf": FunctionCall(("then_branch", "else_branch"), 1, "Tin"),
-    "Case": FunctionCall(("branches",), 1, "Tin"),
-    "StatelessCase": FunctionCall(("branches",), 1, "Tin"),
-    "While": FunctionCall(("cond", "body"), 0, "T"),
-    "StatelessWhile": FunctionCall(("cond", "body"), 0, "T"),
-}
 _NUMBERED = re.compile(r"_\d+$")
 
 Rewrite = Callable[
@@ -56,14 +45,15 @@ class FrozenFunctions:
         Raises:
             FreezeError: a function is missing, returns a handle, or uses it in a way that a constant cannot be used.
         """
-        spec = CALLS[node.op]
-        types = {position - spec.first: dtype for position, dtype in positions.items()}
-        listed = node.attrs.get(spec.types)
+        arguments = opdefs.definition(node.op).inputs  # the last of them is the list that goes to the functions
+        listing = arguments[-1].type_list_attr
+        types = {position - len(arguments) + 1: dtype for position, dtype in positions.items()}
+        listed = node.attrs.get(listing)
         if not isinstance(listed, tuple) or any(not 0 <= index < len(listed) for index in types):
-            raise FreezeError(f"its '{spec.types}' does not fit its inputs", where=f"node '{node.name}'")
+            raise FreezeError(f"its '{listing}' does not fit its inputs", where=f"node '{node.name}'")
         attrs = dict(node.attrs)
-        attrs[spec.types] = tuple(types.get(index, dtype) for index, dtype in enumerate(listed))
-        for name in spec.functions:
+        attrs[listing] = tuple(types.get(index, dtype) for index, dtype in enumerate(listed))
+        for name in function_attributes(node.op):
             value = node.attrs.get(name)
             returns = node.op in LOOPS and name == "body"
             if isinstance(value, Func):

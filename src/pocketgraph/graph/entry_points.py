@@ -40,7 +40,7 @@ def likely_inputs(graph: Graph) -> list[LikelyEntry]:
 
 def sole_outputs(graph: Graph) -> list[str] | None:
     """The outputs when there is no doubt about them: the graph's own, its signatures', or the results of the one node
-    that stands out; else None."""
+    that stands out, or of several that do so alike; else None."""
     own = [name for name in graph.outputs if node_name(name) in graph]
     if own:
         return own
@@ -49,14 +49,14 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     )
     if stated:
         return [name for name, _ in stated]
-    sole = EntrySurvey(graph).sole_output()
-    return None if sole is None else _results(graph, sole)
+    sole = EntrySurvey(graph).sole_outputs()
+    return None if sole is None else [result for name in sole for result in _results(graph, name)]
 
 
 def main_outputs(graph: Graph) -> list[str]:
     """The outputs that make a model whole: those stated (a SavedModel's of the default signature); else the likeliest,
     and others that are about as likely and are no part of the way to it, such as a second head. Of a training graph,
-    which has many ends, the likeliest alone. Empty without any."""
+    which has many ends, the likeliest and those that are exactly as likely. Empty without any."""
     stated = [s for key, s in graph.signatures.items() if key == "serving_default"]
     listed = list(graph.outputs) or [tensor for signature in stated for tensor in signature.outputs.values()]
     own = list(dict.fromkeys(_brief(name) for name in listed if node_name(canonical(name)) in graph))
@@ -67,21 +67,23 @@ def main_outputs(graph: Graph) -> list[str]:
     if not ends:
         return []
     first = node_name(ends[0].name)
-    rivals = [] if ends[0].why.endswith(" output") or survey.is_trained else survey.rivals()
+    is_stated = ends[0].why.endswith(" output")
+    rivals = [] if is_stated else survey.equals() if survey.is_trained else survey.rivals()
     layers = survey.cached_layers(first)
     nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}
     return [name for name, _ in ends if node_name(name) in nodes]
 
 
-def other_ends(graph: Graph, chosen: Sequence[str]) -> list[str]:
+def other_ends(graph: Graph, chosen: Sequence[str], *, least: float = 0) -> list[str]:
     """Ends of a graph, less likely outputs, that are neither among those chosen nor on the way to or from them; of a
-    retrained model, without those of the network that it was made from."""
+    retrained model, without those of the network that it was made from. ``least`` is how likely they are at least, as
+    EntrySurvey ranks them."""
     survey = EntrySurvey(graph)
     layers = {layer for name in chosen for layer in survey.cached_layers(name)}
     return [
         end.name
         for end in survey.outputs
-        if end.score >= 0 and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
+        if end.score >= least and survey.is_apart(end.name, chosen) and layers <= survey.cached_layers(end.name)
     ]
 
 

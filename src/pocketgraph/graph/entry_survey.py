@@ -11,6 +11,7 @@ from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.tensor import Tensor
 
 _PLACEHOLDERS = ops_with("placeholder")
@@ -18,8 +19,7 @@ PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )
 _PARSES = re.compile(r"ParseExample|ParseSingle")
-_SIZES = frozenset({"Shape", "ShapeN", "Size", "Rank", "ZerosLike", "OnesLike"})
-"""Not a trait: ops whose results tell of their input no more than its shape."""
+_SIZES = ops_with("shape") | {"ZerosLike", "OnesLike"}  # their results tell of their input no more than its shape
 _VARIABLES = ops_with("variable")
 _THROUGH = frozenset({
     "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
@@ -37,35 +37,20 @@ _TRAINING_SCOPES = re.compile(
     r"(^|/)(gradients(_\d+)?|save(_\d+)?|report_uninitialized_variables(_\d+)?|init(_\d+)?|Initializer|init_op|"
     r"global_step|ExponentialMovingAverage|AssignMovingAvg(_\d+)?|Regularizer|weight_decay|Assert(_\d+)?)(/|$)"
 )
+_LOSS_SCOPES = re.compile(
+    r"(^|/)((sparse_)?softmax_cross_entropy(_with_logits(_sg)?|_loss)|SparseSoftmaxCrossEntropyWithLogits|logistic_loss|"
+    r"sigmoid_cross_entropy_loss|weighted_loss|hinge_loss|huber_loss|log_loss|cosine_distance_loss|sequence_loss|CTCLoss|"
+    r"absolute_difference|mean_squared_error)(_\d+)?/"
+)
+"""Where TensorFlow's losses put what they compute."""
 _OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")
 """The file names that checkpoints are saved under."""
-_TRIVIAL = frozenset(
-    {"Identity", "CheckNumerics", "Reshape", "Squeeze", "ExpandDims", "StopGradient", "Flatten", "Exit", "Pack"}
-)
-"""Not a trait: what exporters put behind the op that a model ends in."""
+_TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
+"""What exporters put behind the op that a model ends in."""
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""
-_ENDINGS = {
-    "Softmax": (3.0, "ends in Softmax"), "LogSoftmax": (2.5, "ends in LogSoftmax"), "Sigmoid": (2.5, "ends in Sigmoid"),
-    "Tanh": (2.0, "ends in Tanh"), "MatMul": (1.5, "ends in a dense layer"), "BiasAdd": (1.5, "ends in a layer's bias"),
-    "Add": (1.5, "ends in a sum"), "AddV2": (1.5, "ends in a sum"), "Conv2D": (1.5, "ends in a convolution"),
-    "NonMaxSuppressionV3": (2.0, "ends in box selection"), "ResizeBilinear": (1.0, "ends in an image"),
-}  # fmt: skip
-_GOOD_NAME = re.compile(
-    r"(final_result|softmax|predict|prob|output|logits|detection|embedding|result|classes|scores|boxes|heatmap)", re.I
-)
-_POOR_NAME = re.compile(
-    r"(^|[/_-])(loss|losses|cost|accuracy|metrics?|correct|error|PSNR|SSIM|learning_rate|Aux\w*)[^/]*(/|$)", re.I
-)
-_STATISTICS = re.compile(r"(^|/)(moments(_\d+)?|BatchNorm(_\d+)?/cond(_\d+)?|batchnorm(_\d+)?)/", re.I)
-"""Where batch norms leave the mean and variance of the batch over."""
 _TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
-_POOR_OPS = frozenset({
-    "Shape", "Rank", "Size", "Range", "Equal", "NotEqual", "Prod", "Less", "LogicalAnd", "Fill", "ZerosLike", "Enter",
-    "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
-})  # fmt: skip
-"""Not a trait: ends that nobody wants as results, because graphs leave them over."""
 SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
 """Ops whose second and later results serve training."""
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
@@ -97,13 +82,16 @@ class EntrySurvey:
         self._model = [
             node
             for node in graph
-            if node.name not in left_over and not _of_training(node) and not self._only_checks(node)
+            if node.name not in left_over and not self._serves_training(node) and not self._only_checks(node)
         ]
         self._users: dict[str, list[tuple[int, Node]]] = {}
         for node in self._model:
             for ref in node.data_inputs:
                 name, port, _ = parse_ref(ref)
                 self._users.setdefault(name, []).append((port, node))
+
+    def _serves_training(self, node: Node) -> bool:
+        return _of_training(node) or (self.is_trained and _LOSS_SCOPES.search(node.name) is not None)
 
     def _only_checks(self, node: Node) -> bool:
         """Whether nobody takes what a CheckNumerics hands on, as add_check_numerics_ops leaves them."""
@@ -160,6 +148,11 @@ class EntrySurvey:
                 continue
             if any(user.name in inner for _, user in self._users.get(node.name, ())):
                 continue
+            if self._is_shaped_for_losses(node):
+                source = self._graph.find_producer(node.data_inputs[0])
+                if source is None or any(user is not node for user in self._inner_users(source, inner)):
+                    continue
+                node = source
             ranked = self._rank(node)
             if ranked is not None:
                 found[node.name] = ranked
@@ -169,6 +162,15 @@ class EntrySurvey:
                 if ranked is not None:
                     found.setdefault(ranked.name, ranked)
         return sorted(found.values(), key=lambda ranked: -ranked.score)
+
+    def _is_shaped_for_losses(self, node: Node) -> bool:
+        """Whether a tensor has another shape only for what training computes, such as rows of all places' logits."""
+        if not self.is_trained or node.op != "Reshape":
+            return False
+        return all(self._serves_training(user) for user in self._takers(node)) and bool(self._takers(node))
+
+    def _inner_users(self, node: Node, inner: set[str]) -> list[Node]:
+        return [user for _, user in self._users.get(node.name, ()) if user.name in inner]
 
     @cached_property
     def _inside_loops(self) -> set[str]:
@@ -182,11 +184,12 @@ class EntrySurvey:
                 waiting.extend(self._graph.consumers.get(node.name, ()))
         return found
 
-    def sole_output(self) -> str | None:
+    def sole_outputs(self) -> list[str] | None:
         ranked = self.outputs
-        if not ranked or ranked[0].score < 0 or self.rivals():
+        if not ranked or ranked[0].score < 0:
             return None
-        return ranked[0].name
+        equals = self.equals()
+        return equals if set(self.rivals()) <= set(equals) else None
 
     def cached_layers(self, name: str) -> set[str]:
         """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old
@@ -219,6 +222,18 @@ class EntrySurvey:
             if is_rival and not self._picks_of(rival.name, best.name):
                 found.append(rival.name)
         return found
+
+    def equals(self) -> list[str]:
+        """The likeliest end, and those rivals that are exactly as likely and named like results, as it is: a detector's
+        boxes, scores and classes."""
+        ranked = self.outputs
+        if not ranked:
+            return []
+        best, scores = ranked[0], {entry.name: entry.score for entry in ranked}
+        if not GOOD_NAME.search(best.name):
+            return [best.name]
+        rivals = (name for name in self.rivals() if scores[name] == best.score and GOOD_NAME.search(name))
+        return [best.name, *rivals]
 
     def is_apart(self, name: str, others: Sequence[str]) -> bool:
         """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""
@@ -341,22 +356,14 @@ class EntrySurvey:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
-        score, why = _ENDINGS.get(end.op, (0.5, f"ends in {end.op}"))
+        score, why = likelihood(node.name, end.op)
         if self._main_sources and node.name in self._behind_weights:
             score += 2
-        if _GOOD_NAME.search(node.name):
-            score += 2
-            why += ", named like a result"
-        if _POOR_NAME.search(node.name):
-            score -= 4
-            why += ", named like a measure of training"
-        if _STATISTICS.search(node.name):
-            score -= 4
         if _TRAINING_TOWER.search(node.name):
             score -= 1
         if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):
             score -= 1
-        if end.op in _POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
+        if end.op in POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
             score -= 2
         return _Ranked(score, node.name, why)
 

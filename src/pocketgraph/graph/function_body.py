@@ -37,12 +37,13 @@ class FunctionBody:
     effects: tuple[str, ...] = ()
 
 
-class Copied(NamedTuple):
-    """What a copy gave: its nodes, the tensors that are the results, and the names of the nodes that have effects."""
+class InlinedBody(NamedTuple):
+    """What stands in the place of a call: nodes, the tensors that are its results, and the names of the nodes that have
+    effects, for which others may have to wait."""
 
     nodes: list[Node]
-    results: tuple[str, ...]
-    effects: tuple[str, ...]
+    results: Sequence[str]
+    effects: Sequence[str]
 
 
 def flat_body(
@@ -114,7 +115,7 @@ def first_port(node: Node, output: str, called: Mapping[str, Sequence[str]] | No
     return 0
 
 
-def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: Iterable[str] = ()) -> Copied:
+def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: Iterable[str] = ()) -> InlinedBody:
     """A copy of the body, each node ``prefix/name``.
 
     Args:
@@ -151,7 +152,7 @@ def copied(body: FunctionBody, prefix: str, arguments: Sequence[str], controls: 
             if not attrs["_class"]:
                 attrs = {key: value for key, value in attrs.items() if key != "_class"}
         nodes.append(node.replace(name=f"{prefix}/{node.name}", inputs=inputs, attrs=attrs))
-    return Copied(nodes, tuple(map(moved, body.results)), tuple(f"{prefix}/{name}" for name in body.effects))
+    return InlinedBody(nodes, list(map(moved, body.results)), [f"{prefix}/{name}" for name in body.effects])
 
 
 def called_functions(node: Node) -> Iterator[str]:

@@ -13,6 +13,7 @@ from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.pages.quantities import counted
 
 MERGES = ops_with("merge") | {"_XlaMerge"}
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
@@ -359,7 +360,7 @@ class Graph:
         return as_html(self.nodes, self.inputs, self.outputs, len(self.functions))
 
     def __repr__(self) -> str:
-        return f"Graph({len(self)} nodes, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
+        return f"Graph({counted(len(self), 'node')}, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
 
 
 def is_rewired(old: Node, new: Node) -> bool:

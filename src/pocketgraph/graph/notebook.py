@@ -10,6 +10,7 @@ from pocketgraph.graph.spelling import print_attr
 from pocketgraph.graph.tensor import Tensor
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, folded, number, table, words
+from pocketgraph.pages.quantities import counted
 
 MOST = 40  # rows of each table
 LONGEST = 120  # letters of a name or an attribute
@@ -36,19 +37,19 @@ def as_html(nodes: Mapping[str, Node], inputs: Sequence[str], outputs: Sequence[
     figures = [
         (f"{len(nodes):,}", "nodes"),
         (f"{len(ops):,}", "ops"),
-        (f"{size / 1e6:,.3g} MB" if size >= 1e6 else f"{size / 1e3:,.3g} kB", f"in {len(values):,} constants"),
+        (f"{size / 1e6:,.3g} MB" if size >= 1e6 else f"{size / 1e3:,.3g} kB", f"in {counted(len(values), 'constant')}"),
     ]
     if functions:
         figures.append((f"{functions:,}", "functions"))
     given = list(inputs) or [node.name for node in nodes.values() if node.op.startswith("Placeholder")]
     ends = [_end(nodes, ref) for ref in [*given[:MOST], *outputs[:MOST]]]
-    counted = [Row([words(_cut(op)), number(count, ",d")]) for op, count in ops.most_common(MOST)]
+    by_op = [Row([words(_cut(op)), number(count, ",d")]) for op, count in ops.most_common(MOST)]
     first = [_row(node) for _, node in zip(range(MOST), nodes.values(), strict=False)]
     return fragment(
         cards(figures),
         table(ENDS, ends) if ends else "",
-        folded("Ops", table((Column("op"), Column("nodes")), counted) if counted else ""),
-        folded(f"The first {len(first)} of {len(nodes):,} nodes", table(NODES, first) if first else ""),
+        folded("Ops", table((Column("op"), Column("nodes")), by_op) if by_op else ""),
+        folded(f"The first {len(first)} of {counted(len(nodes), 'node')}", table(NODES, first) if first else ""),
     )
 
 

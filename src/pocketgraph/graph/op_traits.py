@@ -12,6 +12,7 @@
     reads_handle   takes a variable's handle and changes nothing
     table          makes a lookup table
     random         draws anew each time; nobody misses a draw whose result is not needed
+    uniform_noise  draws uniform numbers, as a dropout does
     repeatable     follows from inputs and attributes alone, and graphs repeat it
     view           the same elements under another shape
     moves          only moves elements: what is known of some of them carries over one by one
@@ -22,6 +23,13 @@
     polynomial     sums and products, known where they do not depend on what is unknown
     sum, difference, product, quotient, bias
                    arithmetic of two tensors, under all its names
+    reciprocal     one divided by each element
+    order          says of two numbers which is larger
+    resize, pad    makes pictures of another size; adds a border
+    array_write, array_read
+                   of TensorFlow 1's arrays and 2's lists of tensors
+    result_gradient  a gradient that is given the function's result first, and then what comes in
+    fake_quantization  rounds to the numbers that codes stand for
     effect         run for what it does, not for a result
     transcendental an exponential, logarithm or power an element: slow
     adds_up        each element of the result is a sum, or a mean, of many of the input's
@@ -35,6 +43,7 @@
     sequence_decoding  labels out of scores for each step of a sequence
     picture_file, recording
                    numbers out of an encoded picture, or out of sound
+    example_parser takes records of tf.Example apart
     feeds_training training data come in
     touches_files, runs_code, uses_network
                    reaches out of the graph: refused unless the caller allows it
@@ -67,7 +76,7 @@ AutoReloadVariable variable
 AvgPool heavy adds_up
 AvgPool3D heavy adds_up
 AvgPoolGrad heavy
-BatchMatMul matrix_product layer heavy any_size any_size
+BatchMatMul matrix_product layer heavy any_size
 BatchMatMulV2 matrix_product layer heavy any_size
 BatchNormWithGlobalNormalization batch_norm layer
 BiasAdd bias any_size
@@ -130,12 +139,12 @@ DumpTensor touches_files
 DynamicPartition sized_by_value
 EagerPyFunc runs_code
 Einsum matrix_product layer heavy
-Elu transcendental
+Elu transcendental any_size
 EmbeddingLookup layer
 EnsureShape checks
 Enter enter control_flow
 Equal repeatable
-Erf transcendental
+Erf transcendental any_size
 EuclideanNorm adds_up
 Exit exit control_flow
 Exp elementwise transcendental any_size
@@ -145,6 +154,9 @@ ExperimentalDatasetToTFRecord touches_files
 ExperimentalLMDBDataset touches_files
 ExperimentalMatchingFilesDataset touches_files
 ExperimentalSqlDataset touches_files
+FakeQuantWithMinMaxArgs fake_quantization
+FakeQuantWithMinMaxVars fake_quantization
+FakeQuantWithMinMaxVarsPerChannel fake_quantization
 FileSystemSetConfiguration touches_files
 Fill moves repeatable
 FixedLengthRecordDataset touches_files
@@ -167,8 +179,8 @@ GcsConfigureBlockCache uses_network
 GcsConfigureCredentials uses_network
 GenerateBigQueryReaderPartitions uses_network
 GenerateVocabRemapping touches_files
-Greater repeatable
-GreaterEqual repeatable
+Greater repeatable order
+GreaterEqual repeatable order
 GRUBlockCell layer heavy
 HashTable table
 HashTableV2 table
@@ -178,11 +190,14 @@ ImportEvent touches_files
 IndexTable table
 InitializeTableFromTextFile touches_files
 InitializeTableFromTextFileV2 touches_files
+Inv reciprocal
+InvGrad result_gradient
 IteratorGetNext feeds_training
 IteratorGetNextSync feeds_training
 L2Loss adds_up
 LeakyRelu any_size
-Less repeatable
+Less repeatable order
+LessEqual order
 ListDiff sized_by_value
 ListSnapshotChunksDataset touches_files
 LMDBDataset touches_files
@@ -212,6 +227,7 @@ MergeV2Checkpoints touches_files
 Mfcc recording
 Min repeatable
 Minimum elementwise repeatable any_size
+MirrorPad pad
 Mod discontinuous
 Mul product elementwise polynomial repeatable any_size
 Multinomial random
@@ -228,7 +244,12 @@ NoOp effect
 NotEqual repeatable
 OneHot repeatable
 Pack joins moves repeatable
+Pad pad
+PadV2 pad
 ParameterizedTruncatedNormal random
+ParseExample example_parser
+ParseExampleV2 example_parser
+ParseSingleExample example_parser
 PartitionedCall call
 Placeholder placeholder
 PlaceholderV2 placeholder
@@ -248,7 +269,7 @@ RandomPoisson random
 RandomPoissonV2 random
 RandomShuffle random
 RandomStandardNormal random
-RandomUniform random
+RandomUniform random uniform_noise
 RandomUniformInt random
 Range repeatable
 Rank shape repeatable
@@ -259,6 +280,8 @@ ReaderReadV2 feeds_training
 ReadFile touches_files
 ReadVariableOp reads_handle
 RealDiv quotient elementwise any_size
+Reciprocal reciprocal
+ReciprocalGrad result_gradient
 RecordInput feeds_training touches_files
 ReduceDataset feeds_training
 RefEnter reference enter control_flow
@@ -275,8 +298,10 @@ Relu elementwise any_size
 Relu6 elementwise any_size
 RemoteFusedGraphExecute runs_code
 Reshape view moves repeatable any_size
-ResizeBilinear heavy
-ResizeNearestNeighbor heavy
+ResizeArea resize
+ResizeBicubic resize
+ResizeBilinear heavy resize
+ResizeNearestNeighbor heavy resize
 ResourceGather layer reads_handle
 ResourceGatherNd reads_handle
 Restore touches_files
@@ -294,6 +319,7 @@ RpcServer uses_network
 RpcServerRegister uses_network
 RpcServerStart uses_network
 Rsqrt elementwise any_size
+RsqrtGrad result_gradient
 Save touches_files
 SaveDataset touches_files
 SaveDatasetV2 touches_files
@@ -303,7 +329,8 @@ Selu transcendental
 Shape shape repeatable
 ShapeN shape
 Sigmoid elementwise transcendental any_size
-Sign discontinuous
+SigmoidGrad result_gradient
+Sign discontinuous any_size
 Size shape repeatable
 Slice moves repeatable
 Snapshot passes
@@ -324,16 +351,19 @@ Split moves
 SplitV moves
 SqlDataset touches_files
 Sqrt elementwise any_size
+SqrtGrad result_gradient
 Square elementwise any_size
 SquaredDifference any_size
 Squeeze view moves repeatable any_size
 StatefulPartitionedCall call
 StatelessCase branch
 StatelessIf branch
+StatelessRandomUniform uniform_noise
+StatelessRandomUniformV2 uniform_noise
 StatelessWhile loop
 StaticRegexReplace repeatable
 StopGradient passes any_size
-StridedSlice moves repeatable
+StridedSlice moves repeatable any_size
 StringLower repeatable
 StringSplit repeatable
 StringSplitV2 repeatable
@@ -343,7 +373,17 @@ Sub difference elementwise polynomial repeatable any_size
 Sum polynomial adds_up any_size
 Switch switch control_flow
 Tanh elementwise transcendental any_size
+TanhGrad result_gradient
 TemporaryVariable reference_variable
+TensorArrayGatherV3 array_read
+TensorArrayReadV3 array_read
+TensorArrayScatterV3 array_write
+TensorArraySplitV3 array_write
+TensorArrayWriteV3 array_write
+TensorListFromTensor array_write
+TensorListGetItem array_read
+TensorListSetItem array_write
+TensorListStack array_read
 TextLineDataset touches_files
 TextLineReader touches_files
 TextLineReaderV2 touches_files

@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name
 from pocketgraph.graph.entry_points import likely_outputs
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
@@ -55,7 +56,7 @@ class BenchmarkLayer:
                 raise UsageError("Initialization values are not supported for strings", where=where)
             return np.full(self.shape, np.array(self.text, object), object)  # bytes alone would lose zeros at their end
         if len(self.values) > elements:
-            raise UsageError(f"{len(self.values)} values for {elements} elements", where=where)
+            raise UsageError(f"{counted(len(self.values), 'value')} for {elements} elements", where=where)
         flat = np.zeros(elements, self.dtype.numpy)
         flat[: len(self.values)] = np.asarray(self.values).astype(self.dtype.numpy)
         return flat.reshape(self.shape)

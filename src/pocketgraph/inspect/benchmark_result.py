@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
-from pocketgraph.pages.quantities import bytes_text, duration
+from pocketgraph.pages.quantities import bytes_text, counted, duration
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.profiling.stat_summarizer import Stat, StatSummarizer
 
@@ -100,7 +100,7 @@ class Benchmark:
         times = ", ".join(f"{name} {duration(self.percentile(at) / 1e6)}" for name, at in (("median", 50), ("p95", 95)))
         first = f"; first run {duration(self.warmup.first / 1e6)}" if self.warmup.count else ""
         loaded = f"; loaded in {duration(self.load_seconds)}" if self.load_seconds else ""
-        return f"<Benchmark: {times}, {self.plain.count:,} runs{first}{loaded}>"
+        return f"<Benchmark: {times}, {counted(self.plain.count, 'run')}{first}{loaded}>"
 
     def _repr_html_(self) -> str:
         nodes = nodes_table(self, 10) if self.nodes.records else ""

@@ -13,7 +13,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import Kind
 from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import TensorDetails
-from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.pages.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
     from pocketgraph.freezing.ready_models import ReadyModel
@@ -115,7 +115,7 @@ class IdentifiedFile(FileFacts):
                 told.append(
                     f"mean {','.join(f'{m:g}' for m in about.mean)} std {','.join(f'{s:g}' for s in about.std)}"
                 )
-            told += [f"{len(about.labels)} labels"] if about.labels else []
+            told += [f"{counted(len(about.labels), 'label')}"] if about.labels else []
             told += [f"by {about.author}"] if about.author else []
             parts.append(", ".join(told))
         return "; ".join(parts)

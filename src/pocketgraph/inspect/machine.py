@@ -7,6 +7,8 @@ import platform
 import sys
 from typing import Any
 
+from pocketgraph.budgets import usable_processors
+
 
 def facts() -> dict[str, Any]:
     """The processor, how many of it this process may use, memory, system, and the versions that matter."""
@@ -18,12 +20,11 @@ def facts() -> dict[str, Any]:
             versions[package] = version(package)
         except PackageNotFoundError:
             continue
-    affinity = getattr(os, "sched_getaffinity", None)
     return {
         "processor": _processor(),
         "architecture": platform.machine(),
         "processors": os.cpu_count() or 1,
-        "usable_processors": len(affinity(0)) if affinity is not None else os.cpu_count() or 1,
+        "usable_processors": usable_processors(),
         "memory_bytes": _memory(),
         "system": f"{platform.system()} {platform.release()}",
         "versions": versions,

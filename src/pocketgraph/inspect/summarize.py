@@ -13,6 +13,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.inspect.numbers import debug_string, human_readable
+from pocketgraph.pages.quantities import counted
 
 NOT_OUTPUTS = ("Const", "Assign", "NoOp", "Placeholder")
 """Not a trait: what the original summarize_graph does not count as a result."""
@@ -46,7 +47,7 @@ class Summary:
     def __repr__(self) -> str:
         ends = [", ".join(found.name for found in group) or "?" for group in (self.inputs, self.outputs)]
         parameters = human_readable(self.const_parameters)
-        return f"<Summary of {len(self.graph)} nodes, {parameters} parameters: {ends[0]} -> {ends[1]}>"
+        return f"<Summary of {counted(len(self.graph), 'node')}, {parameters} parameters: {ends[0]} -> {ends[1]}>"
 
     @cached_property
     def placeholders(self) -> tuple[Node, ...]:

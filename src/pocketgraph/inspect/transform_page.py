@@ -22,7 +22,7 @@ from pocketgraph.pages.parts import (
     section,
     table,
 )
-from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.pages.quantities import bytes_text, counted
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.transform_report import RuleEntry
 
@@ -88,7 +88,7 @@ def _verdict(entries: Sequence[RuleEntry], checked: Sequence[tuple[str, float]] 
 
 
 def _rules(count: int) -> str:
-    return "the one rule" if count == 1 else f"each of {count} rules"
+    return "the one rule" if count == 1 else f"each of {counted(count, 'rule')}"
 
 
 def _counts(entry: RuleEntry) -> list[int]:
@@ -152,4 +152,4 @@ def _misses(misses: Sequence[Miss]) -> str:
         for miss in misses[:MOST]
     )
     more = f"<p>and {len(misses) - MOST:,} more</p>" if len(misses) > MOST else ""
-    return folded(f"{len(misses):,} places it left alone, and why", f"<ul>{items}</ul>{more}" if items else "")
+    return folded(f"{counted(len(misses), 'place')} it left alone, and why", f"<ul>{items}</ul>{more}" if items else "")

@@ -135,6 +135,21 @@ def _finfo(dtype: np.dtype[Any]) -> Any:
     return finfo(dtype)
 
 
+def kept(value: Any) -> Any:
+    """A tensor as a session keeps it from one run to the next, where nobody writes to it any more.
+
+    What is fed stays the caller's, and so does what is fetched: of both, of views of either and of all else that can be
+    written to this is a copy. Handles are themselves.
+    """
+    if not isinstance(value, np.ndarray):
+        return value.kept() if hasattr(value, "kept") else value
+    if value.flags.owndata and not value.flags.writeable:
+        return value
+    own = value.copy()
+    own.flags.writeable = False
+    return own
+
+
 def nothing(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Zeros; of texts, empty ones."""
     return np.full(shape, b"", object) if dtype.kind == "O" else np.zeros(shape, dtype)
@@ -144,4 +159,4 @@ def strings(items: Sequence[bytes], shape: Sequence[int]) -> Array:
     """A string tensor of these elements."""
     flat = np.empty(len(items), dtype=object)
     flat[:] = items
-    return flat.reshape(tuple(shape))
+    return flat if len(shape) == 1 else flat.reshape(tuple(shape))

@@ -1,7 +1,8 @@
 """Large results whose memory is used again once nobody has them any more.
 
 The system gives large arrays out page by page and takes them back so, which takes longer than filling them. What was
-handed out stays here as well; where nobody else knows it any more, the next result of that name goes there.
+handed out stays here as well; where nobody else knows it any more, the next result of that name goes there. A session
+without the pass ``recycled_arrays`` has new memory for each.
 """
 
 from __future__ import annotations
@@ -15,13 +16,20 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import Context
 
-LEAST, MOST = 1 << 18, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
+PASS = "recycled_arrays"
+LEAST, MOST = 1 << 22, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
+_STATE = "recycled arrays"
 
 
 class RecycledArrays:
-    """Arrays of one owner, by names of its own."""
+    """Arrays of one owner, by names of its own.
 
-    def __init__(self) -> None:
+    Attributes:
+        is_on: whether memory is used again; else every array is a new one.
+    """
+
+    def __init__(self, *, is_on: bool = True) -> None:
+        self.is_on = is_on
         self._kept: dict[Hashable, Array] = {}
 
     def take(self, name: Hashable, shape: tuple[int, ...], dtype: Any) -> Array:
@@ -35,13 +43,13 @@ class RecycledArrays:
         found, count = _taken_out(self._kept, name)
         if found is None or count != _ONE_OWNER or not _fits(found, shape, dtype):
             found = np.empty(shape, dtype)
-        if LEAST <= found.nbytes <= MOST:
+        if self.is_on and LEAST <= found.nbytes <= MOST:
             self._kept[name] = found
         return found
 
     def copied(self, name: Hashable, source: Array) -> Array:
         """A copy of an array in such memory; small ones are copied plainly."""
-        if source.nbytes < LEAST:
+        if source.nbytes < LEAST or not self.is_on:
             return np.array(source)
         made: Array = self.take(name, source.shape, source.dtype)
         made[...] = source
@@ -50,8 +58,13 @@ class RecycledArrays:
 
 def recycled(context: Context, shape: tuple[int, ...], dtype: Any) -> Array:
     """An array with any content for a large result of a kernel, which lives on in the session (see ``take``)."""
-    arrays: RecycledArrays = context.state.setdefault("recycled arrays", RecycledArrays())
+    arrays: RecycledArrays = context.state.setdefault(_STATE, RecycledArrays())
     return arrays.take(context.instance, shape, dtype)
+
+
+def switch_off(state: dict[str, Any]) -> None:
+    """Has kernels of a session make a new array for each result; ``state`` lives as long as the session."""
+    state[_STATE] = RecycledArrays(is_on=False)
 
 
 def _taken_out(kept: dict[Hashable, Array], name: Hashable) -> tuple[Array | None, int]:

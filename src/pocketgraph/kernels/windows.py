@@ -214,7 +214,10 @@ def taps(spans: Sequence[Window]) -> Iterator[tuple[tuple[int, ...], tuple[slice
             index,
             (
                 slice(None),
-                *(slice(s, s + (w.output - 1) * w.stride + 1, w.stride) for s, w in zip(starts, spans, strict=True)),
+                *(
+                    slice(s, s + (w.output - 1) * w.stride + 1 if w.output else s, w.stride)
+                    for s, w in zip(starts, spans, strict=True)
+                ),
             ),
         )
 

@@ -29,6 +29,13 @@ WRITTEN_OUT_AFTER = 12  # runs: of steps, after which they are written out as a 
 WRITTEN_OUT_FROM = 2  # steps: that are worth writing out
 UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model anew is well spent
 
+# Answering calls of other sizes by the reference engine (runtime/planning/reference_answers.py)
+
+ANSWERED_SHARE = (
+    0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
+)
+PLANNED_STEP = 25.0  # µs: making a step of the reference engine
+
 # Comparing compiled parts with the reference engine (runtime/certificates)
 
 CHECKED_AT_ONCE = 1000.0  # µs: of comparisons, up to which first results wait for them

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
 from pocketgraph.litert.runner import Runner
@@ -35,6 +36,9 @@ class Opener(NamedTuple):
     engine: str
     open: Callable[[cache.CacheEntry, int], Runner]
 
+
+DIRECT_CALLS = "direct_calls"
+"""The pass by which arrays go straight into LiteRT's memory, without being looked at, where they are known to fit."""
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
@@ -82,6 +86,7 @@ class Executable:
         is_narrow = bool(self._rounded) or self._computed_in != [dtype for _, dtype, _ in about["inputs"]]
         is_straight = self._sources == [("computed", index) for index in range(len(about["computed"]))]
         self._is_plain = is_straight and not is_narrow
+        self._is_direct = True
 
     @property
     def is_open(self) -> bool:
@@ -161,7 +166,7 @@ class Executable:
         Args:
             order: the place of each input among the arrays that the function will be given.
         """
-        if not self._is_plain or self._runner is None:
+        if not self._is_plain or not self._is_direct or self._runner is None:
             return lambda values: self.run([values[index] for index in order])
         places, lock = [order[index] for index in self._fed], self._lock
         runner: Runner | None = None
@@ -247,6 +252,17 @@ class Executable:
             then()
 
         counting = self._runner = CountedRunner(runner, runs, counted)
+
+    def switch_off(self, passes: Collection[str]) -> None:
+        """Leaves out what it does besides its program.
+
+        Args:
+            passes: the names of passes that are switched off; those of others do no harm.
+        """
+        self._is_direct = DIRECT_CALLS not in passes
+        recycle_nothing = getattr(self._runner, "recycle_nothing", None)
+        if recycled_arrays.PASS in passes and recycle_nothing is not None:
+            recycle_nothing()
 
     def close(self) -> None:
         """Lets the model go; it cannot run afterwards."""

@@ -25,7 +25,7 @@ Sizes: TypeAlias = "tuple[int | None, ...]"
 
 ELEMENTWISE = frozenset((
     "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "TANH", "LOGISTIC", "RELU", "RELU6", "RELU_N1_TO_1",
-    "LEAKY_RELU", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
+    "LEAKY_RELU", "ELU", "SIGN", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
 ))  # fmt: skip
 REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
 
@@ -112,6 +112,12 @@ class _SizePropagation:
             return (*self.of(operands[1]), *first[1:])
         if code == "CONV_2D":
             return self.convolved(operation, first)
+        if code == "SLICE":  # of an open axis the first element alone: LiteRT resizes none of its results
+            starts, counts = _numbers(operands[1]), _numbers(operands[2])
+            for size, start, count in zip(first, starts, counts, strict=True):
+                if size is None and (start, count) != (0, 1):
+                    raise _NotCertain
+            return tuple(counts)
         raise _NotCertain
 
     def broadcast(self, operands: Sequence[Sizes], rank: int) -> Sizes:

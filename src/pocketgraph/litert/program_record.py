@@ -7,10 +7,9 @@ from typing import Any
 
 from pocketgraph.litert.cost_model import LIGHT_OPERATION
 from pocketgraph.litert.executable import encoded
+from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.deduplication import bytes_repeated
-
-WEIGHTED = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
 
 
 def split(

@@ -146,6 +146,10 @@ class PlainRunner:
         """The places of its inputs among its tensors."""
         return self._inputs
 
+    def recycle_nothing(self) -> None:
+        """Has its results never lie where earlier ones did (the pass ``recycled_arrays``)."""
+        self._recycled.is_on = False
+
     def _windows(self) -> tuple[list[Array], list[Array]] | None:
         """LiteRT's own memory of the inputs and of the outputs, where that stays in its place.
 

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Value
 
 OPERATORS = {
@@ -36,15 +38,11 @@ OPERATORS = {
 }
 """By LiteRT operator, of float operands."""
 
-BOUNDING = ("MAXIMUM", "MINIMUM")
 CAST_TO_INTEGERS = "NaN and what is too large give the upper bound in place of the lower one"
 
-OPS = {
-    "InvGrad": "NaN in place of 0 for a gradient of 0",
-    "ReciprocalGrad": "NaN in place of 0 for a gradient of 0",
-    "RsqrtGrad": "NaN in place of 0 for a gradient of 0",
-    "SqrtGrad": "NaN in place of 0 for a gradient of 0",
-}
+OPS = dict.fromkeys(
+    sorted(ops_with("result_gradient") - {"SigmoidGrad", "TanhGrad"}), "NaN in place of 0 for a gradient of 0"
+)
 """By op, whose lowering has other edges than the operators in it. It is true of our lowerings, not of the ops."""
 
 SPREADING = frozenset(
@@ -72,7 +70,7 @@ def edge_of(code: str, inputs: Sequence[Value | None], output: object) -> str:
     if code == "CAST":
         is_integer = getattr(output, "name", "").startswith(("int", "uint"))
         return CAST_TO_INTEGERS if is_integer else ""
-    if code in BOUNDING and _is_bounded_by_a_number(inputs):
+    if code in BOUNDS and _is_bounded_by_a_number(inputs):
         return ""
     return OPERATORS.get(code, "")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.cost_model import UPGRADED_AFTER
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.runner import PlainRunner, Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -30,6 +30,11 @@ class UpgradingRunner(Runner):
             if self._runs > UPGRADED_AFTER:
                 self._upgrade(self._better)
         return self._runner.run(inputs)
+
+    def recycle_nothing(self) -> None:
+        """As PlainRunner's."""
+        if isinstance(self._runner, PlainRunner):
+            self._runner.recycle_nothing()
 
     def close(self) -> None:
         self._better = None

@@ -23,3 +23,16 @@ def bytes_text(count: int) -> str:
         if size < 1000:
             break
     return f"{size:.2f} {unit}" if size < 100 else f"{size:.1f} {unit}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """A number of things with its noun: ``1 photo``, ``1,020 photos``, ``3 classes``.
+
+    Args:
+        count: how many there are.
+        one: the noun for a single one, perhaps with its verb: ``node``, ``node has``.
+        many: the words for several, where they are not the noun's regular plural: ``nodes have``.
+    """
+    if count == 1:
+        return f"1 {one}"
+    return f"{count:,} {many or one + ('es' if one.endswith(('s', 'x', 'ch', 'sh')) else 's')}"

@@ -3,36 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import AttrValue, DType, Node, const, node_name
-from pocketgraph.graph.function_body import FunctionBody, copied
+from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied
 
 BOOL = DType.named("bool")
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default
 
 
-class Lowered(NamedTuple):
-    """What stands in the place of a functional op: nodes, the tensors of its results, and what to wait for."""
-
-    nodes: list[Node]
-    results: list[str]
-    effects: list[str]
-
-
-Branch = Callable[[str, Sequence[str], Sequence[str]], Lowered]
+Branch = Callable[[str, Sequence[str], Sequence[str]], InlinedBody]
 """Builds one branch under a prefix, from the tensors that it may use and the control inputs of its roots."""
 
 
 def branch_of(body: FunctionBody) -> Branch:
     """A branch that is a copy of a function."""
 
-    def build(prefix: str, arguments: Sequence[str], controls: Sequence[str]) -> Lowered:
-        nodes, results, effects = copied(body, prefix, arguments, controls)
-        return Lowered(nodes, list(results), list(effects))
+    def build(prefix: str, arguments: Sequence[str], controls: Sequence[str]) -> InlinedBody:
+        return copied(body, prefix, arguments, controls)
 
     return build
 
@@ -46,7 +36,7 @@ def lowered_if(
     otherwise: Branch,
     result_types: Sequence[DType],
     controls: Sequence[str],
-) -> Lowered:
+) -> InlinedBody:
     """A branch each way behind Switches, and a Merge for each result.
 
     ::
@@ -64,7 +54,7 @@ def lowered_if(
     nodes = [Node(pivot, "Switch", [predicate, predicate, *controls], {"T": BOOL})]
     for index, (argument, dtype) in enumerate(zip(arguments, types, strict=True)):
         nodes.append(Node(f"{prefix}/switch_{index}", "Switch", [argument, predicate, *controls], {"T": dtype}))
-    sides: list[Lowered] = []
+    sides: list[InlinedBody] = []
     for name, port, build in (("else", 0, otherwise), ("then", 1, then)):
         mark = f"{prefix}/pivot_{name}"
         nodes.append(Node(mark, "Identity", [_port(pivot, port)], {"T": BOOL}))
@@ -85,7 +75,7 @@ def lowered_if(
         ends.append(f"{prefix}/{name}_done")
         nodes.append(Node(ends[-1], "Identity", [mark, *(f"^{effect}" for effect in side.effects)], {"T": BOOL}))
     nodes.append(Node(f"{prefix}/branch_done", "Merge", ends, _merged(BOOL)))
-    return Lowered(nodes, results, [f"{prefix}/branch_done"])
+    return InlinedBody(nodes, results, [f"{prefix}/branch_done"])
 
 
 def lowered_case(
@@ -96,18 +86,18 @@ def lowered_case(
     branches: Sequence[Branch],
     result_types: Sequence[DType],
     controls: Sequence[str],
-) -> Lowered:
+) -> InlinedBody:
     """A chain of branches: the first if the index is 0, else the second if it is 1 …; the last for any other index."""
     if len(branches) == 1:
         return branches[0](prefix, arguments, controls)
 
-    def rest(inner: str, values: Sequence[str], waits: Sequence[str]) -> Lowered:
+    def rest(inner: str, values: Sequence[str], waits: Sequence[str]) -> InlinedBody:
         one = const(f"{inner}/one", np.int32(1), inputs=waits)
         less = Node(f"{inner}/index", "Sub", [values[-1], one.name], {"T": DType.named("int32")})
         found = lowered_case(f"{inner}/rest", less.name, values[:-1], types, branches[1:], result_types, waits)
-        return Lowered([one, less, *found.nodes], found.results, found.effects)
+        return InlinedBody([one, less, *found.nodes], found.results, found.effects)
 
-    def first(inner: str, values: Sequence[str], waits: Sequence[str]) -> Lowered:
+    def first(inner: str, values: Sequence[str], waits: Sequence[str]) -> InlinedBody:
         return branches[0](inner, values[:-1], waits)
 
     zero = const(f"{prefix}/zero", np.int32(0), inputs=[f"^{node_name(index)}", *controls])
@@ -115,7 +105,7 @@ def lowered_case(
     choice = lowered_if(
         prefix, same.name, [*arguments, index], [*types, DType.named("int32")], first, rest, result_types, controls
     )  # fmt: skip
-    return Lowered([zero, same, *choice.nodes], choice.results, choice.effects)
+    return InlinedBody([zero, same, *choice.nodes], choice.results, choice.effects)
 
 
 def lowered_while(
@@ -126,7 +116,7 @@ def lowered_while(
     body: FunctionBody,
     controls: Sequence[str],
     parallel_iterations: int = PARALLEL,
-) -> Lowered:
+) -> InlinedBody:
     """A loop of Enter, Merge, LoopCond, Switch, NextIteration and Exit; a value that the body only hands on does not go
     round.
 
@@ -177,7 +167,7 @@ def lowered_while(
             effects = [f"^{effect}" for effect in turn.effects] if index == first else []
             inputs = [turn.results[index], *waits, *effects]
             nodes.append(Node(f"{prefix}/next_{index}", "NextIteration", inputs, {"T": dtype}))
-    return Lowered(nodes, results, [f"{prefix}/exit_{first}"])
+    return InlinedBody(nodes, results, [f"{prefix}/exit_{first}"])
 
 
 def as_bool(name: str, tensor: str, dtype: DType) -> tuple[str, list[Node]]:

@@ -20,15 +20,10 @@ _PRODUCTS = ops_with("product")
 _ADDS = ops_with("sum")
 _DIVIDES = ops_with("quotient")
 _PASSES = ops_with("passes")
-_RANDOM = frozenset({"RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2"})
-"""Not a trait: what tf.nn.dropout draws its noise with."""
-_COMPARES = frozenset({"GreaterEqual", "Less", "Greater", "LessEqual"})
-"""Not a trait: what tf.nn.dropout compares its noise with the rate by."""
-MASKS = _COMPARES | {"Floor"}
-OF_RATE = frozenset(
-    {"Sub", "Add", "AddV2", "Mul", "RealDiv", "Div", "Inv", "Reciprocal", "Identity", "Cast", "Switch", "RefSwitch"}
-)
-"""Not a trait: what tf.nn.dropout computes its rate with."""
+_RANDOM = ops_with("uniform_noise")
+MASKS = ops_with("order") | {"Floor"}
+OF_RATE = ops_with("sum", "difference", "product", "quotient", "reciprocal", "passes", "switch") | {"Cast"}
+"""What tf.nn.dropout computes its rate with."""
 DEPTH = 8  # nodes between a mask and its random numbers, or a scale and its rate; exporters write at most five
 
 

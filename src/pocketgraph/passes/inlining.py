@@ -11,11 +11,11 @@ from pocketgraph.formats import function_def
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import free_name
-from pocketgraph.graph.function_body import FunctionBody, copied, reachable_functions
+from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied, reachable_functions
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
     PARALLEL,
-    Lowered,
     as_bool,
     branch_of,
     lowered_case,
@@ -24,10 +24,10 @@ from pocketgraph.passes.control_flow_lowering import (
 )
 
 ControlFlow = Literal["keep", "lower"]
-CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+CALLS = ops_with("call")
 IFS = frozenset({"If", "StatelessIf"})
 CASES = frozenset({"Case", "StatelessCase"})
-WHILES = frozenset({"While", "StatelessWhile"})
+WHILES = ops_with("loop")
 MOST_NODES = 2_000_000
 """A graph that grows beyond this was made to: functions that each call the next one twice double at every step."""
 
@@ -117,7 +117,7 @@ class _CallExpansion:
                 self._dones[node.name] = done
         self.nodes = [self._redirected(node) for node in nodes] if self.changed else nodes
 
-    def _expanded(self, node: Node) -> Lowered | None:
+    def _expanded(self, node: Node) -> InlinedBody | None:
         if node.op in CALLS:
             return self._call(node, _func(node, "f"), node.data_inputs)
         if node.op in self.graph.functions:
@@ -137,7 +137,7 @@ class _CallExpansion:
             return self._noted(made, node, bodies)
         return None
 
-    def _call(self, node: Node, func: Func, arguments: Sequence[str]) -> Lowered:
+    def _call(self, node: Node, func: Func, arguments: Sequence[str]) -> InlinedBody:
         body = self._body(func, node)
         prefix = self._prefix(node)
         waiting: list[Node] = []
@@ -151,9 +151,9 @@ class _CallExpansion:
         # constants of the copy must run on the branch and in the turn of the loop that the call is on
         anchor = (f"^{node_name(arguments[0])}",) if arguments and node.name in self.inside else ()
         nodes, results, effects = copied(body, prefix, arguments, node.control_inputs or anchor)
-        return self._noted(Lowered([*waiting, *nodes], list(results), list(effects)), node, [body])
+        return self._noted(InlinedBody([*waiting, *nodes], results, effects), node, [body])
 
-    def _if(self, node: Node) -> Lowered | None:
+    def _if(self, node: Node) -> InlinedBody | None:
         if not node.data_inputs:
             raise GraphError("it has no predicate", where=f"node '{node.name}'")
         predicate, *arguments = node.data_inputs
@@ -176,9 +176,9 @@ class _CallExpansion:
             _types(node, "Tout"),
             node.control_inputs,
         )
-        return self._noted(Lowered([*extra, *made.nodes], made.results, made.effects), node, bodies)
+        return self._noted(InlinedBody([*extra, *made.nodes], made.results, made.effects), node, bodies)
 
-    def _case(self, node: Node) -> Lowered | None:
+    def _case(self, node: Node) -> InlinedBody | None:
         branches = [func for func in node.attr("branches", ()) if isinstance(func, Func)]
         if not branches or not node.data_inputs:
             raise GraphError("it has no branches", where=f"node '{node.name}'")
@@ -215,7 +215,7 @@ class _CallExpansion:
             self._bodies[func.name] = function_def.body(function, None, self.graph.functions)
         return self._bodies[func.name]
 
-    def _noted(self, made: Lowered, node: Node, bodies: Iterable[FunctionBody]) -> Lowered:
+    def _noted(self, made: InlinedBody, node: Node, bodies: Iterable[FunctionBody]) -> InlinedBody:
         """Notes which functions the new nodes stand in, so that one that calls itself is found out."""
         if node.op not in CALLS or node.name in self.inside:
             self.inside.update(new.name for new in made.nodes)
@@ -233,7 +233,7 @@ class _CallExpansion:
         self._folders.update(prefix[:at] for at in [*_slashes(prefix), len(prefix)])
         return prefix
 
-    def _named(self, node: Node, found: Lowered) -> Node:
+    def _named(self, node: Node, found: InlinedBody) -> Node:
         """What stands under the name of a call that is an output."""
         if not found.results:
             return Node(node.name, "NoOp", [f"^{name}" for name in found.effects])
@@ -286,7 +286,7 @@ def _slashes(name: str) -> list[int]:
     return [at for at, character in enumerate(name) if character == "/"]
 
 
-def _waits(found: Lowered) -> list[str]:
+def _waits(found: InlinedBody) -> list[str]:
     return list(dict.fromkeys(f"^{name}" for name in [*found.effects, *map(node_name, found.results)]))
 
 

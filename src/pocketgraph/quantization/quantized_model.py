@@ -15,6 +15,7 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Verdict, notes
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.accuracy_budget import ProgramComparison
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
@@ -160,13 +161,15 @@ class QuantizedModel:
         if "report" in self.__dict__:
             return to_fragment(self.report, self.__dict__.get("_speed"))
         judged = self.judged.comparison if self.judged is not None else None
-        found = (f"On {judged.count} samples: {judged.words()}.",) if judged is not None else ()
+        found = (f"On {counted(judged.count, 'sample')}: {judged.words()}.",) if judged is not None else ()
         return fragment(Verdict("", repr(self).strip("<>"), found).html(), notes(self.notes[:50]))
 
     def __repr__(self) -> str:
         program = self.outcome.exact
         coded = len(self.outcome.converted.quantized)
         size = f"{len(self._tflite):,} bytes of {len(model_bytes(self.exact)):,}"
-        layers = f"{coded} of {len(program.operations)} operations in codes" if coded else "weights in few bits"
-        judged = f"; on {self.judged.comparison.count} samples: {self.judged.words()}" if self.judged else ""
+        layers = (
+            f"{coded} of {counted(len(program.operations), 'operation')} in codes" if coded else "weights in few bits"
+        )
+        judged = f"; on {counted(self.judged.comparison.count, 'sample')}: {self.judged.words()}" if self.judged else ""
         return f"<QuantizedModel {self.name}: {size}, {layers}{judged}>"

@@ -21,6 +21,7 @@ from pocketgraph.formats import to_bytes
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import switches_note, training_switches
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
@@ -351,7 +352,7 @@ class _Quantizer:
         if not budget.is_set:
             which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
             warned = sum(note.startswith("warning:") for note in outcome.notes)
-            outcome.notes.insert(warned, f"on {len(judging)} samples {which}: {found.words()}")
+            outcome.notes.insert(warned, f"on {counted(len(judging), 'sample')} {which}: {found.words()}")
         return self.made(outcome, samples, found, options.threads, progress, kept)
 
     def made(

@@ -13,6 +13,7 @@ from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_shapes
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
@@ -35,6 +36,9 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     name = canonical(label)
     if dtype.kind != "O":
         return ModelInput(name, shape, dtype, rate=heard_rate(graph))
+    decoder = decoder_of(graph, name)
+    if decoder is not None and decoder.op in FORMATS:
+        return ModelInput(name, shape, dtype, file_form=FORMATS[decoder.op])
     parser = parser_of(graph, name)
     features = tuple(features_of(graph, parser)) if parser is not None else ()
     declared = graph.producer(name).shape()

@@ -8,8 +8,10 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
 from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
@@ -21,7 +23,6 @@ from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, fl
 from pocketgraph.quantization.fitting.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
 from pocketgraph.quantization.fitting.weight_only_fitting import (
-    DYNAMIC,
     WeightOnlyCodes,
     fitted_to_samples,
     fitted_to_training,
@@ -105,14 +106,16 @@ def _notes(
             f"no layer has {cost_model.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
     few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
-    notes = [f"weights of {len(weights)} layers in few bits, {few}"]
-    if codes.fitted:
+    notes = [f"weights of {counted(len(weights), 'layer')} in few bits, {few}"] if weights else []
+    if codes.fitted and weights:
         source = "the samples" if has_samples else "what the batch norms tell of the training data"
-        notes.append(f"codes and biases of {len(set(codes.fitted) & set(weights))} layers are fitted to {source}")
+        notes.append(
+            f"codes and biases of {counted(len(set(codes.fitted) & set(weights)), 'layer')} are fitted to {source}"
+        )
     if halves:
-        notes.append(f"{halves} small layers, which codes would hurt most, have float16 weights")
+        notes.append(f"{counted(halves, 'small layer')}, which codes would hurt most, with float16 weights")
     if tables:
-        notes.append(f"{tables} table{'s' if tables > 1 else ''} that rows are taken from in eight bits")
+        notes.append(f"{counted(tables, 'table')} that rows are taken from in eight bits")
     return notes
 
 
@@ -170,7 +173,7 @@ def with_quantized_weights(
             if kernel not in kernels:
                 kernels[kernel] = quantized_kernel(kernel.name, chosen[original])
             coded = kernels[kernel]
-            if dynamic and operation.code in DYNAMIC:
+            if dynamic and operation.code in HYBRID:
                 operation.inputs[at] = coded
                 if operation.code == "FULLY_CONNECTED":
                     operation.options["asymmetric_inputs"] = True

@@ -53,6 +53,8 @@ class Running:
     def execution(self, plan: ExecutionPlan) -> Execution:
         """The quickest way to run what was plan."""
         directly, ran = self._directly(plan), plan.ran
+        if plan.once_with is not None:
+            directly = _with_threads(directly, plan.once_with)
         if ran is None:
             return self._in_turn(directly)
 
@@ -123,6 +125,16 @@ class Running:
 
             run.ledger = LiveBytes(self.memory_limit)
         return run
+
+
+def _with_threads(execution: Execution, threads: int) -> Execution:
+    from pocketgraph.kernels import blas_threads
+
+    def limited(values: list[Any]) -> list[Array]:
+        with blas_threads.at_most(threads):
+            return execution(values)
+
+    return limited
 
 
 class Unseeded:

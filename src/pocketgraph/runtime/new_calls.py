@@ -71,7 +71,7 @@ class NewCalls:
                 prepared, values = earlier
                 execution = self._running.execution(prepared)
                 is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
-                if is_same and all(value.dtype.kind != "O" for value in values):  # strings are looked at each time
+                if is_same:
                     calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
         graph = self._plans.graph
@@ -86,7 +86,7 @@ class NewCalls:
             calls.note_outputs(wanted, call.outputs)
         prepared = self._plans.prepare(call)
         if trace is not None or deadline is not None:
-            if trace is not None and prepared.executables:
+            if trace is not None and (prepared.executables or prepared.once_with is not None):
                 # What came from the cache does not know its operations, so it is compiled again, once.
                 prepared = self._plans.prepare(call, traced=True)
             results = self._running.watched(prepared, call, trace, deadline)

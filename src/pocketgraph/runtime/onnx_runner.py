@@ -7,11 +7,12 @@ import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
+from pocketgraph.runtime.part_engines.part_engine import OperationTime
 
 Array = np.ndarray[Any, Any]
 FOLDER = "session.model_external_initializers_file_folder_path"
@@ -111,26 +112,10 @@ class OnnxRunner:
         return RunError(f"ONNX Runtime {what}: {' '.join(str(error).split())[:MOST_SAID]}", where=self._where)
 
 
-class OnnxNodeTime(NamedTuple):
-    """What a node took in a run, by ONNX Runtime's profile, after its fusions.
-
-    Attributes:
-        name: its name in the file, or what a fusion calls it.
-        op: its operator.
-        microseconds: its own time.
-        size: bytes of its results; 0 where the profile does not tell.
-    """
-
-    name: str
-    op: str
-    microseconds: float
-    size: int
-
-
 def node_times(
     opened: Callable[[str], OnnxRunner], outputs: Sequence[str] | None, feeds: Mapping[str, Array]
-) -> list[OnnxNodeTime]:
-    """The times of all nodes in the quickest of several runs.
+) -> list[OperationTime]:
+    """The times of all nodes in the quickest of several runs, by ONNX Runtime's profile, after its fusions.
 
     Args:
         opened: opens the file with this ``profile``.
@@ -145,7 +130,7 @@ def node_times(
     runs = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("name") == "model_run"]
     begin, end = min(runs, key=lambda run: run[1] - run[0], default=(0, 0))
     return [
-        OnnxNodeTime(
+        OperationTime(
             event["name"].removesuffix(KERNEL),
             event["args"]["op_name"],
             float(event["dur"]),

@@ -19,6 +19,8 @@ STEP_PASSES = {
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
     "gradients_in_numpy": "gradients of depthwise convolutions, and by few weights, are NumPy's",
     "step_codegen": "steps that run often are written out as one Python function",
+    "direct_calls": "arrays that are known to fit go straight into a part's memory",
+    "recycled_arrays": "large results go into memory of earlier ones that nobody has any more",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.budgets import usable_processors
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
@@ -88,13 +89,18 @@ class Session:
         without: Collection[str] = (),
     ) -> None:
         check_arguments(engine, threads, inter_op_threads, memory_limit, step_limit, seed, check)
-        self.threads = threads or processors()
+        self.threads = threads or usable_processors()
         self.engine = engine
         self.exact = exact
         source = graph if isinstance(graph, Graph) else model_path(graph)
         if isinstance(source, str) and not os.path.exists(source):
             raise RunError("there is no such file", where=source)
         self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
+        names = switched_off(without)
+        if "recycled_arrays" in names:
+            from pocketgraph.kernels import recycled_arrays
+
+            recycled_arrays.switch_off(self._running.state)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
         self._plans = SessionPlans(
             source,
@@ -107,7 +113,7 @@ class Session:
             exact=exact,
             strict=strict,
             check=check,
-            without=switched_off(without),
+            without=names,
         )
         self._calls = self._plans.calls
         self._new_calls = NewCalls(self._plans, self._running)
@@ -386,9 +392,3 @@ class Session:
             if self._saved is not None:
                 self.restore(self._saved)
                 self._saved = None
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity is not None else os.cpu_count() or 1

@@ -32,7 +32,7 @@ def check_arguments(
             seed is no integer of 0 or more.
     """
     if engine not in ENGINES:
-        from pocketgraph.runtime.part_engines.registry import find
+        from pocketgraph.runtime.part_engines.available_engines import find
 
         find(engine).version()  # raises where there is none, or it is not installed
     if check not in CHECKS:

@@ -8,6 +8,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
 
@@ -23,9 +24,9 @@ def as_text(graph: Graph, engine: str | None, threads: int) -> str:
         fetches = sample_fetches(graph)
         specs = input_specs(graph, inferring=False).values()
     except PocketgraphError:
-        return f"<Session of {len(graph):,} nodes, which have no likely outputs; {where}>"
+        return f"<Session of {counted(len(graph), 'node')}, which have no likely outputs; {where}>"
     feeds = [str(spec) if spec.dtype is not None else spec.name for spec in specs]
-    return f"<Session of {len(graph):,} nodes: {_some(feeds) or 'nothing'} -> {_some(fetches)}; {where}>"
+    return f"<Session of {counted(len(graph), 'node')}: {_some(feeds) or 'nothing'} -> {_some(fetches)}; {where}>"
 
 
 def _some(names: Sequence[str]) -> str:
@@ -44,7 +45,7 @@ def as_html(graph: Graph, engine: str | None, threads: int) -> str:
     try:
         feeds, fetches = input_specs(graph), output_specs(graph)
     except PocketgraphError as error:
-        return fragment(paragraph(f"Session of {len(graph):,} nodes: {error}"))
+        return fragment(paragraph(f"Session of {counted(len(graph), 'node')}: {error}"))
 
     def row(spec: TensorSpec, to: str) -> Row:
         dtype, shape = spec.dtype.name if spec.dtype is not None else "?", str(Shape(spec.shape))

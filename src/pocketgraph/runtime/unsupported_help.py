@@ -9,13 +9,15 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
+from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
-SPECTRA = frozenset({"RFFT", "FFT", "IFFT", "IRFFT", "RFFT2D", "FFT2D", "ComplexAbs", "Real", "Imag", "Angle"})
-"""Not a trait: ops with complex numbers, asked for where a network is cut behind them."""
-FROM_COMPLEX = frozenset({"ComplexAbs", "Real", "Imag", "Angle", "IRFFT"})
-"""Not a trait: those of them that give floats."""
+SPECTRA = {
+    **dict.fromkeys(("RFFT", "FFT", "IFFT", "RFFT2D", "FFT2D"), False),
+    **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
+}
+"""Ops with complex numbers, behind which a network is cut, and whether they give floats."""
 MOST_HEADS = 16  # that a hint names
 
 
@@ -66,7 +68,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
-    if node.op in ops_with("picture_file"):
+    if node.op in ops_with("picture_file") or _hands_on_files(graph, node):
         return (
             f"reading picture files is the app's: `pocketgraph ship` cuts the model behind it; {option('inputs')} "
             "names the tensor of pixels"
@@ -74,6 +76,15 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""
+
+
+def _hands_on_files(graph: Graph, node: Node) -> bool:
+    """Whether a node hands on files of pictures that the graph decodes, from a placeholder on."""
+    if STRING not in node.attrs.values():
+        return False
+    before = reachable(graph, [node.name], missing_ok=True) if node.name in graph else set(graph.nodes)
+    decoders = (decoder_of(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
+    return any(decoder is not None and decoder.op in FORMATS for decoder in decoders)
 
 
 def without_dropout_help() -> str:
@@ -108,7 +119,7 @@ def _first_real(graph: Graph, node: Node) -> str:
     waiting, seen = [node], {node.name}
     while waiting:
         one = waiting.pop(0)
-        if one.op in FROM_COMPLEX:
+        if SPECTRA.get(one.op):
             return one.name
         behind = [other for other in graph.consumers.get(one.name, ()) if other.name not in seen]
         seen.update(other.name for other in behind)

@@ -19,7 +19,8 @@ def values_of(state: Mapping[str, Any]) -> dict[str, Array]:
     Args:
         state: what lives from run to run.
     """
-    return {name: variable.read() for name, variable in _initialized(state).items()}
+    values = {name: variable.read() for name, variable in _initialized(state).items()}
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}  # lists are no arrays
 
 
 def assign(state: Mapping[str, Any], values: Mapping[str, Any]) -> None:

@@ -27,7 +27,7 @@ pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[liv
 pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph[live])")
 pytest.importorskip("websockets", reason="websockets is not installed (pocketgraph[live])")
 
-from pocketgraph.apps.labelling.server import LabelServer
+from pocketgraph.apps.labelling.labelling_server import LabelServer
 
 CLASSES = ["cat", "dog", "eel"]
 

@@ -13,10 +13,13 @@ from pocketgraph.apps.live.decoders import (
     heat_maps,
     multibox,
     postprocessed,
+    selected,
     ssd,
     yolo,
 )
+from pocketgraph.apps.live.detection import recognised
 from pocketgraph.errors import FormatError
+from pocketgraph.graph.text_format import parse
 
 BOX = (0.2, 0.3, 0.6, 0.7)
 
@@ -121,3 +124,25 @@ def test_faces_come_in_pixels() -> None:
     (found,) = faces(outputs, Reading(height=100, width=200))
     near(found)
     assert found.points[0] == (0.1, 0.1)
+
+
+@pytest.mark.parametrize("size", [1, 96])
+def test_boxes_that_the_graph_selected_are_shares_or_pixels(size: int) -> None:
+    """As YOLO ports of 2018 end in non_max_suppression: no batch, classes from 0."""
+    boxes = np.float32([[0.25, 0.5, 0.5, 1.0], [0, 0, 0.125, 0.125]]) * size
+    found = {"boxes": boxes, "scores": np.float32([0.9, 0.1]), "classes": np.int64([1, 0])}
+    (only,) = selected(found, Reading(["red", "green"], 96, 96, 0.3))
+    assert only.box == (0.25, 0.5, 0.5, 1.0)
+    assert (only.label, only.score) == ("green", pytest.approx(0.9))
+
+
+def test_a_graph_that_selects_boxes_is_a_detector_by_the_names_and_shapes_of_its_ends() -> None:
+    ends = """
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        boxes = Placeholder(dtype=float, shape=[?,4])
+        scores = Placeholder(dtype=float, shape={shape})
+    """
+    found = recognised(parse(ends.format(shape="[?]")))
+    assert found is not None
+    assert (found.family.name, dict(found.tensors)) == ("selected", {"boxes": "boxes", "scores": "scores"})
+    assert recognised(parse(ends.format(shape="[?,7]"))) is None

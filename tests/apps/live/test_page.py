@@ -27,7 +27,7 @@ from support import model_dir, needs_shared
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")
 pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph[live])")
 
-from pocketgraph.apps.live.server import LiveServer, Place
+from pocketgraph.apps.live.live_server import LiveServer, Place
 
 
 def as_video(place: pathlib.Path, pictures: Sequence[Image.Image], frames: int = 25) -> pathlib.Path:

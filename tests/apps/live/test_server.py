@@ -24,7 +24,7 @@ pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph
 pytest.importorskip("uvicorn", reason="uvicorn is not installed (pocketgraph[live])")
 client = pytest.importorskip("websockets.asyncio.client", reason="websockets is not installed (pocketgraph[live])")
 
-from pocketgraph.apps.live.server import LiveServer, Place  # noqa: E402 (after the skips)
+from pocketgraph.apps.live.live_server import LiveServer, Place  # noqa: E402 (after the skips)
 from pocketgraph.apps.live.viewer import unexpected  # noqa: E402
 
 RED, BLUE = (np.full((48, 64, 3), colour, np.uint8) for colour in ((255, 0, 0), (0, 0, 255)))
@@ -195,7 +195,7 @@ def test_files_of_the_page_and_nothing_else(server: LiveServer) -> None:
     assert "main.js" in page
     for name in ("main.js", "engine.js", "capture.js", "drawing.js", "recorder.js", "live.css"):
         assert ask(server.port, f"/{name}")[0] == 200
-    for name in ("/../server.py", "/%2e%2e/server.py", "/none.js", "/page", "/main.js/"):
+    for name in ("/../live_server.py", "/%2e%2e/live_server.py", "/none.js", "/page", "/main.js/"):
         assert ask(server.port, name)[0] == 404
 
 

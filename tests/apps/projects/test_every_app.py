@@ -13,7 +13,7 @@ from PIL import Image
 
 from browsers import FAKE, browser, until
 from pocketgraph.apps.live.application_choice import APPLICATIONS, application
-from pocketgraph.apps.live.server import LiveServer
+from pocketgraph.apps.live.live_server import LiveServer
 from pocketgraph.apps.projects import make_project
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse

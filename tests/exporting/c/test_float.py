@@ -12,6 +12,7 @@ from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnn
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
+from pocketgraph.graph import DType
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime import Session
@@ -190,3 +191,26 @@ def test_real_models_give_their_golden_outputs(name: str, file: str, tmp_path: p
     given = results(entry_program(model.main, model), list(feeds.values()), tmp_path)
     for right, array in zip(wanted.values(), given, strict=True):
         assert_close(array, right)
+
+
+@needs_cc
+@pytest.mark.parametrize("kind", ["half", "bfloat16"])
+def test_floats_are_rounded_to_sixteen_bits_as_numpy_rounds_them(kind: str, tmp_path: pathlib.Path) -> None:
+    program = program_of(
+        parse(f"""
+            x = Placeholder(dtype=float, shape=[1000])
+            narrow = Cast(x, SrcT=float, DstT={kind}, Truncate=false)
+            y = Cast(narrow, SrcT={kind}, DstT=float, Truncate=false)
+        """),
+        ["y"],
+    )
+    assert [operation.code for operation in program.operations] == ["CAST", "CAST"]
+    rng = np.random.default_rng(4)
+    special = [0, -0.0, np.inf, -np.inf, np.nan, 65504, 65519.99, 65520, -1e30, 2.0**-14, 2.0**-24, 2.0**-25, 3e-8,
+               -6.1e-5, 1 + 2.0**-11, 1 + 3 * 2.0**-11, 1 + 2.0**-8, 1 + 3 * 2.0**-8, 3.4e38, 1e-45]  # fmt: skip
+    x = np.float32([*special, *(rng.normal(size=980) * 10.0 ** rng.uniform(-9, 6, 980))])
+    [given] = results(program, [x], tmp_path, LEVELS["everything"])
+    with np.errstate(over="ignore"):
+        wanted = x.astype(DType.named(kind).numpy).astype(np.float32)
+    np.testing.assert_array_equal(given.view(np.uint32)[~np.isnan(x)], wanted.view(np.uint32)[~np.isnan(x)])
+    assert np.isnan(given[np.isnan(x)]).all()

@@ -12,9 +12,10 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.parsing import example_columns
+from pocketgraph.kernels.parsing import example_columns, example_layout, examples
 from pocketgraph.kernels.parsing.example_columns import columns_of
-from pocketgraph.kernels.parsing.example_messages import columns_by_messages
+from pocketgraph.kernels.parsing.example_walk import columns_by_walk, inside
+from pocketgraph.kernels.parsing.record_bytes import IrregularError
 
 KINDS = {1: STRING, 2: FLOAT, 3: INT64}
 KEYS = {b"": 3, b"id": 3, b"weight": 2, b"a key of more than eight bytes": 1, b"a key of more than eight bytez": 2}
@@ -62,7 +63,7 @@ def test_columns_have_the_values_of_all_records(seed: int) -> None:
     assert found is not None
     for key, column in found.items():
         lists = [each[key][1] if key in each else None for each in held]
-        assert column.counts.tolist() == [-1 if values is None else len(values) for values in lists]
+        assert column.counts().tolist() == [-1 if values is None else len(values) for values in lists]
         assert column.values.tolist() == [value for values in lists for value in values or ()]
 
 
@@ -88,25 +89,58 @@ def parsed(held: list[bytes], keys: dict[bytes, DType], shapes: list[Shape], def
     return evaluate(Node("parse", "ParseExample", (), attrs), inputs)
 
 
-def all_ways(monkeypatch: pytest.MonkeyPatch, *call: Any) -> list[Any]:
-    """What comes of it record by record, by protobuf's parser, and together; an error's text in its place."""
+def refused(*_: Any) -> Any:
+    raise IrregularError
+
+
+def nothing(*_: Any) -> None:
+    """No columns, so that the general way is taken."""
+
+
+WAYS: dict[str, list[tuple[Any, str, Any]]] = {
+    "generally": [(examples, "columns_of", nothing)],
+    "one after the other": [(example_columns, "LEAST_TOGETHER", 1 << 60)],
+    "along a layout": [(example_columns, "LEAST_TOGETHER", 0), (example_columns, "_entries", refused)],
+    "together": [
+        (example_columns, "LEAST_TOGETHER", 0),
+        (example_columns, "columns_by_layout", refused),
+    ],
+}
+
+
+def all_ways(*call: Any) -> list[Any]:
+    """What comes of it in each way; an error's text in its place."""
     found = []
-    for least, messages in ((1 << 60, 1 << 60), (1 << 60, 0), (0, 0)):
-        monkeypatch.setattr(example_columns, "LEAST_RECORDS", least)
-        monkeypatch.setattr(example_columns, "LEAST_BY_MESSAGES", messages)
-        monkeypatch.setattr(example_columns, "LEAST_BYTES", least)
-        try:
-            found.append(parsed(*call))
-        except RunError as error:
-            found.append(str(error))
+    for changes in WAYS.values():
+        with pytest.MonkeyPatch.context() as patch:
+            for place, name, value in changes:
+                patch.setattr(place, name, value)
+            try:
+                found.append(parsed(*call))
+            except RunError as error:
+                found.append(str(error))
     return found
+
+
+def assert_equal_ways(*call: Any) -> Any:
+    """Each way has the first one's results, which are given, or its error."""
+    one, *others = all_ways(*call)
+    for other in others:
+        if isinstance(one, str) or isinstance(other, str):
+            assert one == other
+            continue
+        for left, right in zip(one, other, strict=True):
+            assert left.dtype == right.dtype
+            assert left.shape == right.shape
+            assert left.tolist() == right.tolist()
+    return one
 
 
 WANTED = {b"": INT64, b"a key of more than eight bytes": STRING, b"id": INT64, b"weight": FLOAT}
 
 
 @pytest.mark.parametrize("damage", ["none", "unpacked", "twice", "cut", "kind", "size", "missing", "empty"])
-def test_all_ways_have_the_same_results_and_errors(monkeypatch: pytest.MonkeyPatch, damage: str) -> None:
+def test_all_ways_have_the_same_results_and_errors(damage: str) -> None:
     random = np.random.default_rng(4)
     held = records(3, 50)
     for each in held:
@@ -131,21 +165,64 @@ def test_all_ways_have_the_same_results_and_errors(monkeypatch: pytest.MonkeyPat
     if damage == "empty":
         lines[7] = b""
     shapes = [Shape((None,)), Shape((3,))]
-    one, *others = all_ways(monkeypatch, lines, WANTED, shapes, [np.array(9, np.int64), np.zeros(0, np.float32)])
-    for other in others:
-        if isinstance(one, str):
-            assert damage in ("cut", "kind", "size", "missing", "empty")
-            assert one == other
-            continue
-        for left, right in zip(one, other, strict=True):
-            assert left.dtype == right.dtype
-            assert left.shape == right.shape
-            assert left.tolist() == right.tolist()
+    one = assert_equal_ways(lines, WANTED, shapes, [np.array(9, np.int64), np.zeros(0, np.float32)])
+    assert isinstance(one, str) <= (damage in ("cut", "kind", "size", "missing", "empty"))
 
 
-def test_damage_anywhere_never_does_worse_than_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def alike(seed: int, count: int) -> list[dict[bytes, tuple[int, list[Any]]]]:
+    """Features with the same keys in the same order, of lengths that mostly are the same, some not wanted."""
+    random = np.random.default_rng(seed)
+    each = dict.fromkeys(KEYS, 1) | {b"weight": 3, b"a key of more than eight bytez": 200}
+    most = 1 << (6 if seed % 2 else 40)
+    made = []
+    for _ in range(count):
+        held: dict[bytes, tuple[int, list[Any]]] = {}
+        for key, kind in [*KEYS.items(), (b"more", 2), (b"image", 1)]:
+            size = each.get(key, 1) if seed % 3 or random.random() < 0.9 else int(random.integers(0, 3))
+            values = drawn(random, kind, size)
+            held[key] = kind, [value % most for value in values] if kind == 3 else values
+        made.append(held)
+    return made
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_records_of_one_layout_have_the_same_results_in_all_ways(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example_layout, "MOST_COMPARED", (20, 400)[seed % 2])
+    lines = [encoded(each) for each in alike(seed, 20)]
+    shapes, defaults = [Shape((None,)), Shape((None,))], [np.array(9, np.int64), np.array(0.5, np.float32)]
+    assert not isinstance(assert_equal_ways(lines, WANTED, shapes, defaults), str)
+
+
+def test_records_of_one_layout_need_no_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example_columns, "LEAST_TOGETHER", 0)
+    monkeypatch.setattr(example_columns, "_entries", refused)
+    for seed in (1, 2):
+        held = alike(seed, 20)
+        found = columns_of([encoded(each) for each in held], WANTED)
+        assert found is not None
+        assert {key: column.values.tolist() for key, column in found.items()} == {
+            key: [value for each in held for value in each[key][1]] for key in WANTED
+        }
+
+
+@pytest.mark.parametrize("count", [0, 1, 2])
+def test_few_records_and_none(count: int) -> None:
+    lines = [encoded(each) for each in alike(1, count)]
+    one = assert_equal_ways(lines, WANTED, [Shape((None,))] * 2, [np.array(9, np.int64), np.array(0.5, np.float32)])
+    assert one[-1].shape[0] == count
+
+
+def test_lengths_of_fields_are_told_from_the_bytes_that_they_take() -> None:
+    sizes = [*range(300), *range(16_300, 16_500), 1 << 21, (1 << 21) - 1]
+    assert [inside(len(part(1, bytes(size)))) for size in sizes] == sizes
+    assert [inside(size) for size in (-1, 0, 1, 130)] == [-1, -1, -1, -1]
+
+
+@pytest.mark.parametrize("kind", ["any", "alike"])
+def test_damage_anywhere_never_does_worse_than_an_error(kind: str) -> None:
     random = np.random.default_rng(8)
-    lines = [encoded(each) for each in records(5, 45, most=3)]
+    held = records(5, 45, most=3) if kind == "any" else alike(2, 10)
+    lines = [encoded(each) for each in held]
     shapes, defaults = [Shape((None,)), Shape((None,))], [np.array(9, np.int64), np.array(0.5, np.float32)]
     for _ in range(150):
         broken = list(lines)
@@ -154,21 +231,16 @@ def test_damage_anywhere_never_does_worse_than_an_error(monkeypatch: pytest.Monk
             changed = bytearray(broken[index])
             changed[int(random.integers(len(changed)))] = int(random.integers(256))
             broken[index] = bytes(changed)
-        one, *others = all_ways(monkeypatch, broken, WANTED, shapes, defaults)
-        for other in others:
-            if isinstance(one, str) or isinstance(other, str):
-                assert one == other
-            else:
-                assert [array.tolist() for array in one] == [array.tolist() for array in other]
+        assert_equal_ways(broken, WANTED, shapes, defaults)
 
 
-def test_protobufs_parser_reads_what_encoders_write_and_nothing_else() -> None:
+def test_the_walk_reads_what_encoders_write_and_nothing_else() -> None:
     held = [{b"id": (3, [1, -2 & (1 << 64) - 1]), b"weight": (2, [0.5])}, {b"id": (3, [3])}] * 4
     lines = [encoded(each) for each in held]
-    found = columns_by_messages(lines, WANTED)
+    found = columns_by_walk(lines, WANTED)
     assert found is not None
     assert found[b"id"].values.tolist() == [1, -2, 3] * 4
-    assert found[b"weight"].counts.tolist() == [1, -1] * 4
+    assert found[b"weight"].counts().tolist() == [1, -1] * 4
     feature = part(1, b"id") + part(2, spelled(3, [1]))
     for odd in (
         part(1, part(1, feature) + part(1, feature)),  # a key twice
@@ -179,4 +251,4 @@ def test_protobufs_parser_reads_what_encoders_write_and_nothing_else() -> None:
         encoded({b"id": (2, [1.0])}),  # another type
         lines[0][:-1],
     ):
-        assert columns_by_messages([*lines, odd], WANTED) is None
+        assert columns_by_walk([*lines, odd], WANTED) is None

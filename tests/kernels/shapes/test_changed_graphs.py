@@ -125,3 +125,44 @@ def test_loops() -> None:
     mixed = graph.replace([other["start"] if node.name == "start" else node for node in graph])
     before = infer(graph, {}, outputs=["y"])
     assert_equal(mixed, infer(mixed, {}, outputs=["y"], before=before), infer(mixed, {}, outputs=["y"]))
+
+
+def test_nodes_that_are_alike_are_worked_out_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those that share attributes, and of whose inputs the same is known."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 4])
+        w = Placeholder(dtype=float, shape=[4])
+        last = Const(int32 -1)
+        first = Const(int32 0)
+        a = ExpandDims(x, last, T=float, Tdim=int32)
+        s = Shape(x, T=float, out_type=int32)
+        p = Pack(s, s, T=int32, N=2, axis=0)
+        c = Sum(x, last, T=float, Tidx=int32, keep_dims=true)
+    """)
+    more = [
+        graph["a"].replace(name="like_a"),
+        graph["a"].replace(name="of_another_axis", inputs=["x", "first"]),
+        graph["a"].replace(name="of_another_shape", inputs=["w", "last"]),
+        graph["c"].replace(name="like_c"),
+        graph["c"].with_attrs(keep_dims=False).replace(name="of_other_attributes"),
+        graph["s"].replace(name="like_s"),
+        graph["p"].replace(name="like_p", inputs=["like_s", "s"]),
+    ]
+    graph = graph.replace([*graph, *more])
+    feeds = {"x:0": (FLOAT, Shape((None, 4)))}
+    names: list[str] = []
+    walk: Any = vars(sys.modules["pocketgraph.kernels.shapes.infer"])["_Walk"]
+    shapes = walk._shapes
+    monkeypatch.setattr(walk, "_shapes", lambda self, call: names.append(call.node.name) or shapes(self, call))
+    found = infer(graph, feeds)
+    assert sorted(set(names)) == sorted(
+        ["x", "w", "a", "s", "p", "c", "of_another_axis", "of_another_shape", "of_other_attributes"]
+    )
+    for node in graph:
+        alone = infer(graph, feeds, outputs=[node.name])
+        assert found.shapes(node.name) == alone.shapes(node.name)
+        assert found.numbers(node.name) == alone.numbers(node.name)
+    assert [str(found.shape(name)) for name in ("like_a", "of_another_axis", "of_another_shape")] == [
+        "[?,4,1]", "[1,?,4]", "[4,1]",
+    ]  # fmt: skip
+    assert [str(found.shape(name)) for name in ("like_c", "of_other_attributes")] == ["[?,1]", "[?]"]

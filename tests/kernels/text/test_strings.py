@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.registry import Context
@@ -55,3 +56,81 @@ def test_a_place_that_was_not_set_is_an_empty_text() -> None:
     stack = Node("s", "TensorListStack", (), {"element_dtype": STRING})
     assert evaluate(stack, (held, np.zeros(0, np.int32)))[0].tolist() == [b"", b"ab\x00"]
     assert evaluate(Node("e", "Empty", (), {"dtype": STRING}), (np.int32([2]),))[0].tolist() == [b"", b""]
+
+
+def run(op: str, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
+    arrays = [np.array(value, object if isinstance(value, bytes | list) else np.int32) for value in inputs]
+    return evaluate(Node("n", op, (), attrs), arrays)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [(b"\xa9\x0b-\xc3\xc3\xa9", 4), (b"\xff\xa9", 1), (b"\xc3\xa9\xe2\x82", 2), (b"", 0), (b"\xe2\x82\xac", 1)],
+)
+def test_characters_are_counted_in_any_bytes(text: bytes, count: int) -> None:
+    """As TensorFlow 2.21 counts them."""
+    assert run("StringLength", text, unit=b"UTF8_CHAR")[0] == count
+
+
+@pytest.mark.parametrize(
+    ("text", "pos", "size", "characters", "plain"),
+    [
+        (b"\xc3b\xc3\n\xa9", 2, 2, b"\xc3\n\xa9", b"\xc3\n"),
+        (b",\xa9\xc3 \xa91", -3, 3, b"\xc3 \xa91", b" \xa91"),
+        (b".\xa9,", 1, 1, b",", b"\xa9"),
+        (b"a\xc3\xa9b", 1, 1, b"\xc3\xa9", b"\xc3"),
+        (b"a\xc3\xa9b", -2, 9, b"\xc3\xa9b", b"\xa9b"),
+        (b"abc", 1, -1, b"", b"bc"),
+        (b"abc", -1, -1, None, b"c"),
+        (b"abc", 3, 1, b"", b""),
+        (b"abc", 4, 1, None, None),
+        (b"\xa9b", -2, 1, b"\xa9", b"\xa9"),
+        (b"\xa9\xa9b", 0, 1, b"\xa9\xa9", b"\xa9"),
+    ],
+)
+def test_parts_of_texts(text: bytes, pos: int, size: int, characters: bytes | None, plain: bytes | None) -> None:
+    """As TensorFlow 2.21 cuts them, None where it refuses to."""
+    for unit, expected in ((b"UTF8_CHAR", characters), (b"BYTE", plain)):
+        if expected is None:
+            with pytest.raises(RunError, match="out of range"):
+                run("Substr", text, pos, size, unit=unit)
+        else:
+            assert run("Substr", text, pos, size, unit=unit)[0].item() == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "blanks", "spaces"),
+    [
+        (b" a  b c ", 0, [b" a  b c "], [b" a  b c "]),
+        (b" a  b c ", 1, [b"a", b"b c "], [b"", b"a  b c "]),
+        (b" a  b c ", 2, [b"a", b"b", b"c "], [b"", b"a", b" b c "]),
+        (b"1", 1, [b"1", b""], [b"1"]),
+        (b"1", 2, [b"1"], [b"1"]),
+        (b"", 0, [b""], [b""]),
+        (b"", 1, [], [b""]),
+        (b" ", 0, [b" "], [b" "]),
+        (b"a ", 1, [b"a", b""], [b"a", b""]),
+        (b"a\x0bb", -2, [b"a", b"b"], [b"a\x0bb"]),
+    ],
+)
+def test_texts_are_cut_a_number_of_times(text: bytes, most: int, blanks: list[bytes], spaces: list[bytes]) -> None:
+    """As TensorFlow 2.21 cuts them."""
+    assert run("StringSplitV2", [text], b"", maxsplit=most)[1].tolist() == blanks
+    assert run("StringSplitV2", [text], b" ", maxsplit=most)[1].tolist() == spaces
+
+
+@pytest.mark.parametrize("text", [b"YQ=", b"YQ===", b"+/8", b"Y", b"YWJj=", b"YWJj====", b"=", b"===="])
+def test_what_is_no_web_safe_base64(text: bytes) -> None:
+    with pytest.raises(RunError):
+        run("DecodeBase64", text)
+
+
+def test_web_safe_base64() -> None:
+    for text, expected in ((b"YQ==", b"a"), (b"YQ", b"a"), (b"-_8", b"\xfb\xff"), (b"YWI=", b"ab"), (b"", b"")):
+        assert run("DecodeBase64", text)[0].item() == expected
+
+
+def test_numbers_are_written_in_one_notation() -> None:
+    for dtype, attrs in ((np.float32, {"scientific": True, "shortest": True}), (bool, {"scientific": True})):
+        with pytest.raises(RunError):
+            evaluate(Node("n", "AsString", (), attrs), [np.ones(2, dtype)])

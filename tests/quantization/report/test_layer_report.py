@@ -29,8 +29,8 @@ def outcome() -> Outcome:
 def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) -> None:
     found = split_errors(outcome, lambda: iter(rows(16, 2)), 16)
     middle = next(o for o in found if outcome.weights[o].bits == 4)
-    assert found[middle].weights.snr < 25  # steps of a seventh of the largest weight
-    assert found[middle].operand.snr > 35  # steps of a 255th of the range
+    assert found[middle]["weights"].snr < 25  # steps of a seventh of the largest weight
+    assert found[middle]["operand"].snr > 35  # steps of a 255th of the range
     values = outcome.weights[middle]
     assert np.abs(values.codes).max() == 7
 

@@ -152,6 +152,14 @@ def test_the_first_five_of_five_classes_say_nothing() -> None:
     assert found["top5_interval"][0] == pytest.approx(interval(1, 1)[0])
 
 
+def test_the_first_five_of_classes_that_were_picked_are_not_known() -> None:
+    picked = ClassAccuracy()
+    for answer, label in ((6, 6), (0, 4), (7, 2)):
+        picked.add(np.int64([answer]), label)
+    assert (picked.top1, picked.width) == (pytest.approx(1 / 3), 8)
+    assert "top5" not in ModelVerdict("m", accuracy=picked, times=[0.1]).as_dict()
+
+
 def test_classes_that_were_picked_are_equal_or_not() -> None:
     """Of places that segmentation picks classes for, the share counts, and not how far the numbers are apart."""
     reference = np.array([[[0, 1, 7, 7]]], np.int64)

@@ -2,12 +2,14 @@
 
 import pathlib
 
+import numpy as np
 import pytest
+from PIL import Image
 
 from command_line import call
 from function_text import with_functions
-from pocketgraph import benchmark, label_image, save
-from pocketgraph.errors import UsageError
+from pocketgraph import benchmark, evaluate, label_image, quantize, save
+from pocketgraph.errors import FormatError, PocketgraphError
 from pocketgraph.graph import Func, Graph, Node
 from pocketgraph.graph.dtype import STRING, UINT8
 from pocketgraph.graph.entry_points import likely_outputs, other_ends
@@ -109,7 +111,34 @@ def test_an_assertion_in_a_loop_does_not_hide_what_a_target_lacks(
     assert "different frames" not in said
 
 
-def test_a_graph_that_reads_files_in_a_loop_is_told_to_ship_first(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(UsageError, match="reads picture files itself") as refused:
+def test_a_picture_goes_as_its_file_into_a_graph_that_decodes_files_in_a_loop(tmp_path: pathlib.Path) -> None:
+    """Its mean, of equal pixels without loss, whatever the form of the file is and whoever feeds it."""
+    graph = parse(LOOP + "    size = Const(int32[1] [1])\n    scores = Reshape(y, size, T=float, Tshape=int32)\n")
+    pixels = np.full((5, 7, 3), 153, np.uint8)
+    (tmp_path / "photos").mkdir()
+    for name in ("photo.png", "photo.webp", "photo.bmp"):
+        Image.fromarray(pixels).save(tmp_path / "photos" / name, **({"lossless": True} if "webp" in name else {}))
+    for found in label_image(graph, [tmp_path / "photos", pixels]):
+        assert [one.score for one in found.predictions] == [153.0]
+    with Session(graph) as session:
+        (wanted,) = session.run(["y"], {"files": np.array([(tmp_path / "photos" / "photo.png").read_bytes()], object)})
+    assert wanted == 153
+    found = evaluate([graph, graph], tmp_path / "photos")
+    assert found.samples == 3
+    assert found[1].comparison is not None
+    assert found[1].comparison.largest == 0
+
+
+def test_a_broken_file_for_a_graph_that_decodes_is_named(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "photo.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut off")
+    with pytest.raises(FormatError, match=r"photo\.jpg"):
         label_image(parse(LOOP), tmp_path / "photo.jpg")
-    assert "ship" in str(refused.value.hint)
+
+
+def test_what_quantizes_says_that_pictures_are_decoded_not_texts(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for at in range(3):
+        Image.fromarray(np.full((5, 7, 3), 40 * at, np.uint8)).save(tmp_path / "photos" / f"{at}.png")
+    with pytest.raises(PocketgraphError) as refused:
+        quantize(parse(LOOP), tmp_path / "photos")
+    assert "`pocketgraph ship` cuts the model behind it" in str(refused.value)

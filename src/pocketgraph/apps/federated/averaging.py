@@ -16,6 +16,7 @@ from flwr.common import Code, FitIns, GetPropertiesIns, ndarrays_to_parameters, 
 from flwr.server.strategy import FedAvg
 
 from pocketgraph.errors import RunError
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 
@@ -124,7 +125,7 @@ class SoundAverage(FedAvg):  # type: ignore[misc]  # Flower's classes are not kn
             return f"it sent no arrays ({type(error).__name__})"
         shapes, wanted = [value.shape for value in values], [value.shape for value in self.values]
         if shapes != wanted or any(value.dtype.kind != "f" for value in values):
-            return f"it sent {len(values)} arrays that are not this graph's variables"
+            return f"it sent {counted(len(values), 'array')} that are not this graph's variables"
         if not all(np.isfinite(value).all() for value in values):
             return "it sent numbers that are not finite"
         loss = result.metrics.get("loss")

@@ -11,6 +11,7 @@ from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.retraining.example_lists import label_of
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.pages.quantities import counted
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,8 @@ def suggestions(
                 scores /= scores.sum()
             if max(max(places, default=0) for places in columns) >= len(scores):
                 raise UsageError(
-                    f"the labels file has {len(labeler.labels)} lines, but the model gives {len(scores)} scores"
+                    f"the labels file has {counted(len(labeler.labels), 'line')}, but the model gives "
+                    f"{counted(len(scores), 'score')}"
                 )
             ours = np.array([scores[places].sum() for places in columns])
             best, second = np.sort(ours)[::-1][:2] if len(ours) > 1 else (ours[0], 0.0)

@@ -18,6 +18,7 @@ from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_ove
 Array = np.ndarray[Any, Any]
 YOLO_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
 """Widths and heights in cells, of tiny-yolo-voc."""
+LARGEST_SHARE = 2.0  # that a box reaches beyond its picture; more are pixels
 SSD_SCALES = (10.0, 10.0, 5.0, 5.0)
 """What the Object Detection API multiplies offsets of y, x, height and width by."""
 
@@ -159,6 +160,15 @@ def faces(found: Mapping[str, Array], how: Reading) -> list[Detection]:
     ]
 
 
+def selected(found: Mapping[str, Array], how: Reading) -> list[Detection]:
+    """What a graph has itself selected with non_max_suppression: boxes (top, left, bottom, right, in pixels where they
+    reach beyond 2), scores, and classes that count from 0."""
+    boxes = found["boxes"].reshape(-1, 4).astype(np.float64)
+    in_pixels = bool(boxes.max(initial=0) > LARGEST_SHARE)
+    shares = boxes / (how.height, how.width, how.height, how.width) if in_pixels else boxes
+    return detection_api({**found, "boxes": shares, "zero_based": np.ones(1)}, how)
+
+
 def _box(sides: Any) -> tuple[float, float, float, float]:
     top, left, bottom, right = (float(side) for side in sides)
     return top, left, bottom, right
@@ -178,6 +188,14 @@ def _anchored(sizes: Sizes) -> bool:
     if boxes is None or scores is None or len(boxes) < 3 or len(scores) < 3:
         return False
     return boxes[-1] == 4 and boxes[1] == scores[1] and scores[-1] != 4
+
+
+def _listed(sizes: Sizes) -> bool:
+    """Boxes [n, 4], or so of one picture, and a score each."""
+    boxes, scores = sizes["boxes"], sizes["scores"]
+    if boxes is None or scores is None or len(boxes) not in (2, 3) or len(scores) != len(boxes) - 1:
+        return False
+    return boxes[-1] == 4 and (len(boxes) == 2 or boxes[0] in (1, None))
 
 
 def _gridded(sizes: Sizes) -> bool:
@@ -283,6 +301,20 @@ FAMILIES = (
         0.3,
         optional=frozenset({"sizes", "offsets"}),
         fits=_mapped,
+    ),
+    Family(
+        "selected",
+        {
+            "boxes": ("boxes", "output_boxes", "pred_boxes"),
+            "scores": ("scores", "output_scores", "pred_scores"),
+            "classes": ("classes", "output_classes", "pred_classes"),
+        },
+        selected,
+        0.3,
+        0.0,
+        255.0,
+        optional=frozenset({"classes"}),
+        fits=_listed,
     ),
     Family(
         "postprocessed",

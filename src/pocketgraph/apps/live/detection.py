@@ -19,6 +19,7 @@ from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
+from pocketgraph.pages.quantities import counted
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
@@ -154,12 +155,15 @@ class DetectionApp(Settings):
         if path is not None:
             anchors = read_numbers(path)
             if anchors.size != 4 * count:
-                raise UsageError(f"the file has {anchors.size} numbers, not 4 for each of the model's {count} boxes")
+                raise UsageError(
+                    f"the file has {counted(anchors.size, 'number')}, not 4 for each of the model's "
+                    f"{counted(count, 'box')}"
+                )
             return anchors.reshape(count, 4)
         made = ssd_anchors(count, self.model.input.height)
         if made is None:
             raise UsageError(
-                f"the model has {count} boxes, which are not those of an SSD MobileNet",
+                f"the model has {counted(count, 'box')}, which are not those of an SSD MobileNet",
                 hint=f"pass {option('priors', 'boxes')} with a file of center y, center x, height, width of each",
             )
         return made

@@ -18,6 +18,7 @@ from pocketgraph.apps.live.drawing import annotated
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats.files import check_place, write_atomically
+from pocketgraph.pages.quantities import counted
 
 GIF_SIDE = 480
 """Pixels of the longer side of an animated picture."""
@@ -81,7 +82,7 @@ class JsonLines:
         """Ends."""
         if self._file is not sys.stdout:
             self._file.close()
-        return f"{self._output}: {self._count:,} lines"
+        return f"{self._output}: {counted(self._count, 'line')}"
 
 
 class Folder:
@@ -107,7 +108,7 @@ class Folder:
 
     def close(self) -> str:
         """Ends."""
-        return f"{self._output}: {self._count:,} pictures"
+        return f"{self._output}: {counted(self._count, 'picture')}"
 
 
 class PictureFile:
@@ -173,7 +174,7 @@ class Animation:
         )
         write_atomically(self._output, buffer.getvalue())
         left = f"; {self._left_out:,} more were left out" if self._left_out else ""
-        return f"{self._output}: {len(pictures):,} frames{left}"
+        return f"{self._output}: {counted(len(pictures), 'frame')}{left}"
 
 
 def _frame(given: Frame | Sound) -> Frame:

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.heard_rate import heard_rate
-from pocketgraph.datasets.recordings import USUAL_RATE, resampled
+from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
@@ -22,7 +22,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import training_switches
 
-LEAST_SAMPLES, MOST_SAMPLES = 160, 16 * 192000
+MOST_SAMPLES = 16 * 192000
 SHOWN_ROWS, SHOWN_COLUMNS = 64, 100
 
 
@@ -122,7 +122,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     ]
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
-    if best is None or max((size or 0 for size in best[1]), default=0) < LEAST_SAMPLES:
+    if best is None or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
         hint = "give a model that hears: of wav_data, or of 16,000 samples"
         if is_litert_file(graph):
             hint += (

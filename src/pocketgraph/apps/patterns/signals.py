@@ -8,6 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram
+from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
 
@@ -34,9 +35,9 @@ def spectrogram_picture(
     wave = wave[:, None] if wave.ndim == 1 else wave
     size, step = round(window * rate), max(1, round(stride * rate))
     if wave.ndim != 2 or size < 2:
-        raise UsageError(f"a window of {window:g} s has {size} samples at {rate:g} a second; it needs two")
+        raise UsageError(f"a window of {window:g} s has {counted(size, 'sample')} at {rate:g} a second; it needs two")
     if len(wave) < size:
-        raise UsageError(f"the signal has {len(wave)} samples, fewer than a window's {size}")
+        raise UsageError(f"the signal has {counted(len(wave), 'sample')}, fewer than a window's {size}")
     shown = audio_spectrogram(wave, window_size=size, stride=step, magnitude_squared=False)
     found: Array = np.log(np.maximum(shown, np.float32(floor))).transpose(1, 2, 0)
     return found

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 
 RATE = 16000  # samples a second, where the graph does not say
@@ -40,7 +41,7 @@ class MfccParameters:
         return asdict(self)
 
     def __str__(self) -> str:
-        seconds = f"{self.samples} samples, " if self.samples else ""
+        seconds = f"{counted(self.samples, 'sample')}, " if self.samples else ""
         return (
             f"{seconds}{self.rate} a second; frames of {self.window}, {self.stride} apart, under a Hann window; "
             f"{'squared ' if self.squared else ''}magnitudes; {self.bands} mel bands from {self.low:g} to "

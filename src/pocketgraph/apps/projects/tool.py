@@ -22,7 +22,7 @@ from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, Array, ExportModel, Normalization, Progress, Source, check_sizes
 from pocketgraph.exporting.opening import Sizes, with_fixed_shapes
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
-from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats.tflite_metadata import metadata
@@ -246,7 +246,7 @@ def _gives_scores(model: ExportModel) -> bool:
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
     """One set of inputs, and what the graph makes of them, by public name and in the types that the file has."""
     entry, graph = model.main, model.graph
-    feeds = dict(next(iter(model.samples()))) if model.samples is not None else made_feeds(entry)
+    feeds = taken_feeds(model)
     given = {}
     for port in entry.inputs:
         array = np.asarray(feeds[port.name])

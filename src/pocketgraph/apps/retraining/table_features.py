@@ -22,6 +22,7 @@ from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime import Session
 
 Array = np.ndarray[Any, Any]
@@ -78,7 +79,7 @@ def _width(path: str) -> int:
         return csv_tables.columns_of(path) - 1
     arrays = {key: array for key, array in named_arrays.arrays_of(path).items() if key not in named_arrays.LABEL_KEYS}
     if len(arrays) != 1:
-        raise UsageError(f"there are {len(arrays)} arrays beside the labels, not one", where=path)
+        raise UsageError(f"there are {counted(len(arrays), 'array')} beside the labels, not one", where=path)
     return math.prod(next(iter(arrays.values())).shape[1:])
 
 

@@ -10,6 +10,8 @@ from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.datasets.class_scores import judged_outputs, picked_note, scores_picked_from
+from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
@@ -91,11 +93,22 @@ def prepared(
     return graph, list(outputs), how
 
 
-def whole_model(graph: Graph) -> list[str]:
-    """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it."""
+def whole_model(graph: Graph, notify: Notify) -> list[str]:
+    """All outputs of the model; where nothing states them, the likeliest one and those that are no part of it, with
+    scores of classes rather than the class that is picked from them."""
     stated = graph.outputs or graph.public_signatures
-    guessed = [] if stated else main_outputs(graph)
-    return guessed or list(sample_fetches(graph))[: None if stated else 1]
+    if stated:
+        named = sample_fetches(graph)
+        found = judged_outputs(graph, named)
+        for name in named:
+            if name not in found and (scores := scores_picked_from(graph, name)):
+                notify(picked_note(name, scores))
+        return found
+    guessed = main_outputs(graph) or list(sample_fetches(graph))[:1]
+    for name in guessed:
+        if scores := scores_picked_from(graph, name):
+            notify(f"{picked_note(name, scores)}; {option('outputs')}={name} ships the place alone")
+    return list(dict.fromkeys(scores_picked_from(graph, name) or name for name in guessed))
 
 
 def numbers_and_texts(graph: Graph, names: list[str]) -> tuple[list[str], list[str]]:

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
-from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.input_cut import behind, tensor_name
@@ -42,7 +42,7 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
     """
     wanted = [node_name(name) for name in outputs]
     needed = reachable(graph, wanted)
-    parsers = [graph[name] for name in needed if graph[name].op in EXAMPLE_PARSERS]
+    parsers = [graph[name] for name in needed if graph[name].op in ops_with("example_parser")]
     if len(parsers) != 1:
         return None
     inferred = infer(graph)

@@ -15,14 +15,15 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
+from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
-from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
+from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
+from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
@@ -34,13 +35,15 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.quantization import evaluate, quantize
+from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, noise_words
+from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
 
@@ -50,9 +53,6 @@ FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 PLACES = 1024  # from which one picture says as much as many
-SCALINGS = ((0.0, 255.0), (127.5, 127.5), (0.0, 1.0))
-"""Mean and deviation of pixels that networks are mostly trained with, the usual ones first."""
-MOST_TRIED = 60  # samples for each of these
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
@@ -143,13 +143,16 @@ def ship(
             f"the model has the signatures {', '.join(keys)}, and data are for one of them",
             hint=f"{option('signature')}={keys[0]}",
         )
-    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph))
+    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, told))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  told, key_of(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
+    if labels is not None and work.outputs != wanted:
+        work.labels = None
+        told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
@@ -192,13 +195,16 @@ class _Work:
         save(frozen, self.path(FROZEN))
         result = self.result
         result.steps.append(
-            f"read {result.model} ({len(graph)} nodes), froze and repaired it, stripped and folded it: {FROZEN} "
-            f"({len(frozen)} nodes)"
+            f"read {result.model} ({counted(len(graph), 'node')}), froze and repaired it, stripped and folded it: "
+            f"{FROZEN} ({counted(len(frozen), 'node')})"
         )
         result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
-        self.settle_scaling(frozen, calibrated)
+        self.reading = likeliest_scaling(
+            frozen, self.data, calibrated, self.reading, self.notify,
+            labels=self.labels, outputs=self.outputs, threads=self.threads,
+        )  # fmt: skip
         if self.data is None:
             result.unknown.append(
                 f"what it loses on real inputs: give some with {option('data')}, 100 are enough; without, only a form "
@@ -238,42 +244,12 @@ class _Work:
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
             scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
-            data.truth(names, len(names) if is_dense or not scores.ndim else scores.shape[-1])
+            has_no_row = is_dense or not scores.ndim or are_picks(scores)
+            data.truth(names, len(names) if has_no_row else scores.shape[-1])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
         return calibrated, min(len(data) - calibrated, MOST_DENSE if is_dense else MOST_JUDGED)
-
-    def settle_scaling(self, graph: Graph, calibrated: int) -> None:
-        """Finds the scaling of pictures with which most answers are right, where neither the caller nor the graph says
-        it and the data tell what is right; of the samples that calibrate, so that those that judge stay unseen."""
-        is_said = any(self.reading[name] is not None for name in ("preset", "input_mean", "input_std"))
-        if (
-            is_said
-            or self.data is None
-            or not os.path.isdir(self.data)
-            or SampleReading().scaling(graph).mean is not None
-        ):
-            return
-        right: dict[tuple[float, float], ClassAccuracy] = {}
-        for mean, std in SCALINGS:
-            try:
-                found = evaluate(
-                    graph, self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
-                    limit=max(1, min(calibrated, MOST_TRIED)), **{**self.reading, "input_mean": mean, "input_std": std},
-                )[0].accuracy  # fmt: skip
-            except PocketgraphError:
-                return  # what is wrong is said where the data are read in earnest
-            if found is None:
-                return
-            right[mean, std] = found
-        usual, best = right[SCALINGS[0]], max(right, key=lambda scaling: right[scaling].first)
-        if right[best].top1_interval[0] > usual.top1:
-            self.reading = {**self.reading, "input_mean": best[0], "input_std": best[1]}
-            self.notify(
-                f"pictures are scaled with {option('input_mean')}={best[0]:g} {option('input_std')}={best[1]:g}: "
-                f"{right[best].top1:.0%} of {usual.count} answers are right so, and {usual.top1:.0%} with 0 and 255"
-            )
 
     def forms(self, graph: Graph, calibrated: int) -> dict[str, Make]:
         """How each form is made; without samples those that need none."""
@@ -311,7 +287,7 @@ class _Work:
 
     def tells_answers(self, graph: Graph) -> bool:
         """Whether the model chooses among classes; measured once, on two samples."""
-        first = evaluate([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
+        first = evaluate_as_told([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
         beside = first[1].comparison
         return beside is not None and beside.tells_classes
 
@@ -328,7 +304,7 @@ class _Work:
                 least >= SAFE_DECIBELS and not self.problem,
                 self.problem or f"{noise_words(least)} on made-up inputs",
             )
-        found_all = evaluate(
+        found_all = evaluate_as_told(
             [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
             skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
             **self.reading,
@@ -342,7 +318,7 @@ class _Work:
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
-            others = evaluate(
+            others = evaluate_as_told(
                 [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
                 notify=self.notify, **self.reading,
@@ -365,10 +341,10 @@ class _Work:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
             divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
-            words = f"the same answer as before on {beside.agreement:.1%} of {count} samples{divergence}"
+            words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {count} samples"
+        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}"
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""

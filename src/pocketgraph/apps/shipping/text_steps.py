@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.quantization.vocabulary import Vocabulary, vocabularies
@@ -178,7 +179,10 @@ def _lookup(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     if found is None or file is None:
         return f"look each word up in the table '{table}'; {other} for others"
     which = f"the first line is {found.first}" if found.first is not None else "words and numbers"
-    return f"look each word up in {file} ({len(found.words):,} words; {which}); words that are not there are {other}"
+    return (
+        f"look each word up in {file} ({counted(len(found.words), 'word')}; {which}); words that are not "
+        f"there are {other}"
+    )
 
 
 def _bucket_of(graph: Graph, lookup: Node) -> Node | None:

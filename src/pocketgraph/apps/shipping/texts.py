@@ -23,6 +23,7 @@ from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.order import topological
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
@@ -81,7 +82,9 @@ def write_text_files(
         steps.append(
             f"the embedding '{left[0]}' stays with the app as well: LiteRT has no operators for how it is used"
         )
-    steps.append(f"{FACTS} has these steps, and {len(examples)} texts with the numbers that they become, to test with")
+    steps.append(
+        f"{FACTS} has these steps, and {counted(len(examples), 'text')} with the numbers that they become, to test with"
+    )
     return steps
 
 

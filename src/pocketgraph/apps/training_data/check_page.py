@@ -9,6 +9,7 @@ from pocketgraph.apps.training_data.photo_checks import KINDS, DatasetReport, Fi
 from pocketgraph.pages.document import report as page
 from pocketgraph.pages.document import text
 from pocketgraph.pages.parts import Column, Row, Verdict, cards, number, paragraph, section, table, words
+from pocketgraph.pages.quantities import counted
 
 MOST = 60
 """Photos shown of one kind; the rest is counted."""
@@ -32,7 +33,8 @@ def verdict(report: DatasetReport) -> list[str]:
     """The report in sentences."""
     total = sum(report.counts.values())
     proposed = len({one.path for one in report.findings if one.decision != "keep"})
-    said = [f"{total} photos of {len(report.counts)} classes open; for {proposed} a change is proposed."]
+    classes = counted(len(report.counts), "class")
+    said = [f"{counted(total, 'photo')} of {classes} open; for {proposed} a change is proposed."]
     if report.small:
         said.append(f"Few photos: {', '.join(f'{label} ({report.counts[label]})' for label in report.small)}.")
     if report.cross_validated is not None:

@@ -51,10 +51,10 @@ def command(
       pocketgraph convert frozen.pb shaped.pb --shapes
       pocketgraph convert training/model.ckpt-1000 new.ckpt-1000 --to=checkpoint
     """
-    from pocketgraph.formats import convert
+    from pocketgraph.formats import conversion
     from pocketgraph.inspect.output_shapes import with_shapes
 
-    done = convert.convert(
+    done = conversion.convert(
         source,
         target,
         to or "",

@@ -14,6 +14,7 @@ from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.inspect.rule_check import RuleCheck
@@ -173,7 +174,7 @@ def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
 
 def _tell_passed(checks: RuleCheck) -> None:
     worst = max((difference for _, difference in checks.passed), default=0.0)
-    text = f"checked {len(checks.passed)} transforms: results differ by at most {worst:.3g} of their peak"
+    text = f"checked {counted(len(checks.passed), 'transform')}: results differ by at most {worst:.3g} of their peak"
     echo(text, err=True)
 
 
@@ -190,7 +191,7 @@ def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transfo
     from pocketgraph.runtime.comparison.answer_metrics import noise_words
     from pocketgraph.transforms import Compat, tool
 
-    text = f"{len(before)} nodes{size} -> {len(after)} nodes{new_size}"
+    text = f"{counted(len(before), 'node')}{size} -> {counted(len(after), 'node')}{new_size}"
     left = None
     names = [name for name, _ in tool.parse_transforms(transforms, compat=Compat.named(compat))]
     if trades_precision(names):

@@ -9,6 +9,7 @@ import click
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.pages.quantities import counted
 
 
 class AppCommand(click.Command):
@@ -81,4 +82,7 @@ def command(kind: str, model: str, out: str, data: str | None, priors: str, forc
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
     what = "a camera app" if made.has_camera else "views that run and time the model"
-    echo(f"written: {made.path}, {what}, {len(made.files)} files, {made.bytes:,} bytes; its README.md says how it runs")
+    echo(
+        f"written: {made.path}, {what}, {counted(len(made.files), 'file')}, {made.bytes:,} bytes; its "
+        "README.md says how it runs"
+    )

@@ -9,6 +9,7 @@ import click
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
 from pocketgraph.cli.shared.options import Truth, names, told_by_distinct_names
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
@@ -148,5 +149,5 @@ def _show(made: Exported) -> None:
         echo(f"{'note' if made.checks else 'not run here'}: {made.unchecked}")
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
-    count = f", {len(made.files)} files" if len(made.files) > 1 else ""
+    count = f", {counted(len(made.files), 'file')}" if len(made.files) > 1 else ""
     echo(f"written: {made.path}{count}, {made.bytes:,} bytes")

@@ -9,6 +9,7 @@ import click
 
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.exporting.support import Support
@@ -79,11 +80,14 @@ def as_dict(found: Support) -> dict[str, Any]:
 def show(found: Support) -> None:
     """Prints the verdict and a line for each group of nodes."""
     if found.is_complete:
-        echo(f"{found.target}: yes, all of {len(found.nodes):,} nodes")
+        echo(f"{found.target}: yes, all of {counted(len(found.nodes), 'node')}")
     elif found.refusal:
         echo(f"{found.target}: no; {found.refusal}")
     else:
-        echo(f"{found.target}: no, {len(found.reasons):,} of {len(found.nodes):,} nodes stand in the way")
+        echo(
+            f"{found.target}: no, {len(found.reasons):,} of {counted(len(found.nodes), 'node')} "
+            f"{'stands' if len(found.reasons) == 1 else 'stand'} in the way"
+        )
     for obstacle in found.obstacles:
         listed = ", ".join(f"'{name}'" for name in obstacle.nodes[:MOST_NAMED])
         more = f" and {len(obstacle.nodes) - MOST_NAMED:,} more" if len(obstacle.nodes) > MOST_NAMED else ""

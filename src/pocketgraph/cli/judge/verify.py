@@ -13,6 +13,7 @@ import click
 from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shapes_of
 from pocketgraph.cli.shared.options import named_files, names, signature_option
 from pocketgraph.cli.shared.output import echo, escape, wide_console
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.comparison.compare import Difference
@@ -158,10 +159,12 @@ def show(report: Report, a: str, b: str) -> None:
         console.print("note: the feeds are made up; eight-bit models are better judged on --data", soft_wrap=True)
     failed = [d for d in report.outputs if not d.passed]
     kind = "made-up feeds" if report.is_made_up else "feeds"
-    text = f"{escape(report.standard)}, {report.runs} set(s) of {kind}"
+    text = f"{escape(report.standard)}, {counted(report.runs, 'set')} of {kind}"
     if failed:
         console.print(
-            f"[red]differs[/red]: {len(failed)} of {len(report.outputs)} outputs fail: {text}", soft_wrap=True
+            f"[red]differs[/red]: {len(failed)} of {counted(len(report.outputs), 'output')} "
+            f"{'fails' if len(failed) == 1 else 'fail'}: {text}",
+            soft_wrap=True,
         )
     else:
         console.print(f"[green]equal[/green] {text}", soft_wrap=True)

@@ -14,6 +14,7 @@ from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.graph.node import node_name
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -92,8 +93,11 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     console = wide_console()
     graph = facts.graph
     size = f", {bytes_text(os.path.getsize(path))}" if os.path.isfile(path) else ""
-    console.print(f"[bold]{escape(path)}[/]{size}, {len(graph)} nodes, {len(facts.op_counts)} op types", end="")
-    console.print(f", {len(graph.functions)} functions" if graph.functions else "")
+    console.print(
+        f"[bold]{escape(path)}[/]{size}, {counted(len(graph), 'node')}, {counted(len(facts.op_counts), 'op type')}",
+        end="",
+    )
+    console.print(f", {counted(len(graph.functions), 'function')}" if graph.functions else "")
 
     ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
     shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
@@ -126,7 +130,7 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
         f"{human_readable(facts.variable_parameters)}; control edges: {facts.control_edges}"
     )
     for device, count in facts.devices.items():
-        console.print(f"device {escape(device)}: {count} nodes")
+        console.print(f"device {escape(device)}: {counted(count, 'node')}")
     rows = facts.op_counts if all_ops else facts.op_counts[:MOST_OPS]
     text = ", ".join(f"{escape(op)} {count}" for op, count in rows)
     rest = len(facts.op_counts) - len(rows)
@@ -135,7 +139,10 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
         console.print(f"[red]broken:[/] node {escape(name)} refers to {escape(missing)}, which is not in the graph")
     variables = len(facts.variables) + len(facts.resource_variables)
     if variables and not has_values(path):
-        text = f"the values of its {variables} variables are not here: freeze_graph takes them from --input_checkpoint"
+        text = (
+            f"the values of {counted(variables, 'variable')} are not here: freeze_graph takes them from "
+            "--input_checkpoint"
+        )
         console.print(text, soft_wrap=True)
     if is_piped():
         return  # there is no file that a command could be proposed for
@@ -152,10 +159,14 @@ def has_values(path: str) -> bool:
     """Whether freeze_graph finds the values of a graph's variables by itself: in a SavedModel, or in a checkpoint of
     either form beside the graph."""
     from pocketgraph.errors import PocketgraphError
+    from pocketgraph.formats.meta_graph import init_op, read_saved_model
     from pocketgraph.freezing import training_dir
 
     try:
-        return training_dir.find(path).checkpoint is not None
+        found = training_dir.find(path)
+        if found.checkpoint is not None:
+            return True
+        return os.path.isdir(found.graph) and any(init_op(stored) is not None for stored in read_saved_model(path))
     except PocketgraphError:
         return os.path.isdir(path)
 

@@ -8,6 +8,7 @@ import click
 
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
+from pocketgraph.pages.quantities import counted
 
 PAGES = (".html", ".htm")
 ENDINGS = (*PAGES, ".svg", ".png")
@@ -62,4 +63,7 @@ def command(model: str, output: str, measure: bool, compare: str | None, quantiz
         output, as_svg(picture).encode("utf-8", "backslashreplace") if ending == ".svg" else as_png(picture)
     )
     left = f"; left out because there are too many: {picture.left_out:,}" if picture.left_out else ""
-    echo(f"{output}: {len(picture.shown) - picture.left_out:,} of {len(graph):,} nodes, the others folded in{left}")
+    echo(
+        f"{output}: {len(picture.shown) - picture.left_out:,} of {counted(len(graph), 'node')}, the "
+        f"others folded in{left}"
+    )

@@ -6,6 +6,7 @@ from typing import Any
 
 from pocketgraph.cli.shared.options import named_files, names
 from pocketgraph.errors import GraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 MISMATCH = (
     "There must be the same number of items in --input_layer, --input_layer_shape, and --input_layer_type, for example "
@@ -72,7 +73,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     types = names(flags["input_layer_type"]) or [str(graph.producer(n).attr("dtype", "float")) for n in layer_names]
     if not len(layer_names) == len(shapes) == len(types):
         counts = ", ".join(
-            f"--{flag}={flags[flag]} ({len(items)} items)"
+            f"--{flag}={flags[flag]} ({counted(len(items), 'item')})"
             for flag, items in (
                 ("input_layer", layer_names),
                 ("input_layer_type", types),
@@ -82,7 +83,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
         raise UsageError(MISMATCH, hint=f"here: {counts}")
     values = flags["input_layer_values"].split(":") if flags["input_layer_values"] else []
     if len(values) > len(layer_names):
-        raise UsageError(f"--input_layer_values has {len(values)} layers, --input_layer {len(layer_names)}")
+        raise UsageError(f"--input_layer_values has {counted(len(values), 'layer')}, --input_layer {len(layer_names)}")
     values += [""] * (len(layer_names) - len(values))
     told = [
         BenchmarkLayer(

@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.budgets import usable_processors
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
+MODEL_FILES = (".pb", ".pbtxt", ".tflite", ".onnx", ".meta")
+"""How the names of model files end, where a file may as well be what a model is given."""
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def cores() -> int:
-    """How many cores this process may use."""
-    from pocketgraph.runtime.session import processors
+def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> tuple[str, Sequence[str]]:
+    """``--graph`` and what is listed; without that flag, the first that is listed is the model, as for other commands.
 
-    return processors()
+    Raises:
+        UsageError: no model is given.
+    """
+    from pocketgraph.formats.meta_graph import saved_model_file
+
+    if graph:
+        return graph, listed
+    first = os.path.join(root_dir, listed[0]) if listed else ""
+    is_file = first.lower().endswith(MODEL_FILES) and os.path.isfile(first)
+    if is_file or (
+        os.path.isdir(first)
+        and (saved_model_file(first) is not None or os.path.isfile(os.path.join(first, "checkpoint")))
+    ):
+        return listed[0], listed[1:]
+    raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 
 
 OPTIONS = (
@@ -43,7 +60,8 @@ OPTIONS = (
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
     click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
     click.option(
-        "--threads", type=click.IntRange(1), default=cores, help="Threads to compute with; default: all cores."
+        "--threads", type=click.IntRange(1), default=usable_processors,
+        help="Threads to compute with; default: all cores.",
     ),
 )  # fmt: skip
 PICTURE_MODEL_OPTIONS = (

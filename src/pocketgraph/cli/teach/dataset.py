@@ -15,6 +15,7 @@ from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
 from pocketgraph.errors import UsageError
+from pocketgraph.pages.quantities import counted
 
 
 @click.group("dataset", context_settings={"help_option_names": ["-h", "--help"]})
@@ -91,7 +92,7 @@ def check(
         echo(f"written: {output}")
     if decisions:
         count = write_decisions(report.findings, decisions)
-        echo(f"{decisions}: {count} decisions to look through; then:")
+        echo(f"{decisions}: {counted(count, 'decision')} to look through; then:")
         echo(f"  pocketgraph dataset apply {shlex.quote(decisions)} {shlex.quote(photos)} -o NEW")
 
 
@@ -141,8 +142,8 @@ def label(
     from pocketgraph.apps.embeddings import photos_in
     from pocketgraph.apps.label_image import Labeler
     from pocketgraph.apps.labelling.exports import export_command
+    from pocketgraph.apps.labelling.labelling_server import LabelServer
     from pocketgraph.apps.labelling.labels_file import LabelsFile
-    from pocketgraph.apps.labelling.server import LabelServer
     from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
     from pocketgraph.apps.live.certificates import self_signed
     from pocketgraph.apps.page_server import LOOPBACK, Place
@@ -177,7 +178,7 @@ def label(
             [suggested[i] for i in order],
             Place(host, port, certificate=certificate, key=key),
         )
-        serve(server, f"{len(found)} photos, {len(file.of(rater))} of them judged by {rater}, are", browser)
+        serve(server, f"{counted(len(found), 'photo')}, {len(file.of(rater))} of them judged by {rater}, are", browser)
     echo(f"{place}; next:")
     echo(f"  {export_command(place, photos, has_boxes=file.has_boxes)}")
 
@@ -210,16 +211,19 @@ def export(labels: str, photos: str, output: str | None) -> None:
     settled, agreed = settle(file), agreement(file)
     judged = {*settled.judgements, *settled.skipped, *settled.disputed}
     left = sum(path not in judged for path in inside)
-    echo(f"{len(settled.judgements)} photos labelled, {len(settled.skipped)} skipped, {left} not judged")
+    echo(f"{counted(len(settled.judgements), 'photo')} labelled, {len(settled.skipped)} skipped, {left} not judged")
     counts = Counter(one.label for one in settled.judgements.values() if one.kind == "label")
     counts.update(box.label for one in settled.judgements.values() for box in one.boxes)
     for name in file.classes:
         echo(f"{counts[name]:6}  {name}")
     measure = "boxes with their like" if file.has_boxes else "Cohen's kappa"
     for one, other, count, value in agreed.pairs:
-        echo(f"{one}, {other}: {measure} {value:.3f} of {count} photos that both judged")
+        echo(f"{one}, {other}: {measure} {value:.3f} of {counted(count, 'photo')} that both judged")
     if len(agreed.raters) > 2 and not file.has_boxes:
-        echo(f"all {len(agreed.raters)} raters: Fleiss' kappa {agreed.fleiss:.3f} of {agreed.shared} photos")
+        echo(
+            f"all {counted(len(agreed.raters), 'rater')}: Fleiss' kappa {agreed.fleiss:.3f} of "
+            f"{counted(agreed.shared, 'photo')}"
+        )
     for path in settled.disputed:
         echo(f"note: {path} is disputed and left out; settle it on the page of dataset label", err=True)
     if not output:

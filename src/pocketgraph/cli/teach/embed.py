@@ -8,6 +8,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.pages.quantities import counted
 
 
 @click.command("embed")
@@ -46,5 +47,5 @@ def command(
         )  # fmt: skip
     made.save(output)
     count, size = made.vectors.shape
-    echo(f"{output}: {count} vectors of {size} numbers, '{made.tensor}'; next:")
+    echo(f"{output}: {counted(count, 'vector')} of {counted(size, 'number')}, '{made.tensor}'; next:")
     echo(f"  pocketgraph nearest {output} --model={model} PHOTO")

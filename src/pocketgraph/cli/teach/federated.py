@@ -11,6 +11,7 @@ import click
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.apps.federated.averaging import Round
@@ -163,13 +164,16 @@ def client(training: str, data: str, address: str, certificate: str, insecure: b
         load(training), data, address, certificate, insecure=insecure, name=name,
         how=LocalTraining(epochs, batch_size, seed), patience=patience,
     )  # fmt: skip
-    echo(f"took part in {count} rounds")
+    echo(f"took part in {counted(count, 'round')}")
 
 
 def _tell(told: Round) -> None:
     """A line a round, and one for each client that was left out."""
     samples = sum(told.clients.values())
-    echo(f"round {told.number}: {len(told.clients)} clients, {samples} samples, loss {told.loss:.6g}")
+    echo(
+        f"round {told.number}: {counted(len(told.clients), 'client')}, {counted(samples, 'sample')}, "
+        f"loss {told.loss:.6g}"
+    )
     for name, why in told.left_out.items():
         echo(f"warning: round {told.number} leaves out {name}: {why}", err=True)
 
@@ -204,4 +208,4 @@ def _write(graph: Graph, made: Averaged, output: str, outputs: str | None) -> No
         values = {name: Tensor.from_numpy(array) for name, array in made.variables.items()}
         wanted = names(outputs) or list(graph.signatures["infer"].outputs.values())
         save(freeze(graph.replace(signatures={}), wanted, values), output)
-    echo(f"{output}: {len(made.variables)} variables, the average of {len(made.rounds)} rounds")
+    echo(f"{output}: {counted(len(made.variables), 'variable')}, the average of {counted(len(made.rounds), 'round')}")

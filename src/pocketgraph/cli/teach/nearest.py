@@ -9,6 +9,7 @@ import click
 
 from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import UsageError
+from pocketgraph.pages.quantities import counted
 
 
 @click.command("nearest")
@@ -67,4 +68,4 @@ def command(known: str, photos: tuple[str, ...], model: str | None, vectors: str
         for other in entry["nearest"]:
             echo(f"  {other['cosine']:.4f}  {one_line(other['name'])}")
     if judged:
-        echo(f"{right} of {len(judged)} labels right ({100 * right / len(judged):.1f} %)")
+        echo(f"{right} of {counted(len(judged), 'label')} right ({100 * right / len(judged):.1f} %)")

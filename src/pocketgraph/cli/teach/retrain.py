@@ -13,6 +13,7 @@ import click
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
@@ -129,7 +130,7 @@ def command(
     """
     from pocketgraph.apps.retraining.distortions import Distortions
     from pocketgraph.apps.retraining.fine_tuning import Tuning
-    from pocketgraph.apps.retraining.report_page import as_html, next_commands
+    from pocketgraph.apps.retraining.retraining_page import as_html, next_commands
     from pocketgraph.apps.retraining.table_features import is_table
     from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
     from pocketgraph.cli.shared.progress import progress_bar
@@ -202,9 +203,12 @@ def command(
     shutil.rmtree(unfinished, ignore_errors=True)
     counts = made.counts
     kind = "rows" if is_table(image_dir) else "photos" if made.scaling else "recordings"
-    echo(f"{len(made.labels)} classes, {counts['training']} {kind} to train on; cut at '{made.cut.tensor}'")
+    echo(f"{counted(len(made.labels), 'class')}, {counts['training']} {kind} to train on; cut at '{made.cut.tensor}'")
     if made.trained_layers:
-        echo(f"{len(made.trained_layers)} layers of the base were trained too, from '{made.trained_layers[0]}' on")
+        echo(
+            f"{counted(len(made.trained_layers), 'layer of the base was', 'layers of the base were')} trained too, "
+            f"from '{made.trained_layers[0]}' on"
+        )
     for name, text in (
         ("training", "Train accuracy"),
         ("cross_validation", "Cross-validated accuracy"),
@@ -223,7 +227,8 @@ def command(
         echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
     if made.left_out:
         some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
-        echo(f"{len(made.left_out)} files did not open and were left out: {some}")
+        left_out = counted(len(made.left_out), "file that did not open was", "files that did not open were")
+        echo(f"{left_out} left out: {some}")
     echo(f"{output_graph}, {labels_file}, {page}; next:")
     for command_line in commands:
         echo(f"  {command_line}")

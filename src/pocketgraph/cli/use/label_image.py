@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say
+from pocketgraph.cli.shared.data_options import feeds, picture_model_options, say, with_model
 from pocketgraph.cli.shared.options import flag_bool, signature_option
 from pocketgraph.cli.shared.output import echo, one_line
 from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
     from pocketgraph.apps.label_image import Labeler, LabelledPicture, Prediction
@@ -22,7 +24,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 @click.command("label_image")
 @click.argument("pictures", nargs=-1)
 @click.option("--image", multiple=True, help="A picture to label; may be repeated, and pictures may just be listed.")
-@click.option("--graph", help="The frozen classifier, .pb or .pbtxt.")
+@click.option("--graph", help="The frozen classifier, .pb or .pbtxt; it may be listed before the pictures, too.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @picture_model_options
 @click.option("--output_layer", "--output-layer", help="The node that gives the scores.")
@@ -43,7 +45,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
     "--self_test", "--self-test", help="Fail unless the best label is the one expected of Grace Hopper's picture."
 )
 def command(
-    pictures: tuple[str, ...],
+    pictures: Sequence[str],
     image: tuple[str, ...],
     graph: str | None,
     labels: str | None,
@@ -69,9 +71,8 @@ def command(
         return
     from pocketgraph.apps.label_image import labeler_of, labelled, pictures_at
 
+    graph, pictures = with_model(graph, pictures, root_dir)
     paths = [file for path in (*image, *pictures) for file in pictures_at(rooted(root_dir, path))]
-    if not graph:
-        raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
     if not paths:
         raise UsageError("no picture is given", hint="pass --image=PICTURE, or list pictures at the end")
     labeler = labeler_of(rooted(root_dir, graph), labels or (), notify=say, feeds=feeds(how.pop("feed")), **how)
@@ -93,7 +94,7 @@ def command(
     if as_json:
         echo(json.dumps(results, indent=2))
     if failures:
-        raise PocketgraphError(f"{failures} of {len(paths)} pictures could not be labelled")
+        raise PocketgraphError(f"{failures} of {counted(len(paths), 'picture')} could not be labelled")
 
 
 def check_self_test(labeler: Labeler, found: LabelledPicture) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 
 import click
 
+from pocketgraph.cli.shared.data_options import with_model
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -18,7 +20,7 @@ SHOWN = 60  # characters of a text
 @click.option(
     "--data", metavar="CSV|DIR|TXT", help="A table with a column of texts, a folder of .txt files, or a list."
 )
-@click.option("--graph", help="The model: a graph, a directory, or a .tflite file.")
+@click.option("--graph", help="The model: a graph, a directory, or a .tflite file; it may stand before the texts, too.")
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
@@ -27,7 +29,7 @@ SHOWN = 60  # characters of a text
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
 def command(
-    texts: tuple[str, ...],
+    texts: Sequence[str],
     data: str | None,
     graph: str | None,
     reader: str | None,
@@ -46,8 +48,7 @@ def command(
     from pocketgraph.apps.label_text import TextLabeler, texts_of
     from pocketgraph.datasets.class_labels import read_labels
 
-    if not graph:
-        raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
+    graph, texts = with_model(graph, texts)
     if bool(texts) == bool(data):
         raise UsageError("give texts, or --data with a table or folder of them")
     labeler = TextLabeler(

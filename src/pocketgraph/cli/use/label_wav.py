@@ -5,18 +5,21 @@ from __future__ import annotations
 import glob
 import json
 import os
+from collections.abc import Sequence
 
 import click
 
+from pocketgraph.cli.shared.data_options import with_model
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
+from pocketgraph.pages.quantities import counted
 
 
 @click.command("label_wav")
 @click.argument("recordings", nargs=-1)
 @click.option("--wav", multiple=True, help="A recording; may be repeated, and recordings may just be listed.")
 @click.option("--wav_dir", "--wav-dir", help="A folder whose .wav files are labelled, each under its name.")
-@click.option("--graph", help="The frozen model, .pb or .pbtxt.")
+@click.option("--graph", help="The frozen model, .pb or .pbtxt; it may be listed before the recordings, too.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @click.option("--input_name", "--input-name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
@@ -33,7 +36,7 @@ from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--threads", type=click.IntRange(1), help="How many threads to compute with.")
 def command(
-    recordings: tuple[str, ...],
+    recordings: Sequence[str],
     wav: tuple[str, ...],
     wav_dir: str | None,
     graph: str | None,
@@ -57,14 +60,13 @@ def command(
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
 
+    graph, recordings = with_model(graph, recordings)
     paths = [*wav, *recordings]
     if wav_dir is not None:
         found = sorted(glob.glob(os.path.join(glob.escape(wav_dir), "*.wav")))
         if not found:
             raise FormatError("there is no .wav file in this folder", where=wav_dir)
         paths.extend(found)
-    if not graph:
-        raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
     if not paths:
         raise UsageError("no recording is given", hint="pass --wav=RECORDING, or list recordings at the end")
     labeler = WavLabeler(
@@ -98,4 +100,4 @@ def command(
     if as_json:
         echo(json.dumps(results, indent=2))
     if failures:
-        raise PocketgraphError(f"{failures} of {len(paths)} recordings could not be labelled")
+        raise PocketgraphError(f"{failures} of {counted(len(paths), 'recording')} could not be labelled")

@@ -178,7 +178,7 @@ def _serve(
 ) -> None:
     """The page, until it is interrupted."""
     from pocketgraph.apps.live.certificates import self_signed
-    from pocketgraph.apps.live.server import LiveServer
+    from pocketgraph.apps.live.live_server import LiveServer
     from pocketgraph.apps.live.sources import stream
     from pocketgraph.apps.page_server import LOOPBACK, Place
 

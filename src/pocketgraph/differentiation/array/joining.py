@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient
+from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.graph.dtype import INT32
 
 Many = Sequence[str | None]

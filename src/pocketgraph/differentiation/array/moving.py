@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient
+from pocketgraph.differentiation.gradient_table import gradient
 from pocketgraph.graph.dtype import INT32
 
 COUNTERPARTS = {

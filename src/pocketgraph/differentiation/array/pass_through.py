@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 from pocketgraph.errors import GraphError
 
 not_differentiable(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 from pocketgraph.graph.dtype import FLOAT
 
 not_differentiable("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeJpeg", "EncodePng")

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 
 not_differentiable("Floor", "Ceil", "Round", "Rint", "Sign", "IsNan", "IsInf", "IsFinite", "LogicalNot")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient
+from pocketgraph.differentiation.gradient_table import gradient
 
 
 @gradient("SoftmaxCrossEntropyWithLogits")

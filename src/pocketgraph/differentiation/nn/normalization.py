@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient
+from pocketgraph.differentiation.gradient_table import gradient
 
 TO_LAST, TO_SECOND = (0, 2, 3, 1), (0, 3, 1, 2)
 """The orders in which channels come last, and second again."""

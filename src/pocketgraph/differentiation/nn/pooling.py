@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient
+from pocketgraph.differentiation.gradient_table import gradient
 
 WINDOW = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 """Not a trait: the attributes that pooling shares with its gradients."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 from pocketgraph.graph.dtype import INT32
 
 not_differentiable("TensorListReserve", "EmptyTensorList", "TensorListLength", "TensorListElementShape")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pocketgraph.differentiation.array.gathering import summed_rows
 from pocketgraph.differentiation.backward import Backward
-from pocketgraph.differentiation.registry import gradient, not_differentiable
+from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 
 not_differentiable(
     "Assign", "AssignAdd", "AssignSub", "Variable", "VariableV2", "VarHandleOp", "VarIsInitializedOp", "VariableShape",

@@ -14,7 +14,7 @@ from pocketgraph.exporting.c_identifiers import checked_name
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written, check_sizes
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
-from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 
@@ -90,7 +90,7 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
     picture = InputPicture(labels=model.labels)
     if normalization is not None:
         picture = InputPicture(normalization.mean, normalization.std, model.labels)
-    feeds = next(iter(model.samples())) if model.samples is not None else made_feeds(entry)
+    feeds = taken_feeds(model)
     arrays = as_fed([np.asarray(feeds[port.name]) for port in entry.inputs], program.inputs)
     try:
         return built(

@@ -12,7 +12,7 @@ from pocketgraph.exporting.arena import Layout, Lifetime, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
 from pocketgraph.exporting.c.operators import xnnpack
-from pocketgraph.exporting.c.operators.table import entry_of, is_coded
+from pocketgraph.exporting.c.operators.emitter_table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number

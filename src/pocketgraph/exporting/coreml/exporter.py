@@ -33,7 +33,7 @@ from pocketgraph.exporting.model import (
 from pocketgraph.exporting.onnx.exporter import converted_entry
 from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.runtime.session import Session
 
 SUFFIX = ".mlpackage"
@@ -311,7 +311,7 @@ def _write_check(
     """Puts the script for a Mac beside the package, with inputs and what must come of them."""
     name = os.path.basename(path)
     entry = model.main
-    given = list(model.samples())[:GOLDEN_INPUTS] if model.samples is not None else [made_feeds(entry)]
+    given = list(model.samples())[:GOLDEN_INPUTS] if model.samples is not None else [taken_feeds(model)]
     arrays: dict[str, Array] = {}
     with Session(model.graph, model.threads, engine="reference") as session:
         for number, feeds in enumerate(given):

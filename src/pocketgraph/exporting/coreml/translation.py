@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import GraphError
+from pocketgraph.exporting.coreml.operator_table import find
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
-from pocketgraph.exporting.coreml.table import find
 from pocketgraph.exporting.model import Array
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 

@@ -29,6 +29,7 @@ from pocketgraph.graph.model_file_graph import TYPES, is_model_file
 from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.compare import plain_values
 
 MOST_NAMED = 5
@@ -143,7 +144,7 @@ def fit(
 def _plans(model: ExportModel, fetches: Sequence[str], precision: str, notes: list[str]) -> dict[str, MemoryPlan]:
     program, unknown = _program(model, fetches, notes)
     if unknown:
-        notes.append(f"memory of {unknown:,} tensors is left out: only the run tells their sizes")
+        notes.append(f"memory of {counted(unknown, 'tensor')} is left out: only the run tells their sizes")
     plans = {precision: memory_plan(program, unknown)}
     if precision == "float":
         plans["int8"] = memory_plan(in_eight_bits(program), unknown)
@@ -277,9 +278,9 @@ def _uncounted(flops: Flops) -> str:
     parts = []
     if flops.uncounted:
         ops = sorted(flops.uncounted)
-        parts.append(f"operations of {sum(flops.uncounted.values())} nodes are not counted ({_listed(ops)})")
+        parts.append(f"operations of {counted(sum(flops.uncounted.values()), 'node')} are not counted ({_listed(ops)})")
     if flops.unknown:
-        parts.append(f"{len(flops.unknown)} nodes have shapes that only the run tells")
+        parts.append(f"{counted(len(flops.unknown), 'node has a shape', 'nodes have shapes')} that only the run tells")
     return "; ".join(parts)
 
 

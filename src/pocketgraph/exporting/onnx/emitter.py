@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import shape_last, to_last
 from pocketgraph.exporting.onnx.element_types import computed_type, onnx_type, plain_type
-from pocketgraph.exporting.onnx.operands import OnnxOperands
+from pocketgraph.exporting.onnx.node_operands import OnnxOperands
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING

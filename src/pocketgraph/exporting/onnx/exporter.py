@@ -15,7 +15,7 @@ from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, Expo
 from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
 from pocketgraph.exporting.onnx.to_onnx import OPSET, Converted, converted
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.tflite.open_sizes import how_to_fix
+from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.runtime.onnx_runner import OnnxRunner

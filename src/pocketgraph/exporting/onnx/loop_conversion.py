@@ -8,7 +8,7 @@ from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.program import Body, OnnxValue, UnsupportedInOnnx
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
-from pocketgraph.exporting.onnx.scan_outputs import Scanned, scanned_arrays
+from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
@@ -123,7 +123,7 @@ class _LoopConversion:
             return dict(zip(order, emit.ops("Loop", operands, len(order), shapes, types, {"body": body}), strict=True))
 
     def _round(
-        self, initial: Mapping[str, OnnxValue], scanned: Mapping[str, Scanned]
+        self, initial: Mapping[str, OnnxValue], scanned: Mapping[str, str]
     ) -> tuple[Body, dict[str, OnnxValue], dict[str, OnnxValue]]:
         """One round as the body of a Loop; the variables behind it, and what it adds to arrays that it fills."""
         emit = self.emit
@@ -139,16 +139,16 @@ class _LoopConversion:
                 inside = OnnxValue(emit.name(f"{name}/before"), value.dtype, shape, body)
                 body.inputs.append(inside)
                 emit.bound[f"{name}:0"] = inside
-            for name, array in scanned.items():
+            for name, write in scanned.items():
                 emit.bound[f"{name}:0"] = initial[name]
-                emit.scanned[array.write] = None
+                emit.scanned[write] = None
             nodes, reached = self._needed([last for _, last in self.heads.values()])
             nested = [unit for unit in self.inner if not reached.isdisjoint(unit.members)]
             with emit.rebound({}):
                 self.conversion.region([*nodes], nested, frozenset())
                 lasts = {name: last for name, (_, last) in self.carried.items() if name not in scanned}
                 following = {name: emit.made(emit.value(str(last))) for name, last in lasts.items()}
-                written = {name: emit.scanned.pop(array.write) for name, array in scanned.items()}
+                written = {name: emit.scanned.pop(write) for name, write in scanned.items()}
                 for name, value in following.items():
                     following[name] = self._as_before(value, emit.bound[f"{name}:0"])
             body.outputs.append(self.conversion.own(body, self._holds(following)))

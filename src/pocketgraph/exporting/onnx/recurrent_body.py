@@ -17,8 +17,8 @@ from pocketgraph.litert.constant import Array
 from pocketgraph.runtime.engines.needed import Item
 
 SUMS = ops_with("sum") | {"BiasAdd"}
-MOVES = ("Split", "Squeeze", "Reshape", "StridedSlice", "Unpack", "ConcatV2", "Transpose")
-"""Not a trait: what is done to constants inside of a loop."""
+MOVES = ops_with("moves")
+"""What is done to constants inside of a loop."""
 READS = {"TensorArrayReadV3": 2, "TensorListGetItem": 0}
 """What reads a step's input, and which of its inputs is the array's content."""
 
@@ -148,7 +148,7 @@ class RecurrentBody:
         item = self.items.get(top.node)
         if item is None:
             raise NoMatch
-        if item.node.op in ("Add", "AddV2"):
+        if item.node.op in ops_with("sum"):
             for part, other in (item.data, item.data[::-1]):
                 added = self.constant(other)
                 if added is not None and added.size == 1:

@@ -17,6 +17,7 @@ from pocketgraph.exporting.onnx.recurrent_body import READS, NoMatch
 from pocketgraph.exporting.onnx.recurrent_cells import RecurrentCell
 from pocketgraph.exporting.onnx.trip_counts import counts, outside, trip_count
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
@@ -112,4 +113,4 @@ def _is_output(cell: RecurrentCell, name: str, states: list[str]) -> bool:
     """Whether a state of an LSTM is its output and not its cell."""
     other = next(state for state in states if state != name)
     item = cell.items[cell.source(cell.heads[name][1]).node]
-    return item.node.op == "Mul" and cell.items[cell.source(cell.heads[other][1]).node].node.op in ("Add", "AddV2")
+    return item.node.op == "Mul" and cell.items[cell.source(cell.heads[other][1]).node].node.op in ops_with("sum")

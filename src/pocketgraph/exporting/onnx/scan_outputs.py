@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
@@ -14,19 +13,9 @@ WRITES = {"TensorArrayWriteV3": (1, 3), "TensorListSetItem": (1, 0)}
 """The inputs of a write that are the index and the array."""
 
 
-class Scanned(NamedTuple):
-    """An array that is written in every round.
-
-    Attributes:
-        write: the node that writes it.
-    """
-
-    write: str
-
-
-def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, Scanned]:
-    """Those of a loop's variables that are such arrays, by their Merge."""
-    found: dict[str, Scanned] = {}
+def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, Endpoint]]) -> dict[str, str]:
+    """The nodes that write such arrays, in every round, by the Merge of the loop's variable."""
+    found: dict[str, str] = {}
     items = prepared.items
     counters = {name for name, (first, last) in carried.items() if counts(prepared, name, first, last)}
     for name, (first, last) in carried.items():
@@ -44,7 +33,7 @@ def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, End
             continue
         if not _fills(prepared, source.node.name, index.node):
             continue
-        found[name] = Scanned(item.node.name)
+        found[name] = item.node.name
     return found
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.op_traits import ops_with
 
-FAKES = ("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxVarsPerChannel")
-"""Not a trait: ops that round to the numbers of codes."""
+FAKES = ops_with("fake_quantization")
 
 
 def stored_codes(graph: Graph) -> frozenset[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.onnx import registry
+from pocketgraph.exporting.onnx import converter_table
 from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.cleaning import cleaned
@@ -142,7 +142,7 @@ class Conversion(NodeConversion):
         emit.graph, emit.inferred, emit.statics = source, types, Statics(source, types, self.prepared.stored)
         for ref in sorted(wanted):
             node = source.producer(ref)
-            converter = registry.find(node.op)
+            converter = converter_table.find(node.op)
             assert converter is not None
             with emit.at(node):
                 try:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Protocol
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -32,7 +33,7 @@ def counts(prepared: Known, name: str, first: Endpoint, last: Endpoint) -> bool:
     item = prepared.items.get(behind(prepared, last).node)
     if start is None or start.size != 1 or int(start.reshape(-1)[0]) != 0 or start.dtype.kind not in "iu":
         return False
-    if item is None or item.node.op not in ("Add", "AddV2"):
+    if item is None or item.node.op not in ops_with("sum"):
         return False
     sources = [behind(prepared, endpoint) for endpoint in item.data]
     for one, other in (sources, sources[::-1]):

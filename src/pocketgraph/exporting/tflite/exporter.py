@@ -16,7 +16,7 @@ from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, W
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
-from pocketgraph.exporting.tflite.open_sizes import Opened, open_program
+from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.graph.dtype import INT32, UINT8
 from pocketgraph.litert.constant import Constant
@@ -194,8 +194,11 @@ def _named(
     return program, shapes
 
 
-def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None, variables: Mapping[str, Array]) -> None:
+def _write(
+    path: str, made: list[_Subgraph], packed: tuple[bytes, dict[str, bytes]] | None, variables: Mapping[str, Array]
+) -> None:
     """Writes the file: the model, and behind it the files that its metadata name."""
+    about, files = packed or (b"", {})
     programs, names = [item.program for item in made], [item.entry.name for item in made]
     if variables:
         programs = [with_variables(item.program, item.entry, len(made)) for item in made]
@@ -206,7 +209,7 @@ def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None, var
     needed = versions.least_runtime(operations).encode()
     named: dict[str, bytes] = {versions.METADATA: needed.ljust(versions.METADATA_BYTES, b"\0")}
     if packed is not None:
-        named[metadata.NAME] = packed.content
+        named[metadata.NAME] = about
     contents = Contents(
         programs=programs,
         names=["main"] if len(programs) == 1 else names,
@@ -226,8 +229,8 @@ def _write(path: str, made: list[_Subgraph], packed: metadata.Packed | None, var
     with open(path, "wb") as file:
         for piece in file_pieces(contents):
             file.write(piece)
-        if packed is not None and packed.files:
-            file.write(archive(packed.files, file.tell()))
+        if files:
+            file.write(archive(files, file.tell()))
 
 
 def _share(programs: list[Program]) -> None:

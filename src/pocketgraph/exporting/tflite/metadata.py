@@ -8,7 +8,6 @@ and the calibration of scores. Source of slots and values: metadata_schema.fbs o
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
@@ -39,20 +38,9 @@ CORNERS, RATIO = 1, 0
 """How boxes are told: their boundaries, as shares of the picture."""
 
 
-class Packed(NamedTuple):
-    """Metadata and the files that it refers to.
-
-    Attributes:
-        content: the ModelMetadata.
-        files: the content of the associated files by name.
-    """
-
-    content: bytes
-    files: dict[str, bytes]
-
-
-def packed(model: ExportModel, *, takes_bytes: bool = False) -> Packed | None:
-    """The metadata of a model's main entry point; None where there is nothing to tell beyond names and shapes.
+def packed(model: ExportModel, *, takes_bytes: bool = False) -> tuple[bytes, dict[str, bytes]] | None:
+    """The ModelMetadata of a model's main entry point, and the files that it refers to by name; None
+    where there is nothing to tell beyond names and shapes.
 
     Args:
         model: the model; labels that it has must fit.
@@ -85,7 +73,7 @@ def packed(model: ExportModel, *, takes_bytes: bool = False) -> Packed | None:
     root: list[Entry] = [(slot, "string", text) for slot, text in texts if text]
     root += [(3, "[table]", [subgraph]), (7, "string", AUDIO_PARSER if rate else PARSER)]
     content, _, _ = flatbuffer.layout(root, IDENTIFIER)
-    return Packed(content, files)
+    return content, files
 
 
 def _input(port: Port, normalization: Normalization | None, sample_rate: int | None, *, takes_bytes: bool) -> Table:

@@ -11,11 +11,12 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.model import Source
-from pocketgraph.exporting.training.stateless import StatelessSignature, stateless
+from pocketgraph.exporting.training.stateless_signatures import StatelessSignature, stateless
 from pocketgraph.formats import load
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape, Signature
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.feeding.made_up_feeds import side_effects
 from pocketgraph.runtime.session import Session
 
@@ -73,7 +74,8 @@ def training_model(source: Source, signatures: Sequence[str] | None) -> Training
     if lost:
         listed = ", ".join(f"'{name}'" for name in lost[:10]) + (" and more" if len(lost) > 10 else "")
         raise UsageError(
-            f"{len(lost)} variables have no first value: {listed}", hint=f"the operation '{INIT}' gives it to them"
+            f"{counted(len(lost), 'variable has', 'variables have')} no first value: {listed}",
+            hint=f"the operation '{INIT}' gives it to them",
         )
     ordered = dict(sorted(functions.items(), key=lambda item: bool(item[1].writes or item[1].saves)))
     return TrainingModel(pure, ordered, {name: values[name] for name in used}, original)

@@ -21,6 +21,7 @@ from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import mapped
 from pocketgraph.formats.tensor_proto import StoredTensor, dimensions
 from pocketgraph.graph import DType, Tensor
+from pocketgraph.pages.quantities import counted
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, WireError
 
@@ -63,7 +64,7 @@ class CheckpointV1(checkpoint_base.Checkpoint):
         return name in self._entries
 
     def __repr__(self) -> str:
-        return f"CheckpointV1({self.prefix!r}: {len(self)} tensors in {len(self.files)} files)"
+        return f"CheckpointV1({self.prefix!r}: {counted(len(self), 'tensor')} in {counted(len(self.files), 'file')})"
 
     def entry(self, name: str) -> BundleEntry:
         try:
@@ -169,7 +170,7 @@ def _values(data: bytes, dtype: DType, shape: tuple[int, ...], place: str) -> np
     except (WireError, KeyError) as error:
         raise FormatError(f"its values are not parseable: {error}", where=place) from None
     if values.size != count:
-        raise FormatError(f"it holds {values.size:,} values where its shape asks for {count:,}", where=place)
+        raise FormatError(f"it holds {counted(values.size, 'value')} where its shape asks for {count:,}", where=place)
     return values.reshape(shape)
 
 

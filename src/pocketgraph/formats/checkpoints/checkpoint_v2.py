@@ -21,6 +21,7 @@ from pocketgraph.formats.checkpoints.checkpoint_base import LARGEST_RANK, elemen
 from pocketgraph.formats.checkpoints.sstable import SortedTable
 from pocketgraph.formats.files import check_length, mapped
 from pocketgraph.graph import Tensor
+from pocketgraph.pages.quantities import counted
 from pocketgraph.protobuf.wire import WireError
 
 LARGEST_INDEX = 1 << 30  # bytes; an index holds about 40 bytes a tensor
@@ -95,7 +96,7 @@ class CheckpointV2(checkpoint_base.Checkpoint):
         return name in self._raw
 
     def __repr__(self) -> str:
-        return f"CheckpointV2({self.prefix!r}: {len(self)} tensors in {self.num_shards} shards)"
+        return f"CheckpointV2({self.prefix!r}: {counted(len(self), 'tensor')} in {self.num_shards} shards)"
 
     def entry(self, name: str) -> BundleEntry:
         """What the index says of one tensor; needs no data file. Raises KeyError or FormatError."""

@@ -14,6 +14,7 @@ REPAIRS = {
     "flags": "is_training and the like, bool placeholders that choose training, become false",
     "batch_norms": "batch norms built for training take the moving averages that training kept",
     "inputs": "queues, readers and iterators in front of the true input become placeholders",
+    "augmentation": "random changes of the inputs (flips, rotations, noise, …) are taken out",
     "updates": "assignments to variables (moving averages, counters, initial values) are dropped",
     "references": "RefSwitch, RefMerge … become Switch, Merge …, and float_ref becomes float",
     "dropout": "dropout is taken out, whatever its rate",

@@ -3,15 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph.op_traits import ops_with
 
-PLAIN = {
-    "RefSwitch": "Switch",
-    "RefMerge": "Merge",
-    "RefEnter": "Enter",
-    "RefExit": "Exit",
-    "RefIdentity": "Identity",
-    "RefNextIteration": "NextIteration",
-}
+PLAIN = {op: op.removeprefix("Ref") for op in ops_with("reference") - {"RefSelect"}}
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:

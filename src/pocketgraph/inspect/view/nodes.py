@@ -11,6 +11,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.spelling import print_attr, print_tensor
 from pocketgraph.inspect.view.overlay import Overlay, OverlayFigures, layer_in_file
+from pocketgraph.inspect.view.scope import Link
 from pocketgraph.inspect.view.weight_histograms import Histogram, histogram_of
 
 HELD = ops_with("constant", "variable", "reference_variable")
@@ -19,16 +20,6 @@ LONGEST = 240  # letters of an attribute
 ROLES = {1: ("loop",), 2: ("branch", "switch", "merge"), 3: ("next_iteration",)}
 NOTHING = Overlay()
 LARGE = 50_000  # nodes; of more, shapes and operations are not worked out, which would take half a minute
-
-
-@dataclass
-class DrawnEdge:
-    """An arrow between two nodes that are shown, by their numbers; ``label`` is the type and shape that it carries."""
-
-    source: int
-    target: int
-    control: bool
-    label: str
 
 
 @dataclass
@@ -79,7 +70,7 @@ class Shown:
         ]
 
 
-def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], list[DrawnEdge]]:
+def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], list[Link]]:
     """The nodes of a graph's picture and the arrows between them.
 
     Args:
@@ -124,7 +115,7 @@ def shown_nodes(graph: Graph, overlay: Overlay = NOTHING) -> tuple[list[Shown], 
             came = number.get(source, -1)
             one.inputs.append((ref, came, label))
             if came >= 0:
-                edges.append(DrawnEdge(came, at, control, label))
+                edges.append(Link(came, at, control, label))
         count = len(inferred.shapes(one.node.name)) if inferred is not None else 0
         one.outputs = [carried(f"{one.node.name}:{port}") or "?" for port in range(count)]
         for port in range(count):

@@ -17,6 +17,7 @@ from pocketgraph.inspect.view.overlay import Overlay
 from pocketgraph.inspect.view.scope import Scope
 from pocketgraph.inspect.view.scopes import nested_scopes, sizes_of
 from pocketgraph.pages.document import document
+from pocketgraph.pages.quantities import counted
 
 MOST_FUNCTIONS = 200  # in a page
 MOST_IN_CHAIN = 40_000  # nodes of all graphs of a chain; of more only the first and the last are shown
@@ -91,15 +92,16 @@ def page_data(graph: Graph, title: str, overlay: Overlay = NOTHING) -> dict[str,
         left_out += missing
     notes = _notes([graph], left_out)
     if len(bodies) > MOST_FUNCTIONS:
-        notes.append(f"{len(bodies) - MOST_FUNCTIONS:,} of {len(bodies):,} functions are left out.")
+        notes.append(f"Left out: {len(bodies) - MOST_FUNCTIONS:,} of {len(bodies):,} functions.")
     notes += [f"Times: {note}." for note in (overlay.trace.notes if overlay.trace is not None else ())]
     if overlay.layers and not any(name in overlay.layers for name in names):
         notes.append("None of the layers in the report of quantize is in this graph: is it of another model?")
     summary = (
-        f"{len(graph):,} nodes, {len(main['nodes']):,} shown; constants and variables are folded into their readers"
+        f"{counted(len(graph), 'node')}, {len(main['nodes']):,} shown; constants and variables are "
+        "folded into their readers"
     )
     if bodies:
-        summary += f"; {len(bodies):,} functions"
+        summary += f"; {counted(len(bodies), 'function')}"
     return _data(title, summary, notes, graphs, [])
 
 
@@ -121,7 +123,9 @@ def comparison_data(steps: Sequence[AppliedRule], title: str, overlays: Sequence
         for graph in (step.before, step.after):
             if id(graph) not in numbers:
                 numbers[id(graph)] = len(graphs)
-                made, drawn, missing = _graph_data(f"{len(graph):,} nodes", graph, known.get(id(graph), NOTHING))
+                made, drawn, missing = _graph_data(
+                    f"{counted(len(graph), 'node')}", graph, known.get(id(graph), NOTHING)
+                )
                 graphs.append(made)
                 names.append(drawn)
                 left_out += missing
@@ -141,7 +145,10 @@ def comparison_data(steps: Sequence[AppliedRule], title: str, overlays: Sequence
         notes.append(f"These changed nothing: {', '.join(dict.fromkeys(idle))}.")
     if whole.before.functions or whole.after.functions:
         notes.append("Functions of the library are not compared.")
-    summary = f"{len(whole.before):,} nodes before, {len(whole.after):,} after; constants are folded into their readers"
+    summary = (
+        f"{counted(len(whole.before), 'node')} before, {len(whole.after):,} after; constants are folded "
+        "into their readers"
+    )
     return _data(title, summary, notes, graphs, made_steps)
 
 

@@ -20,7 +20,8 @@ class ScopeItem:
 
 @dataclass
 class Link:
-    """An arrow between two items of a scope; ``count`` tensors take it."""
+    """An arrow between two nodes, or two items of a scope, by their numbers; ``count`` tensors take it,
+    and ``label`` is the type and shape that it carries."""
 
     source: int
     target: int

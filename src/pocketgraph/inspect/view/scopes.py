@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import printable
 from pocketgraph.inspect.view.layered_layout import layered
-from pocketgraph.inspect.view.nodes import DrawnEdge, Shown
+from pocketgraph.inspect.view.nodes import Shown
 from pocketgraph.inspect.view.repeated_blocks import group_repeats
 from pocketgraph.inspect.view.scope import ENTRY, EXIT, NODE, SCOPE, Link, Scope, ScopeItem
 
@@ -24,7 +24,7 @@ def label_of(text: str) -> str:
     return text if len(text) <= LETTERS else f"{text[: LETTERS // 2]}…{text[-(LETTERS // 2 - 1) :]}"
 
 
-def flat_scope(shown: Sequence[Shown], edges: Sequence[DrawnEdge]) -> tuple[list[Scope], int]:
+def flat_scope(shown: Sequence[Shown], edges: Sequence[Link]) -> tuple[list[Scope], int]:
     """One scope with every node, and how many nodes are left out."""
     scope = Scope("", "", -1, [ScopeItem(NODE, number) for number in range(len(shown))], nodes=len(shown))
     count = _cut(scope)
@@ -35,7 +35,7 @@ def flat_scope(shown: Sequence[Shown], edges: Sequence[DrawnEdge]) -> tuple[list
     return [scope], len(shown) - count
 
 
-def nested_scopes(shown: Sequence[Shown], edges: Sequence[DrawnEdge]) -> tuple[list[Scope], int]:
+def nested_scopes(shown: Sequence[Shown], edges: Sequence[Link]) -> tuple[list[Scope], int]:
     """The scopes of a graph, the outermost first, what repeats grouped; and how many nodes are left out."""
     scopes = _tree(shown)
     _without_wrappers(scopes)
@@ -150,9 +150,7 @@ def _cut(scope: Scope) -> int:
     return len(scope.items)
 
 
-def _link(
-    scopes: list[Scope], edges: Sequence[DrawnEdge], where: dict[int, tuple[int, int]], inner: dict[int, int]
-) -> None:
+def _link(scopes: list[Scope], edges: Sequence[Link], where: dict[int, tuple[int, int]], inner: dict[int, int]) -> None:
     """Draws each edge where its ends meet, and from there inwards to both, by way of entries and exits."""
     found: list[list[tuple[int, int, bool, str]]] = [[] for _ in scopes]
     bars: dict[tuple[int, int], int] = {}

@@ -244,9 +244,10 @@ def dynamic_stitch(*indices_and_data: Array) -> Array:
         if rows.shape != places.shape + row:
             raise ValueError(f"shapes that do not fit: {list(places.shape)} places for {list(rows.shape)}")
         check_indices(places, count)
+        listed = rows.reshape(places.size, *row)
         if places.size <= 1:
-            result[places.reshape(-1)] = rows.reshape(-1, *row)
+            result[places.reshape(-1)] = listed
             continue
-        for place, values in zip(places.ravel().tolist(), rows.reshape(-1, *row), strict=True):
+        for place, values in zip(places.ravel().tolist(), listed, strict=True):
             result[place] = values
     return result

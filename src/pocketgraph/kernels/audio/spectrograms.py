@@ -9,7 +9,6 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, reserve
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.thread_buffers import scratch
 
 QUIETEST = 1e-12
 """The smallest mel band whose logarithm is taken."""
@@ -37,8 +36,8 @@ def audio_spectrogram(input: Array, *, window_size: int, stride: int, magnitude_
     if not frames:
         return result
     rows = min(frames, max(1, BLOCK // length))
-    wave = scratch("wave", (samples,), np.float64)
-    windows = scratch("windows", (rows, length), np.float64)
+    wave = np.empty(samples, np.float64)
+    windows = np.empty((rows, length), np.float64)
     windows[:, window_size:] = 0
     hann, step = _hann(window_size), wave.itemsize
     cut = np.ndarray((frames, window_size), np.float64, wave, 0, (step * stride, step))
@@ -57,22 +56,13 @@ BLOCK = 1 << 15  # samples of the windows that are transformed at once; these an
 
 def _powers(windows: Array, out: Array, squared: bool) -> None:
     """The squares of the spectrum's magnitudes, or these themselves, of each row."""
-    parts = np.fft.rfft(windows).view(np.float64) if OLD_FFT else _spectrum(windows).view(np.float64)
+    parts = np.fft.rfft(windows).view(np.float64)
     np.multiply(parts, parts, out=parts)
     if squared:
         np.add(parts[:, ::2], parts[:, 1::2], out=out, casting="same_kind")
     else:
         power = np.add(parts[:, ::2], parts[:, 1::2], out=parts[:, ::2])
         np.sqrt(power, out=out, casting="same_kind")
-
-
-OLD_FFT = np.lib.NumpyVersion(np.__version__) < "2.0.0"
-"""NumPy before 2.0 puts a transform always into a new array."""
-
-
-def _spectrum(windows: Array) -> Array:
-    rows, length = windows.shape
-    return np.fft.rfft(windows, out=scratch("spectrum", (rows, length // 2 + 1), np.complex128))
 
 
 def _mel(hertz: Array | float) -> Array:

@@ -7,7 +7,6 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
-from pocketgraph.kernels.thread_buffers import scratch
 
 FLOAT = np.float32
 
@@ -51,9 +50,7 @@ def crop_and_resize(
     down, along = _within(down, height), _within(along, width)
     which = box_ind.astype(np.int64)
     quick = method == "bilinear" and image.dtype == FLOAT and result.size > 0
-    if not (
-        quick and (_by_products(image, which, down, along, result) or _by_windows(image, which, down, along, result))
-    ):
+    if not (quick and any(way(image, which, down, along, result) for way in (_by_windows, _by_products, _by_pairs))):
         block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
         for start in range(0, count, block):
             some = slice(start, start + block)
@@ -118,7 +115,7 @@ def _weighted(image: Array, y: Array, x: Array, out: Array) -> None:
     for start in range(0, count, boxes):
         some = slice(start, start + boxes)
         taken = len(by_row[some])
-        lines = scratch("crop_lines", (height, taken * columns, depth), FLOAT)
+        lines = np.empty((height, taken * columns, depth), FLOAT)
         np.matmul(by_column[some].reshape(-1, width), image, out=lines)  # for each row of the image all columns
         across = lines.reshape(height, taken, columns * depth).transpose(1, 0, 2)
         for first in range(0, columns * depth, channels):
@@ -134,9 +131,13 @@ def _weights(places: Array, length: int) -> Array:
     return np.asarray(np.maximum(weights, FLOAT(0), out=weights))
 
 
-WINDOW_MULTIPLIED = 60
+WINDOW_MULTIPLIED = 40
 """Multiplications of such products, likewise, where they go over a box's part of the image."""
-LEAST_WINDOW = 1 << 14  # elements of a box's result, in which calling NumPy for it alone does not count
+LEAST_WINDOW = 1 << 13  # elements of a box's result, in which calling NumPy for it alone does not count
+
+
+FEWER_CALLS = 4
+"""How many times as much may be multiplied where it takes no call for each box."""
 
 
 def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
@@ -146,23 +147,65 @@ def _by_windows(image: Array, which: Array, y: Array, x: Array, result: Array) -
     if rows * columns * depth < LEAST_WINDOW:
         return False
     (top, high), (left, wide) = _extent(y, height), _extent(x, width)
-    if float((wide * (high + columns)).mean()) > WINDOW_MULTIPLIED * columns:
+    multiplied = float((high * (wide + rows)).mean())
+    if multiplied > WINDOW_MULTIPLIED * rows or FEWER_CALLS * multiplied > height * (width + rows):
         return False
-    lines = image.reshape(-1, height, width * depth)
     by_row = _weights(y - top[:, None].astype(FLOAT), int(high.max()))
     by_column = _weights(x - left[:, None].astype(FLOAT), int(wide.max()))
     places = np.stack([which, top, high, left, wide], axis=1).tolist()
+    flat = result.reshape(-1, rows, columns * depth)
     with np.errstate(all="ignore"):
         for box, (number, first, h, start, w) in enumerate(places):
-            part = lines[number, first : first + h, start * depth : (start + w) * depth]
-            made = scratch("crop_lines", (rows, w * depth), FLOAT)
+            made = np.empty((h, columns, depth), FLOAT)
+            part = image[number, first : first + h, start : start + w]
+            np.matmul(by_column[box, :, :w], part, out=made)  # for each row of the image all columns
+            lines = made.reshape(h, columns * depth)
             step = max(depth, ALONE // (rows * h))
-            for begin in range(0, w * depth, step):
+            for begin in range(0, columns * depth, step):
                 some = slice(begin, begin + step)
-                np.matmul(by_row[box, :, :h], part[:, some], out=made[:, some])
-            np.matmul(by_column[box, :, :w], made.reshape(rows, w, depth), out=result[box])
-    # zero times infinity is no zero: then pixel by pixel
+                np.matmul(by_row[box, :, :h], lines[:, some], out=flat[box, :, some])
+    return _has_no_other(image, result)
+
+
+def _has_no_other(image: Array, result: Array) -> bool:
+    """Whether nothing but finite numbers was multiplied: zero times infinity is no zero."""
     return (image.size < result.size and _is_finite(image)) or _is_finite(result)
+
+
+LEAST_DEPTH = 96  # channels, from which a product for each pixel of the result is quicker than passes over all
+PAIR_BLOCK = 1 << 16  # elements that are gathered at once, likewise
+
+
+def _by_pairs(image: Array, which: Array, y: Array, x: Array, result: Array) -> bool:
+    """As ``_by_products``, pixel by pixel: two pairs of neighbours times four weights."""
+    rows, columns, depth = result.shape[1:]
+    _, height, width, _ = image.shape
+    if depth < LEAST_DEPTH or width < 2:
+        return False
+    pixels = np.ascontiguousarray(image).reshape(-1, depth)
+    neighbours = np.lib.stride_tricks.as_strided(pixels, (len(pixels) - 1, 2 * depth), pixels.strides)
+    top, left = np.floor(y), np.minimum(np.floor(x), FLOAT(width - 2))
+    below = np.minimum(top + 1, FLOAT(height - 1))
+    down, along = y - top, x - left
+    both_rows = np.stack([top, below], axis=-1).astype(np.int64) + (which * height)[:, None, None]
+    by_row, by_column = np.stack([1 - down, down], axis=-1), np.stack([1 - along, along], axis=-1)
+    step = max(1, PAIR_BLOCK // (4 * depth))
+    boxes = max(1, MOST_PLACES // (rows * columns))
+    with np.errstate(all="ignore"):
+        for first in range(0, len(result), boxes):
+            some = slice(first, first + boxes)
+            places = both_rows[some, :, None, :] * width + left[some, None, :, None].astype(np.int64)
+            places = places.reshape(-1, 2)
+            weights = by_row[some, :, None, :, None] * by_column[some, None, :, None, :]
+            weights = weights.reshape(-1, 1, 4)
+            out = result[some].reshape(-1, 1, depth)
+            for begin in range(0, len(out), step):
+                few = slice(begin, begin + step)
+                np.matmul(weights[few], neighbours[places[few]].reshape(-1, 4, depth), out=out[few])
+    return _has_no_other(image, result)
+
+
+MOST_PLACES = 1 << 15  # pixels of results whose places and weights are worked out at once
 
 
 def _extent(places: Array, size: int) -> tuple[Array, Array]:
@@ -198,17 +241,17 @@ def _resampled(image: Array, which: Array, y: Array, x: Array, method: str, out:
 
     def along(row: Array, found: Array) -> None:
         """What lies between the two columns in these rows."""
-        corner = scratch("crop_corner", found.shape, FLOAT)
+        corner = np.empty(found.shape, FLOAT)
         taken(row, before, corner)
         taken(row, after, found)
         found -= corner
         found *= by_column
         found += corner
 
-    upper = scratch("crop_upper", out.shape, FLOAT)
+    upper = np.empty(out.shape, FLOAT)
     rows = y.shape[1]
     if height < 2 * rows:  # each row of the image once for every box, instead of two for every row of the result
-        whole = scratch("crop_lines", (y.shape[0], height, x.shape[1], depth), FLOAT)
+        whole = np.empty((y.shape[0], height, x.shape[1], depth), FLOAT)
         along(np.broadcast_to(np.arange(height), (y.shape[0], height)), whole)
         lines = whole.reshape(-1, x.shape[1] * depth)
         offset = (np.arange(y.shape[0]) * height)[:, None]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import Array, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import Value, kernel
 from pocketgraph.kernels.variant_arithmetic import holds_values, plus
@@ -184,8 +185,8 @@ SAME_TYPE: dict[str, Binary] = {
 WHOLE = (_floor_div, _truncate_div)
 """Quotients that are made whole."""
 
-RESULT_FIRST = ("SigmoidGrad", "TanhGrad", "SqrtGrad", "RsqrtGrad", "ReciprocalGrad", "InvGrad")
-"""Not a trait: the gradients by the function's result, whose dy may be of another shape of as many elements."""
+RESULT_FIRST = ops_with("result_gradient")
+"""Their dy may be of another shape of as many elements."""
 
 
 def _of_one_shape(function: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Array]:

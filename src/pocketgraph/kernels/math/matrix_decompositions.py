@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -40,7 +41,7 @@ def lu(input: Array, *, output_idx_type: DType = INT32) -> tuple[Array, Array]:
     """
     work = square_matrices(input).copy()
     size = work.shape[-1]
-    flat = work.reshape(-1, size, size)
+    flat = work.reshape(math.prod(work.shape[:-2]), size, size)
     orders = np.tile(np.arange(size), (flat.shape[0], 1))
     for matrix, order in zip(flat, orders, strict=True):
         for column in range(size):

@@ -19,19 +19,25 @@ def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -
     dims = shape.dims
     if dims is None or None in dims[1:]:
         return None
-    values, counts = column
-    missing = counts < 0
+    values, each, records = column
     inner = tuple(int(size or 0) for size in dims[1:])
     if dims and dims[0] is None:
         stride = math.prod(inner)
-        if default.size != 1 or not stride or (np.maximum(counts, 0) % stride).any():
+        if default.size != 1 or not stride or (np.maximum(column.counts(), 0) % stride).any():
             return None
         return _filled_up(column, stride, inner, default, dtype)
     fixed = tuple(int(size or 0) for size in dims)
     size = math.prod(fixed)
-    if not size or (default.size and default.shape != fixed) or not ((counts == size) | missing).all():
+    if not size or (default.size and default.shape != fixed):
         return None
-    result_shape = reserve((len(counts), *fixed), dtype.numpy)
+    result_shape = (records, *fixed)
+    if isinstance(each, int) and each == size:
+        return values.reshape(result_shape) if fixed else values
+    result_shape = reserve(result_shape, dtype.numpy)
+    counts = column.counts()
+    missing = counts < 0
+    if not ((counts == size) | missing).all():
+        return None
     if not missing.any():
         return np.asarray(values.reshape(result_shape))
     if not default.size:
@@ -44,26 +50,28 @@ def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -
 
 def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], default: Array, dtype: DType) -> Array:
     """[records, the most that one has, *inner], the shorter ones filled up with the default."""
-    rows, along = _places(column.counts)
-    longest = max(0, int(column.counts.max())) // stride
-    result = np.empty(reserve((len(column.counts), longest * stride), dtype.numpy), dtype.numpy)
+    counts = column.counts()
+    rows, along = _places(counts)
+    longest = max(0, int(counts.max())) // stride
+    result = np.empty(reserve((column.records, longest * stride), dtype.numpy), dtype.numpy)
     result[...] = default.reshape(-1)[0]
     result[rows, along] = column.values
-    return result.reshape(len(column.counts), longest, *inner)
+    return result.reshape(column.records, longest, *inner)
 
 
 def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
     """(indices by record and place, values, shape)."""
-    rows, along = _places(column.counts)
+    counts = column.counts()
+    rows, along = _places(counts)
     indices = np.empty(reserve((len(rows), 2), np.int64), np.int64)
     indices[:, 0], indices[:, 1] = rows, along
-    return indices, column.values, np.array((len(column.counts), max(0, int(column.counts.max()))), np.int64)
+    return indices, column.values, np.array((column.records, max(0, int(counts.max()))), np.int64)
 
 
 def ragged_of(column: RecordColumn, splits: DType) -> tuple[Array, Array]:
     """(values, row splits)."""
-    found = np.zeros(len(column.counts) + 1, splits.numpy)
-    np.cumsum(np.maximum(column.counts, 0), out=found[1:])
+    found = np.zeros(column.records + 1, splits.numpy)
+    np.cumsum(np.maximum(column.counts(), 0), out=found[1:])
     return column.values, found
 
 

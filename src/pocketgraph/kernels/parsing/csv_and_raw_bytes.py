@@ -17,6 +17,7 @@ from pocketgraph.kernels.arrays import (
     reserve,
 )
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.numbers import number_of
 
 UNPACKED = 1 << 20  # bytes of one piece
 
@@ -101,16 +102,8 @@ def _value(field: bytes, kind: DType, place: int, number: int) -> Any:
     if kind.name == "string":
         return field
     try:
-        if kind.name in ("int32", "int64"):
-            value = int(field)
-            info = np.iinfo(kind.numpy)
-            if not info.min <= value <= info.max or b"_" in field:
-                raise ValueError
-            return value
-        if b"_" in field:
-            raise ValueError
         with np.errstate(over="ignore"):
-            return kind.numpy.type(float(field))
+            return kind.numpy.type(number_of(field, kind.numpy))
     except ValueError as error:
         shown = field[:50].decode(errors="replace")
         raise RunError(f"Field {place} in record {number} is not a valid {kind.name}: {shown}") from error
@@ -118,8 +111,9 @@ def _value(field: bytes, kind: DType, place: int, number: int) -> Any:
 
 def _fields(line: bytes, mark: bytes, quotes: bool) -> list[bytes]:
     """The fields of one line; in quotes a doubled quote is one."""
-    found, place, size = [], 0, len(line)
-    while True:
+    found: list[bytes] = []
+    place, size = 0, len(line)
+    while line:
         if quotes and line[place : place + 1] == b'"':
             end, parts = place + 1, []
             while True:
@@ -144,8 +138,9 @@ def _fields(line: bytes, mark: bytes, quotes: bool) -> list[bytes]:
             found.append(field)
             place = stop
         if place >= size:
-            return found
+            break
         place += 1
+    return found
 
 
 @kernel("DecodeRaw")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import numpy as np
+
 from pocketgraph.kernels.arrays import Array
 
 
@@ -12,8 +14,14 @@ class RecordColumn(NamedTuple):
 
     Attributes:
         values: one record's after the other's.
-        counts: int64 (records,): how many values each record has; -1 where it has no such feature.
+        each: how many values each record has, -1 where it has no such feature: int64 (records,), or one number for all.
+        records: how many there are.
     """
 
     values: Array
-    counts: Array
+    each: Array | int
+    records: int
+
+    def counts(self) -> Array:
+        """int64 (records,): how many values each record has; -1 where it has no such feature."""
+        return np.full(self.records, self.each) if isinstance(self.each, int) else self.each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 from collections.abc import Sequence
 from typing import Any
@@ -10,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType
-from pocketgraph.kernels.arrays import Array, ints, reserve, strings
+from pocketgraph.kernels.arrays import Array, ints, kept, reserve, strings
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.protobuf.wire import (
     LEN,
@@ -223,11 +224,28 @@ def deserialize_sparse(serialized_sparse: Array, *, dtype: DType) -> tuple[Array
     return places, values, shape
 
 
-def _map(context: Context, container: str, shared_name: str) -> dict[int, tuple[Array, Array, tuple[int, ...]]]:
-    held: dict[int, tuple[Array, Array, tuple[int, ...]]] = context.state.setdefault(
-        f"sparse tensors map {container}/{shared_name}", {}
-    )
-    return held
+class SparseTensorsMap:
+    """Sparse tensors of a session by their handles, which count up; none is given twice.
+
+    Attributes:
+        held: indices, values and shape of those that were not taken yet.
+    """
+
+    def __init__(self) -> None:
+        self.held: dict[int, tuple[Array, Array, tuple[int, ...]]] = {}
+        self._handles = itertools.count()
+
+    def add(self, indices: Array, values: Array, shape: tuple[int, ...]) -> int:
+        """Keeps one, of which nobody writes to the arrays any more; its handle."""
+        handle = next(self._handles)
+        self.held[handle] = (indices, values, shape)
+        return handle
+
+
+def _map(context: Context, container: str, shared_name: str) -> SparseTensorsMap:
+    found = context.state.setdefault(f"sparse tensors map {container}/{shared_name}", SparseTensorsMap())
+    assert isinstance(found, SparseTensorsMap)
+    return found
 
 
 @kernel("AddSparseToTensorsMap")
@@ -236,10 +254,8 @@ def add_sparse(
     context: Context,
 ) -> Array:  # fmt: skip
     """Keeps a sparse tensor in the session; its handle."""
-    held = _map(context, container, shared_name or context.node.name)
-    handle = max(held, default=-1) + 1
-    held[handle] = (sparse_indices.copy(), sparse_values.copy(), ints(sparse_shape))
-    return np.array(handle, np.int64)
+    tensors = _map(context, container, shared_name or context.node.name)
+    return np.array(tensors.add(kept(sparse_indices), kept(sparse_values), ints(sparse_shape)), np.int64)
 
 
 @kernel("AddManySparseToTensorsMap")
@@ -248,12 +264,9 @@ def add_many_sparse(
     context: Context,
 ) -> Array:  # fmt: skip
     """Keeps each row of the first axis; their handles."""
-    held = _map(context, container, shared_name or context.node.name)
-    handles = []
-    for indices, values in rows_of(sparse_indices, sparse_values, sparse_shape):
-        handles.append(max(held, default=-1) + 1)
-        held[handles[-1]] = (indices, values, ints(sparse_shape)[1:])
-    return np.array(handles, np.int64)
+    tensors, sizes = _map(context, container, shared_name or context.node.name), ints(sparse_shape)[1:]
+    rows = rows_of(sparse_indices, sparse_values, sparse_shape)
+    return np.array([tensors.add(indices, values, sizes) for indices, values in rows], np.int64)
 
 
 @kernel("TakeManySparseFromTensorsMap")
@@ -261,7 +274,7 @@ def take_many_sparse(
     sparse_handles: Array, *, dtype: DType, container: str = "", shared_name: str = "", context: Context
 ) -> tuple[Array, Array, Array]:
     """The sparse tensors of these handles with a new first axis; they are kept no longer."""
-    held = _map(context, container, shared_name)
+    held = _map(context, container, shared_name).held
     parts = []
     for handle in ints(sparse_handles):
         if handle not in held:

@@ -86,9 +86,10 @@ def rng_skip(resource: Variable, algorithm: Array, delta: Array) -> tuple[()]:
 @kernel("RngReadAndSkip")
 def rng_read_and_skip(resource: Variable, alg: Array, delta: Array) -> Array:
     """The state, which then moves on as RngSkip moves it."""
-    before = resource.read().copy()
-    _taken(resource, integer(alg), integer(delta) * RESERVED)
-    return np.asarray(before)
+    with resource.lock:
+        before = resource.read()
+        _taken(resource, integer(alg), integer(delta) * RESERVED)
+    return before
 
 
 @kernel("StatefulRandomBinomial")

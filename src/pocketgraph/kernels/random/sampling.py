@@ -6,6 +6,8 @@ An op with a seed draws what TensorFlow's own op draws; without one, it is seede
 from __future__ import annotations
 
 import math
+import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -22,18 +24,30 @@ MASK = 2**64 - 1
 FEW = 2048  # numbers that are drawn for several runs at once
 AHEAD = 16  # runs
 
+_moving = threading.Lock()  # held while a generator moves on: runs of several threads draw different numbers
+
 
 def drawing(context: Context, seed: int, seed2: int, blocks: int) -> Philox:
     """The op's generator, which then moves on by ``blocks`` for the next run of the same node in this session."""
     place = f"random/{context.instance}"
-    generator = context.state.get(place)
-    if not isinstance(generator, Philox):
-        if seed == 0 and seed2 == 0:
-            source = context.rng if context.rng is not None else np.random.default_rng()
-            seed, seed2 = (int(s) for s in source.integers(1, 2**62, size=2))
-        generator = Philox.seeded(seed, seed2)
-    context.state[place] = generator.skip(blocks)
+    with _moving:
+        generator = context.state.get(place)
+        if not isinstance(generator, Philox):
+            if seed == 0 and seed2 == 0:
+                source = context.rng if context.rng is not None else np.random.default_rng()
+                seed, seed2 = (int(s) for s in source.integers(1, 2**62, size=2))
+            generator = Philox.seeded(seed, seed2)
+        context.state[place] = generator.skip(blocks)
     return generator
+
+
+def _after_fork() -> None:
+    global _moving
+    _moving = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 def _drawn_ahead(

@@ -19,7 +19,7 @@ from pocketgraph.kernels.shapes.partial_values import Known, Partial, of_dims, o
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
-BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+BACK_EDGES = ops_with("next_iteration")
 MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
@@ -205,6 +205,7 @@ class _Walk:
         self.facts: dict[str, TensorFacts] = {}
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
+        self._alike: dict[tuple[Any, ...], tuple[Node, TensorFacts]] = {}  # layers repeat each other
 
     def look_at(self, node: Node, before: Inferred | None) -> None:
         """Notes what is known of a node, whose producers were looked at."""
@@ -261,7 +262,6 @@ class _Walk:
             if source is not None and source.shapes and isinstance(of_type, DType):
                 self.facts[node.name] = TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
                 return
-        dtypes = output_dtypes(node)
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []
         for name, port in refs:
@@ -272,6 +272,12 @@ class _Walk:
             else:
                 inputs.append(UNKNOWN)
                 known.append(None)
+        form = None if self.handles or node.name in self.fed else _form(node, inputs, known)
+        alike = self._alike.get(form) if form is not None else None
+        if alike is not None:
+            self.facts[node.name] = alike[1]
+            return
+        dtypes = output_dtypes(node)
         handles = tuple([self.handles.get(name) for name, _ in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
         call = rules.ShapeCall(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
@@ -299,7 +305,9 @@ class _Walk:
                 found.append(None)
             if port < len(shapes):
                 shapes[port], types[port], found[port] = shape, dtype or types[port], value
-        self.facts[node.name] = TensorFacts(tuple(shapes), tuple(types), tuple(found))
+        self.facts[node.name] = facts = TensorFacts(tuple(shapes), tuple(types), tuple(found))
+        if form is not None and node.name not in self.handles and node.name not in self.problems:
+            self._alike[form] = node, facts
 
     def _shapes(self, call: rules.ShapeCall) -> list[Shape]:
         """The output shapes, one for each output the signature has."""
@@ -348,6 +356,21 @@ class _Walk:
         if node.op in ("Merge", "Switch", "_SwitchN") or opdefs.is_stateful(node.op):
             return []
         return list(result(node, call.known, call.inputs, shapes))
+
+
+def _form(node: Node, inputs: list[Shape], known: list[Known]) -> tuple[Any, ...] | None:
+    """What the facts of a node follow from, for nodes that share their attributes; None where it cannot be compared."""
+    values: list[Any] = []
+    for value in known:
+        if isinstance(value, Partial):
+            values.append((value.numbers.shape, value.numbers.tobytes(), value.known.tobytes()))
+        elif isinstance(value, np.ndarray):
+            if value.dtype.hasobject:
+                return None
+            values.append((value.dtype, value.shape, value.tobytes()))
+        else:
+            values.append(None)
+    return node.op, id(node.attrs), tuple([shape.dims for shape in inputs]), tuple(values)
 
 
 def _equal(one: TensorFacts, other: TensorFacts) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
-from pocketgraph.kernels.arrays import Array, integer, strings
+from pocketgraph.kernels.arrays import Array, integer, kept, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.binary_heap import Heap
 
@@ -81,7 +81,8 @@ def barrier(
     if not isinstance(found, Barrier):
         if capacity != -1:
             raise RunError(f"Barrier only accepts capacity=-1, not {capacity}")
-        found = context.state[place] = Barrier(shared_name or context.node.name, component_types, shapes)
+        made = Barrier(shared_name or context.node.name, component_types, shapes)
+        found = context.state.setdefault(place, made)
     return found
 
 
@@ -95,7 +96,7 @@ def barrier_insert_many(handle: Barrier, keys: Array, values: Array, *, componen
     if handle.cancelled:
         raise RunError(f"Barrier '{handle.name}' is closed.")
     with handle.lock:
-        for key, value in zip(keys.tolist(), values, strict=True):
+        for key, value in zip(keys.tolist(), kept(values), strict=True):
             handle.insert(key, component_index, np.asarray(value, dtype=values.dtype))
         handle.next += 1
     return ()

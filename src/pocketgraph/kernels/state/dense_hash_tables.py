@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.arrays import Array, kept, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.lookup_tables import LookupTable
 
@@ -65,7 +65,7 @@ class DenseTable(LookupTable):
         words, lead = self.checked(keys)
         if values.shape != lead + self.shape:
             raise RunError(f"table '{self.name}': {list(lead)} keys for values of shape {list(values.shape)}")
-        for word, value in zip(words, values.reshape(len(words), *self.shape), strict=True):
+        for word, value in zip(words, kept(values).reshape(len(words), *self.shape), strict=True):
             self.entries[word] = value
         self.is_filled = True
 
@@ -88,9 +88,9 @@ class DenseTable(LookupTable):
         """All keys and their values, a row each."""
         if not self.key_shape:
             return super().listed()
-        count = len(self.entries)
-        rows = np.array(list(self.entries), dtype=self.keys.numpy).reshape(count, *self.key_shape)
-        return rows, np.array(list(self.entries.values()), dtype=self.values.numpy).reshape(count, *self.shape)
+        words, found = self.pairs()
+        rows = np.array(words, dtype=self.keys.numpy).reshape(len(words), *self.key_shape)
+        return rows, np.array(found, dtype=self.values.numpy).reshape(len(words), *self.shape)
 
 
 def _made(
@@ -156,7 +156,8 @@ def _shared(
     place = f"table/{name}"
     table = context.state.get(place)
     if not isinstance(table, DenseTable):
-        table = context.state[place] = _made(name, key, deleted, keys, values, shape, buckets, load)
+        made = _made(name, key, deleted, keys, values, shape, buckets, load)
+        table = context.state.setdefault(place, made)
     if (table.keys, table.values) != (keys, values):
         raise RunError(f"Conflicting key/value dtypes of the table '{name}'")
     return table

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.arrays import Array, kept, strings
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of, text
 from pocketgraph.kernels.state.table_files import table_columns
@@ -41,7 +41,7 @@ class LookupTable:
         """Raises RunError when there is not one value a key, or when a key of a frozen table gets a second value."""
         if values.shape != keys.shape + self.shape:
             raise RunError(f"table '{self.name}': {list(keys.shape)} keys for values of shape {list(values.shape)}")
-        rows = values.reshape(-1, *self.shape) if self.shape else values.ravel()
+        rows = kept(values).reshape(-1, *self.shape) if self.shape else values.ravel()
         for key, value in zip(keys.ravel().tolist(), rows, strict=True):
             known = self.entries.get(key)
             if self.frozen and known is not None and not np.array_equal(known, value):
@@ -79,14 +79,18 @@ class LookupTable:
 
     def listed(self) -> tuple[Array, Array]:
         """(keys, values) in the order of insertion."""
-        if self.keys.numpy.kind == "O":
-            keys = strings(list(self.entries), (len(self.entries),))
-        else:
-            keys = np.array(list(self.entries), dtype=self.keys.numpy)
+        words, found = self.pairs()
+        count = len(words)
+        is_text = self.keys.numpy.kind == "O"
+        keys = strings(words, (count,)) if is_text else np.array(words, dtype=self.keys.numpy)
         if self.values.numpy.kind == "O":
-            return keys, strings(list(self.entries.values()), (len(self.entries),))
-        shape = (len(self.entries), *self.shape)
-        return keys, np.array(list(self.entries.values()), dtype=self.values.numpy).reshape(shape)
+            return keys, strings(found, (count,))
+        return keys, np.array(found, dtype=self.values.numpy).reshape(count, *self.shape)
+
+    def pairs(self) -> tuple[list[Any], list[Any]]:
+        """The keys and their values, as they are at one moment."""
+        pairs = list(self.entries.items())
+        return [key for key, _ in pairs], [value for _, value in pairs]
 
 
 def _table(
@@ -96,7 +100,7 @@ def _table(
     place = f"table/{name}"
     table = context.state.get(place)
     if not isinstance(table, LookupTable):
-        table = context.state[place] = LookupTable(name, keys, values, shape.known, frozen)
+        table = context.state.setdefault(place, LookupTable(name, keys, values, shape.known, frozen))
     if (table.keys, table.values) != (keys, values):
         raise RunError(f"Conflicting key/value dtypes {keys}->{values} with {table.keys}->{table.values} for '{name}'")
     return table

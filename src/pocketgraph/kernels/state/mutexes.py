@@ -14,13 +14,6 @@ class Mutex:
     name: str
 
 
-@dataclass(eq=False)
-class HeldMutex:
-    """A mutex that was taken, until it is consumed."""
-
-    mutex: Mutex
-
-
 @kernel("MutexV2")
 def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mutex:
     name = f"mutex/{shared_name or context.node.name}"
@@ -30,12 +23,12 @@ def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mu
 
 
 @kernel("MutexLock")
-def mutex_lock(mutex: Mutex) -> HeldMutex:
+def mutex_lock(mutex: Mutex) -> Mutex:
     """Marks the beginning of what the mutex guards. One run's nodes go one after the other, and what two runs share,
     variables, has locks of its own; so nobody waits here, and a run that ends early leaves nothing locked."""
-    return HeldMutex(mutex)
+    return mutex
 
 
 @kernel("ConsumeMutexLock")
-def consume_mutex_lock(mutex_lock: HeldMutex) -> tuple[()]:
+def consume_mutex_lock(mutex_lock: Mutex) -> tuple[()]:
     return ()

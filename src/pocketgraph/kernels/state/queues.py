@@ -6,6 +6,7 @@ holds too little is an error where TensorFlow would wait.
 
 from __future__ import annotations
 
+import itertools
 import threading
 from collections import deque
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
-from pocketgraph.kernels.arrays import Array, integer
+from pocketgraph.kernels.arrays import Array, integer, kept
 from pocketgraph.kernels.registry import Context, Value, kernel
 
 LARGEST = 1 << 20  # elements in a queue that states no capacity
@@ -61,7 +62,11 @@ class Queue:
                     f"Queue '{self.name}' has no room for {len(elements)} more: it holds {len(self.elements)} of "
                     f"{self.capacity}, and nothing empties it during this run"
                 )
-            self.elements.extend(elements)
+            self.append(elements)
+
+    def append(self, elements: Sequence[tuple[Array, ...]]) -> None:
+        """Puts elements in their places; the lock is held."""
+        self.elements.extend(elements)
 
     def take(self, count: int, fewer: bool = False) -> list[tuple[Array, ...]]:
         """The first ``count`` elements, taken out; ``fewer`` when a closed queue has no more than that.
@@ -140,7 +145,7 @@ def shared_queue(
     place = f"queue/{name}"
     found = context.state.get(place)
     if found is None:
-        found = context.state[place] = kind(name, component_types, shapes, capacity, pads)
+        found = context.state.setdefault(place, kind(name, component_types, shapes, capacity, pads))
     if type(found) is not kind:
         raise RunError(f"Shared queue '{name}' is a {type(found).__name__}, requested a {kind.__name__}")
     if found.dtypes != tuple(component_types):
@@ -177,7 +182,7 @@ def padding_fifo_queue(
 
 @kernel("QueueEnqueue", "QueueEnqueueV2")
 def enqueue(handle: Queue, *components: Array) -> tuple[()]:
-    handle.put([components])
+    handle.put([tuple(map(kept, components))])
     return ()
 
 
@@ -186,7 +191,7 @@ def enqueue_many(handle: Queue, *components: Array) -> tuple[()]:
     """Each component's first axis counts elements."""
     if any(c.ndim < 1 or c.shape[0] != components[0].shape[0] for c in components):
         raise RunError(f"components of unlike first sizes: {[list(c.shape) for c in components]}")
-    rows = ([np.asarray(row, dtype=c.dtype) for row in c] for c in components)
+    rows = ([np.asarray(row, dtype=c.dtype) for row in kept(c)] for c in components)
     handle.put(list(zip(*rows, strict=True)) if components else [])
     return ()
 
@@ -224,17 +229,17 @@ def queue_close(handle: Queue) -> tuple[()]:
     return ()
 
 
-def _kept(context: Context, value: Array) -> str:
-    number = context.state["session_handle_count"] = context.state.get("session_handle_count", 0) + 1
+def _named(context: Context, value: Array) -> str:
+    number = next(context.state.setdefault("session_handle_count", itertools.count(1)))
     name = f"GetSessionHandle;{context.node.name};{number}"
-    context.state[f"session_tensor/{name}"] = value
+    context.state[f"session_tensor/{name}"] = kept(value)
     return name
 
 
 @kernel("GetSessionHandle", "GetSessionHandleV2")
 def get_session_handle(value: Array, *, context: Context) -> Any:
     """Keeps a tensor in the session; the string by which GetSessionTensor finds it."""
-    return np.array(_kept(context, value).encode(), dtype=object)
+    return np.array(_named(context, value).encode(), dtype=object)
 
 
 def _place(handle: Array, context: Context) -> str:

@@ -55,11 +55,10 @@ class PriorityQueue(Queue):
         super().__init__(*arguments)
         self.heap: Heap[tuple[Array, ...]] = Heap()
 
-    def put(self, elements: Sequence[tuple[Array, ...]]) -> None:
-        super().put(elements)
-        with self.lock:
-            for element in elements:
-                self.heap.push(int(element[0]), element)
+    def append(self, elements: Sequence[tuple[Array, ...]]) -> None:
+        super().append(elements)
+        for element in elements:
+            self.heap.push(int(element[0]), element)
 
     def pop(self) -> tuple[Array, ...]:
         self.elements.pop()  # the heap has the order; here they are only counted

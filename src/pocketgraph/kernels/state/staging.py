@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.kernels.arrays import Array, integer, ints
+from pocketgraph.kernels.arrays import Array, integer, ints, kept
 from pocketgraph.kernels.registry import Context, kernel
 
 Element = tuple[Array, ...]
@@ -54,7 +54,7 @@ def _area(context: Context, dtypes: Sequence[DType], shared_name: str, capacity:
     place = f"staging/{shared_name or context.node.name}"
     found = context.state.get(place)
     if not isinstance(found, Area):
-        found = context.state[place] = Area(shared_name or context.node.name, dtypes)
+        found = context.state.setdefault(place, Area(shared_name or context.node.name, dtypes))
     if capacity and len(found.elements) > capacity:
         raise RunError(f"the staging area '{found.name}' holds {len(found.elements)}; its capacity is {capacity}")
     return found
@@ -77,7 +77,7 @@ def stage(
     area = _area(context, dtypes, shared_name, capacity)
     with area.lock:
         _room(area, capacity, memory_limit, values)
-        area.elements[area.count] = dict(enumerate(values))
+        area.elements[area.count] = dict(enumerate(map(kept, values)))
         area.count += 1
     return ()
 
@@ -142,7 +142,7 @@ def map_stage(
         parts = area.parts.get(number, {})
         if any(place in parts for place in places):
             raise RunError(f"a part of the key {number} is in the staging area '{area.name}' already")
-        whole = {**parts, **dict(zip(places, values, strict=True))}
+        whole = {**parts, **dict(zip(places, map(kept, values), strict=True))}
         if len(whole) < len(area.dtypes):
             area.parts[number] = whole
             return ()

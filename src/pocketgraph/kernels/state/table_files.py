@@ -9,6 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.text.numbers import number_of
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Column numbers with a meaning of their own."""
@@ -65,4 +66,4 @@ def table_columns(
 
 
 def _parsed(text: bytes, dtype: DType) -> Any:
-    return text if dtype.name == "string" else dtype.numpy.type(text.decode())
+    return text if dtype.name == "string" else dtype.numpy.type(number_of(text, dtype.numpy))

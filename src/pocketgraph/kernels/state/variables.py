@@ -10,7 +10,8 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
-from pocketgraph.kernels.arrays import Array, integer, nothing
+from pocketgraph.graph.dtype import VARIANT
+from pocketgraph.kernels.arrays import Array, integer, kept, nothing
 from pocketgraph.kernels.math.arithmetic import truncated_quotient
 from pocketgraph.kernels.registry import Context, Value, kernel
 
@@ -59,10 +60,8 @@ class Variable:
         return value
 
     def assign(self, value: Any) -> None:
-        """Takes a copy of ``value`` as the new value."""
-        array = np.array(value)
-        array.flags.writeable = False
-        self._change(array)
+        """Takes ``value`` as the new value, and a copy where somebody could still write to it."""
+        self._change(kept(value) if self.dtype is VARIANT else kept(np.asarray(value)))
 
     def forget(self) -> None:
         """Makes it uninitialized again."""

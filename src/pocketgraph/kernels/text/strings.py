@@ -10,7 +10,6 @@ import binascii
 import math
 import re
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -20,6 +19,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, widened
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.text.numbers import number_of
 from pocketgraph.kernels.text.printed_values import nested
 
 PART = 96  # bytes that Python needs for a short text and its place
@@ -85,27 +85,39 @@ def string_strip(input: Array) -> Array:
     return mapped(bytes.strip, input)
 
 
+def _trails(byte: int) -> bool:
+    """Whether a byte belongs to a character of UTF-8 that has begun before."""
+    return byte & 0xC0 == 0x80
+
+
+def _character_places(text: bytes) -> list[int]:
+    """Where the characters of a text begin, and where the last one ends; bytes that are no UTF-8 count as TensorFlow
+    counts them."""
+    return [at for at, byte in enumerate(text) if not at or not _trails(byte)] + [len(text)]
+
+
 @kernel("StringLength")
 def string_length(input: Array, *, unit: str = "BYTE") -> Array:
-    size = (lambda item: len(item.decode(errors="replace"))) if unit == "UTF8_CHAR" else len
+    size = (lambda item: len(item) - sum(map(_trails, item))) if unit == "UTF8_CHAR" else len
     return np.asarray(np.array([size(item) for item in input.ravel().tolist()], dtype=np.int32).reshape(input.shape))
 
 
 @kernel("Substr")
 def substr(input: Array, pos: Array, len: Array, *, unit: str = "BYTE") -> Array:
-    """From ``pos`` (negative: from the end), ``len`` bytes or characters; all that follow when it is negative."""
+    """From ``pos`` (negative: from the end), ``len`` bytes or characters; all bytes that follow when it is negative."""
     if pos.shape != len.shape:
         raise ValueError(f"pos and len should have the same shape, got: {list(pos.shape)} vs. {list(len.shape)}")
     items, starts, sizes = np.broadcast_arrays(input, pos, len)
     found = []
     for item, start, size in zip(items.ravel().tolist(), starts.ravel().tolist(), sizes.ravel().tolist(), strict=True):
-        whole: Any = item.decode(errors="replace") if unit == "UTF8_CHAR" else item
-        length = whole.__len__()
-        if not -length <= start <= length:
+        places: Sequence[int] = _character_places(item) if unit == "UTF8_CHAR" else range(item.__len__() + 1)
+        length = places.__len__() - 1
+        if not -length <= start <= length or (unit == "UTF8_CHAR" and start < 0 and size < 0):
             raise ValueError(f"pos {start} out of range for string {item!r}")
+        if size < 0:
+            size = 0 if unit == "UTF8_CHAR" else length  # bytes are counted by unsigned numbers
         begin = start if start >= 0 else start + length
-        part = whole[begin : begin + size] if size >= 0 else whole[begin:]  # as an unsigned number it is a large one
-        found.append(part.encode() if unit == "UTF8_CHAR" else part)
+        found.append(item[places[begin] : places[min(begin + size, length)]])
     return strings(found, items.shape)
 
 
@@ -147,12 +159,21 @@ def string_split(input: Array, delimiter: Array, *, skip_empty: bool = True) -> 
 
 @kernel("StringSplitV2")
 def string_split_v2(input: Array, sep: Array, *, maxsplit: int = -1) -> tuple[Array, Array, Array]:
-    """Each string cut at ``sep`` as Python's ``split`` does it."""
+    """Each string cut at ``sep``, or at blanks where that is empty, ``maxsplit`` times at most."""
     mark = scalar_string(sep)
     _check_parts(
         input.size + (sum(item.count(mark) for item in input.ravel().tolist()) if mark else text_bytes(input) // 2)
     )
-    return _sparse([item.split(mark or None, maxsplit) for item in input.ravel().tolist()])
+    return _sparse([_split(item, mark, maxsplit) for item in input.ravel().tolist()])
+
+
+def _split(text: bytes, mark: bytes, most: int) -> list[bytes]:
+    """As ``bytes.split``, but a text that is not to be cut stays whole, and behind the last cut at blanks is always a
+    part, if only an empty one."""
+    if most == 0:
+        return [text]
+    parts = text.split(mark or None, most)
+    return [*parts, b""] if not mark and len(parts) == most else parts
 
 
 @kernel("StringToNumber")
@@ -161,8 +182,7 @@ def string_to_number(string_tensor: Array, *, out_type: DType = FLOAT) -> Array:
     found = []
     for item in timed(string_tensor.ravel().tolist()):
         try:
-            text = item.decode().strip()
-            found.append(int(text) if kind.kind in "iu" else float(text))
+            found.append(number_of(item, kind))
         except ValueError:
             raise RunError(
                 f"StringToNumberOp could not correctly convert string: {item.decode(errors='replace')}"
@@ -184,7 +204,11 @@ def as_string(
     if input.dtype.kind == "O":
         return input
     check_memory(input.size * (max(width, 0) + max(precision, 0)), "numbers of this width and precision")
+    if scientific and shortest:
+        raise ValueError("Cannot select both scientific and shortest notation")
     if input.dtype.kind == "b":
+        if precision >= 0 or scientific or shortest:
+            raise ValueError("precision, scientific and shortest are for numbers, not for booleans")
         return strings([b"true" if v else b"false" for v in input.ravel().tolist()], input.shape)
     flags = fill + (str(width) if width >= 0 else "")
     if is_float(input.dtype):
@@ -226,7 +250,12 @@ def encode_base64(input: Array, *, pad: bool = False) -> Array:
 def decode_base64(input: Array) -> Array:
     def decoded(item: bytes) -> bytes:
         try:
-            return base64.b64decode(item.rstrip(b"=") + b"=" * (-len(item.rstrip(b"=")) % 4), b"-_", validate=True)
+            bare = item.rstrip(b"=")
+            if len(item) != len(bare) and (len(item) % 4 or len(item) - len(bare) > 2):
+                raise binascii.Error("the padding is of another length")
+            if b"+" in item or b"/" in item:
+                raise binascii.Error("+ and / are no letters of web-safe base64")
+            return base64.b64decode(bare + b"=" * (-len(bare) % 4), b"-_", validate=True)
         except binascii.Error as error:
             raise RunError(f"Invalid character found in base64: {error}") from error
 

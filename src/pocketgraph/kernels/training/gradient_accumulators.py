@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,7 @@ class Accumulator:
         total: their sum; a dense array, or by row for sparse gradients.
         times: for each row of sparse gradients, how many added to it.
         sizes: the dense shape of the last sparse gradient.
+        lock: is held while a gradient is added or the sum is taken: workers do that in threads of their own.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Accumulator:
     total: Any = None
     times: dict[int, int] | None = None
     sizes: Array | None = None
+    lock: threading.Lock = field(default_factory=threading.Lock)
 
     def taken(self, required: Array) -> Any:
         """The sum, after which the gathering begins again for the next step.
@@ -65,8 +68,8 @@ def _made(
     place = f"accumulator {container}/{shared_name or context.node.name}"
     held = context.state.get(place)
     if held is None:
-        held = Accumulator(shared_name or context.node.name, dtype, shape, reduction_type == "MEAN")
-        context.state[place] = held
+        made = Accumulator(shared_name or context.node.name, dtype, shape, reduction_type == "MEAN")
+        held = context.state.setdefault(place, made)
     if not isinstance(held, Accumulator) or held.dtype != dtype:
         raise RunError(f"the accumulator '{held.name}' has another type", where=f"node '{context.node.name}'")
     return held
@@ -83,24 +86,26 @@ def conditional_accumulator(
 @kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient")
 def apply_gradient(handle: Accumulator, local_step: Array, gradient: Array) -> tuple[()]:
     """Adds a gradient, unless it is of an earlier step."""
-    if not handle.shape.fits(gradient.shape) or (
-        handle.total is not None and handle.count and handle.total.shape != gradient.shape
-    ):
-        raise RunError(f"Shape mismatch: expected {handle.shape}, got {list(gradient.shape)}")
-    if integer(local_step) < handle.step:
-        return ()
-    if not handle.count or handle.total is None:
-        handle.total, handle.count = gradient.copy(), 1
-    else:
-        handle.total, handle.count = np.asarray(handle.total + gradient, gradient.dtype), handle.count + 1
+    with handle.lock:
+        if not handle.shape.fits(gradient.shape) or (
+            handle.total is not None and handle.count and handle.total.shape != gradient.shape
+        ):
+            raise RunError(f"Shape mismatch: expected {handle.shape}, got {list(gradient.shape)}")
+        if integer(local_step) < handle.step:
+            return ()
+        if not handle.count or handle.total is None:
+            handle.total, handle.count = gradient.copy(), 1
+        else:
+            handle.total, handle.count = np.asarray(handle.total + gradient, gradient.dtype), handle.count + 1
     return ()
 
 
 @kernel("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient")
 def take_gradient(handle: Accumulator, num_required: Array) -> Array:
     """The mean (or sum) of what was gathered."""
-    total, count = handle.taken(num_required), handle.count
-    handle.count = 0
+    with handle.lock:
+        total, count = handle.taken(num_required), handle.count
+        handle.count = 0
     if not handle.mean:
         return np.asarray(total)
     return np.asarray(widened(total) / widened(total).dtype.type(count)).astype(total.dtype)
@@ -127,26 +132,28 @@ def apply_sparse_gradient(
         raise RunError(f"{list(gradient_indices.shape)} indices for values of shape {list(gradient_values.shape)}")
     if sizes and (not handle.shape.fits(sizes) or tuple(sizes[1:]) != gradient_values.shape[1:]):
         raise RunError(f"Shape mismatch: expected {handle.shape}, got {list(sizes)}")
-    if integer(local_step) < handle.step:
-        return ()
-    if not handle.count or handle.total is None:
-        handle.total, handle.times, handle.count = {}, {}, 0
-    assert handle.times is not None
-    for row, value in zip(ints(gradient_indices), gradient_values, strict=True):
-        before = handle.total.get(row)
-        handle.total[row] = value.copy() if before is None else np.asarray(before + value, value.dtype)
-        handle.times[row] = handle.times.get(row, 0) + 1
-    handle.count += 1
-    handle.sizes = gradient_shape.astype(np.int64)
+    with handle.lock:
+        if integer(local_step) < handle.step:
+            return ()
+        if not handle.count or handle.total is None:
+            handle.total, handle.times, handle.count = {}, {}, 0
+        assert handle.times is not None
+        for row, value in zip(ints(gradient_indices), gradient_values, strict=True):
+            before = handle.total.get(row)
+            handle.total[row] = value.copy() if before is None else np.asarray(before + value, value.dtype)
+            handle.times[row] = handle.times.get(row, 0) + 1
+        handle.count += 1
+        handle.sizes = gradient_shape.astype(np.int64)
     return ()
 
 
 @kernel("SparseAccumulatorTakeGradient")
 def take_sparse_gradient(handle: Accumulator, num_required: Array, *, dtype: DType) -> tuple[Array, Array, Array]:
     """(rows in order, their means over the gradients that had them, the dense shape)."""
-    total = handle.taken(num_required)
-    times, sizes = handle.times or {}, handle.sizes
-    handle.count, handle.times = 0, None
+    with handle.lock:
+        total = handle.taken(num_required)
+        times, sizes = handle.times or {}, handle.sizes
+        handle.count, handle.times = 0, None
     rows = sorted(total)
     values = [np.asarray(total[row] / times[row] if handle.mean else total[row]).astype(dtype.numpy) for row in rows]
     inner = ints(sizes)[1:] if sizes is not None else ()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import View
 
@@ -24,7 +25,7 @@ def recognise_activations(program: Program) -> None:
     view = View(program)
     gone = []
     for operation in program.operations:
-        if operation.code not in ("MAXIMUM", "MINIMUM"):
+        if operation.code not in BOUNDS:
             continue
         if _leaky(operation, view):
             continue
@@ -33,7 +34,7 @@ def recognise_activations(program: Program) -> None:
             continue
         before = view.only_source(value)
         inner = before.code if before is not None else ""
-        other = _bound(before)[1] if before is not None and inner in ("MAXIMUM", "MINIMUM") else None
+        other = _bound(before)[1] if before is not None and inner in BOUNDS else None
         code = ""
         if operation.code == "MAXIMUM" and bound == 0:
             code = "RELU6" if inner == "MINIMUM" and other == 6 else "RELU"

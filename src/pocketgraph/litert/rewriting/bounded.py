@@ -12,11 +12,11 @@ becomes
 from __future__ import annotations
 
 from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.litert.operator_traits import CONVOLUTIONS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
 CLIP, BOUND = "RELU6", 6.0
 FROM_ZERO = Quantization((BOUND / 255,), (-128,))
-LAYERS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
 def add_bounded_grids(program: Program) -> bool:
@@ -30,7 +30,7 @@ def add_bounded_grids(program: Program) -> bool:
         for value in operation.inputs:
             if value is not None:
                 readers.setdefault(value, []).append(operation)
-    bounded = {value for value, maker in makers.items() if maker.code in LAYERS and _is_clipped(maker)}
+    bounded = {value for value, maker in makers.items() if maker.code in CONVOLUTIONS and _is_clipped(maker)}
     mixing = {o for o in program.operations if o.code == "CONV_2D" and o.may_code and _is_between(o, bounded)}
     depthwise = set()
     for operation in program.operations:

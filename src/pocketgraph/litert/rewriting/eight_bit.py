@@ -20,6 +20,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEWEST_CODED_CHANNELS, FEWEST_CODED_PRODUCTS
+from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
@@ -28,8 +29,6 @@ from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.litert.rewriting.wide_weights import widened
 
-WEIGHTED = {"CONV_2D": 0, "FULLY_CONNECTED": 0, "DEPTHWISE_CONV_2D": 3}
-"""For each operator with weights the axis of them that counts the output channels."""
 SAME_GRID = frozenset(("MAX_POOL_2D", "RESHAPE", "CONCATENATION", "RESIZE_BILINEAR", "TRANSPOSE"))
 """Operators whose operands and results must lie on one grid. AVERAGE_POOL_2D does too but stays between DEQUANTIZE and
 QUANTIZE: XNNPACK has all three on floats, and LiteRT's own kernel for codes takes over ten times as long."""
@@ -52,9 +51,7 @@ def use_eight_bits(program: Program) -> None:
     for operation in list(program.operations):
         if operation.code == "CONV_2D" and operation.whole is not None and _pays(operation):
             multiply_whole_numbers(program, operation)
-        elif (
-            operation.code in ("CONV_2D", "FULLY_CONNECTED") and operation.may_code and (has_grids or _pays(operation))
-        ):
+        elif operation.code in HYBRID and operation.may_code and (has_grids or _pays(operation)):
             _code_weights(program, operation, has_grids)
 
 
@@ -90,7 +87,7 @@ def _coded(
             twice, wide = widened(program, operation, weights, unit, source)
             if twice is not source:
                 return twice, wide
-    return source, coded_weights(weights, WEIGHTED[operation.code])
+    return source, coded_weights(weights, WEIGHT_AXIS[operation.code])
 
 
 def _join_grids(program: Program) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import View
 
@@ -26,7 +27,7 @@ def fold_affine(program: Program) -> None:
     view = View(program)
     gone = []
     for operation in program.operations:
-        if operation.code not in ("MUL", "DIV", "ADD", "SUB") or operation.options.get("activation"):
+        if operation.code not in ARITHMETIC or operation.options.get("activation"):
             continue
         left, right = operation.inputs
         assert left is not None

@@ -28,6 +28,7 @@ from pocketgraph.litert.cost_model import (
     TWICE_THE_CHANNELS_SHALLOW,
     WIDER_SHARE,
 )
+from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
 
 LANES = 16 if platform.machine().lower() in ("x86_64", "amd64") else 8
@@ -37,7 +38,6 @@ LEAST_PIXELS = 64  # pixels that a vector goes over, likewise
 MOST_CHANNELS = 64  # output channels of several pixels together
 
 MOST_WRITTEN_OUT = 1 << 16  # elements of such a vector written out
-ARITHMETIC = frozenset(("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
 
 
 def widen_narrow_convolutions(program: Program) -> None:
@@ -128,7 +128,7 @@ def write_out_narrow_vectors(program: Program) -> None:
     """A constant vector over few channels becomes a constant of the other operand's shape."""
     made: dict[tuple[Value, tuple[int, ...]], Value] = {}
     for operation in program.operations:
-        if operation.code not in ARITHMETIC or len(operation.inputs) != 2 or not operation.outputs[0].shape:
+        if operation.code not in ARITHMETIC | BOUNDS or len(operation.inputs) != 2 or not operation.outputs[0].shape:
             continue
         shape = operation.outputs[0].shape
         for index, value in enumerate(operation.inputs):

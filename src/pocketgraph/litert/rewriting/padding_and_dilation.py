@@ -6,10 +6,9 @@ import numpy as np
 
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import CONVOLUTIONS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import View
-
-CONVOLUTIONS = ("CONV_2D", "DEPTHWISE_CONV_2D")
 
 
 def dilate(program: Program) -> None:

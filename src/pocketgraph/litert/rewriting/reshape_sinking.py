@@ -14,13 +14,14 @@ import numpy as np
 
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import View
 
 UNARY = frozenset((
     "ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SQUARE", "TANH",
 ))  # fmt: skip
-BINARY = frozenset(("ADD", "DIV", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
+BINARY = ARITHMETIC | BOUNDS
 
 
 def reshape_later(program: Program) -> None:

@@ -15,8 +15,9 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.padding_and_dilation import CONVOLUTIONS, same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
@@ -180,7 +181,7 @@ def _takes_some(operation: Operation) -> bool:
 def _is_one_pixel_pool(operation: Operation) -> bool:
     """Whether it is a pooling that pools nothing, which is how some networks take fewer pixels (XNNPACK cannot)."""
     options = operation.options
-    if operation.code not in ("MAX_POOL_2D", "AVERAGE_POOL_2D") or operation.outputs[0].dtype is not FLOAT:
+    if operation.code not in POOLS or operation.outputs[0].dtype is not FLOAT:
         return False
     return (options["filter_h"], options["filter_w"]) == (1, 1) and not options.get("activation")
 

@@ -7,6 +7,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
+from pocketgraph.litert.operator_traits import CONVOLUTIONS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import MOST_WRITTEN_OUT
 from pocketgraph.litert.rewriting.value_uses import View
@@ -139,7 +140,7 @@ def scale_without_convolutions(program: Program) -> None:
     operations = []
     for operation in program.operations:
         operations.append(operation)
-        if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D"):
+        if operation.code not in CONVOLUTIONS:
             continue
         source, weights, bias = operation.inputs
         if source is None or weights is None or weights.constant is None or weights.dtype is not FLOAT:

@@ -11,11 +11,11 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import View
 from pocketgraph.quantization.core.program_runner import Array
 
-STEPS = ("ADD", "DIV", "MUL", "SUB")
 SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps together come to
 
 
@@ -50,7 +50,7 @@ def merge_affine_chains(program: Program) -> None:
 
 def _step(operation: Operation) -> tuple[Array, Array] | None:
     """(factor, offset) float64 [channels or 1] of an operation that does no more than that; None for any other."""
-    if operation.code not in STEPS or len(operation.inputs) != 2:
+    if operation.code not in ARITHMETIC or len(operation.inputs) != 2:
         return None
     source, constant = _operands(operation)
     result = operation.outputs[0]

@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
@@ -36,7 +37,6 @@ from pocketgraph.quantization.canonical.time_step_batching import batch_time_ste
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
 
-AFFINE = ("ADD", "SUB", "MUL", "DIV")
 MOST_ADDED_ZEROS_SHARE = 0.08
 """Of all weights, that plain convolutions instead of transposed ones may add to the file."""
 MOST_SPREAD = 1 << 20  # elements of a constant that is looked at in full
@@ -163,7 +163,7 @@ def affine_before_reshapes(program: Program) -> None:
         moved, result = source, operation.outputs[0]
         at = done.index(before)
         made: list[Operation] = []
-        if operation.code in AFFINE:
+        if operation.code in ARITHMETIC:
             first = Value(f"{result.name}/flat", FLOAT, source.shape)
             inputs: list[Value | None] = [
                 (operand if value is not None and value.constant is not None else moved) for value in operation.inputs
@@ -194,7 +194,7 @@ def _may_take(operation: Operation) -> bool:
 
 def _behind_reshape(operation: Operation, view: View, layers: set[Value]) -> tuple[Operation, Value | None] | None:
     """The reshape of a layer's results before an operation that the layer can take in, and its constant operand."""
-    is_affine = operation.code in AFFINE and len(operation.inputs) == 2
+    is_affine = operation.code in ARITHMETIC and len(operation.inputs) == 2
     if not is_affine and operation.code not in ACTIVATIONS:
         return None
     moving = [value for value in operation.inputs if value is not None and value.constant is None]

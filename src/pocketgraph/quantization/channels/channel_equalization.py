@@ -15,6 +15,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, scale_operand, scale_results
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
@@ -139,6 +140,8 @@ def apply(state: QuantizationState) -> bool:
     state.program, changed = equalize_channels(state.program, state.seen)
     if not changed:
         return False
-    state.notes.append(f"made the channels of {len(changed)} tensors even in front of layers that take each by itself")
+    state.notes.append(
+        f"made the channels of {counted(len(changed), 'tensor')} even in front of layers that take each by itself"
+    )
     state.seen = observe_tensors(state, state.program, changed)
     return True

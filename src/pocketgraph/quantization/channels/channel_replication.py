@@ -21,6 +21,7 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.litert.rewriting.linear import LINEAR
@@ -298,7 +299,7 @@ def _widened(
 
 def _make_copies(operation: Operation, source: Array) -> None:
     values, bias = float_weights(operation)
-    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    axis = WEIGHT_AXIS[operation.code]
     replace_weights(operation, np.take(values, source, axis=axis), bias[source])
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
@@ -22,7 +23,7 @@ from pocketgraph.quantization.observing.calibration import observe_again
 from pocketgraph.quantization.program_pass import copied
 
 CLIPPED = 6.0  # where RELU6 ends
-PASSING = ("AVERAGE_POOL_2D", "MAX_POOL_2D")
+PASSING = POOLS
 """What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
 
@@ -71,7 +72,7 @@ def _before(
     second: Operation, producers: dict[Value, Operation], readers: dict[Value, list[Operation]], outputs: set[Value]
 ) -> Operation | None:
     """The layer whose results go to this one only."""
-    if second.code not in ("CONV_2D", "DEPTHWISE_CONV_2D") or not operator_rules.can_quantize(second):
+    if second.code not in CONVOLUTIONS or not operator_rules.can_quantize(second):
         return None
     value = operator_rules.data(second)
     while True:
@@ -83,7 +84,7 @@ def _before(
         source = first.inputs[0]
         assert source is not None
         value = source
-    if first.code not in ("CONV_2D", "DEPTHWISE_CONV_2D") or not operator_rules.can_quantize(first):
+    if first.code not in CONVOLUTIONS or not operator_rules.can_quantize(first):
         return None
     is_grouped = second.code == "CONV_2D" and operator_rules.weights(second).shape[3] != first.outputs[0].shape[3]
     homogeneous = first.options.get("activation", "") in ("", "RELU", "RELU6")
@@ -105,7 +106,7 @@ def _factors(first: Operation, low: Array, high: Array, power: float) -> Array:
 def scale_results(operation: Operation, factors: Array) -> None:
     """Makes a layer's results stronger by a factor a channel, in place."""
     values, bias = float_weights(operation)
-    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    axis = WEIGHT_AXIS[operation.code]
     across = [-1 if index == axis else 1 for index in range(values.ndim)]
     replace_weights(operation, values * factors.reshape(across), bias * factors)
 

@@ -18,6 +18,7 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.core import cost_model, operator_rules
@@ -91,7 +92,7 @@ def _finer(
             break
         floats.append(reader)
         before = reader.outputs[0]
-    if not operator_rules.can_quantize(reader) or reader.code not in ("CONV_2D", "FULLY_CONNECTED"):
+    if not operator_rules.can_quantize(reader) or reader.code not in HYBRID:
         return None
     kernel = operator_rules.weights(reader)
     if operator_rules.data(reader) is not before or uses[kernel] != 1:

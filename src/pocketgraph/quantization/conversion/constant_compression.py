@@ -17,6 +17,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
@@ -24,8 +25,6 @@ from pocketgraph.quantization.core.operator_rules import is_table
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range, quantized
 from pocketgraph.quantization.mixed_precision.float_layers import preparation
-
-ELEMENTWISE = ("ADD", "DIV", "MUL", "SUB")
 
 
 def with_compressed_constants(
@@ -50,7 +49,7 @@ def with_compressed_constants(
             if coded is not None:
                 operations += gather_quantized(operation, coded)
                 continue
-        elif operation.code in ELEMENTWISE and operation.outputs[0] not in untouched:
+        elif operation.code in ARITHMETIC and operation.outputs[0] not in untouched:
             inputs = list(operation.inputs)
             for at, value in enumerate(inputs):
                 is_large = (

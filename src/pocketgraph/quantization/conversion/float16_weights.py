@@ -9,6 +9,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, HALF
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.program_pass import copied
 
 Array = np.ndarray[Any, Any]
@@ -43,7 +44,10 @@ def with_half_weights(program: Program) -> tuple[Program, list[str]]:
     result.operations = operations
     notes = []
     if kept:
-        notes.append(f"{len(kept)} constants stay float32: float16 does not reach their values (the first: {kept[0]})")
+        notes.append(
+            f"{counted(len(kept), 'constant stays', 'constants stay')} float32: float16 does not "
+            f"reach their values (the first: {kept[0]})"
+        )
     return result, notes
 
 

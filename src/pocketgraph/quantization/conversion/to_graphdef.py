@@ -18,11 +18,12 @@ import numpy as np
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.litert.lowering import MAY_QUANTIZE
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.core.operator_rules import WEIGHT_AXIS
 
 ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""
@@ -95,7 +96,7 @@ class _GraphWriter:
 
     def entering(self, value: Value) -> str:
         name, port, _ = parse_ref(value.name)
-        if self.nodes[name].op not in ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault"):
+        if self.nodes[name].op not in ops_with("placeholder"):
             if port:
                 raise UsageError(f"the tensor '{value.name}' cannot be an input of a graph: it is not its node's first")
             self.nodes[name] = Node(name, "Placeholder", (), {"dtype": value.dtype, "shape": Shape(value.shape)})

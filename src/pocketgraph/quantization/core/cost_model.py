@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from pocketgraph.litert.operator_traits import ARITHMETIC, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 
@@ -81,7 +82,6 @@ CODES_NS_OF: Mapping[str, tuple[float, float]] = {
 }  # fmt: skip
 CACHED_ELEMENTS = 1 << 17  # from which floats of two tensors and their result come from memory; codes are a quarter
 UNCACHED_FLOAT_NS_PER_ELEMENT = 0.1
-TWO_OPERANDS = ("ADD", "DIV", "MUL", "SUB")
 SOFTMAX_NS_PER_ROW = {"float": 14.0, "codes": 1.0}  # beside its elements; with codes, exponentials are looked up
 PRODUCT_NS = 300.0  # of a product of two tensors, BATCH_MATMUL
 PRODUCT_NS_PER_MULTIPLICATION = {"float": 0.01, "codes": 0.11}
@@ -119,7 +119,7 @@ def int8_effort(operation: Operation) -> int:
     Channels that do not fill a block cost as much as a full one, and a depthwise layer makes less of each load.
     """
     result = operation.outputs[0]
-    if operation.code not in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    if operation.code not in WEIGHTED:
         return multiplications(operation)
     kernel, channels = weights(operation), result.shape[-1]
     if operation.code == "DEPTHWISE_CONV_2D":
@@ -141,7 +141,7 @@ def nanoseconds(operation: Operation, *, in_codes: bool) -> float:
         size = operation.inputs[0].size if operation.inputs[0] is not None else size
     usual, special = (CODES_NS, CODES_NS_OF) if in_codes else (FLOAT_NS, FLOAT_NS_OF)
     start, each = special.get(operation.code, usual)
-    if operation.code in TWO_OPERANDS and not in_codes and size >= CACHED_ELEMENTS:
+    if operation.code in ARITHMETIC and not in_codes and size >= CACHED_ELEMENTS:
         moving = [value for value in operation.inputs if value is not None and value.constant is None]
         each = UNCACHED_FLOAT_NS_PER_ELEMENT if len(moving) > 1 else each
     rows = result.size // max(result.shape[-1], 1) if operation.code == "SOFTMAX" and result.shape else 0

@@ -8,6 +8,7 @@ from __future__ import annotations
 from enum import Enum
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Operation, Quantization, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 
@@ -59,8 +60,6 @@ ONLY_8 = frozenset((
 ))  # fmt: skip
 """Operators that have int8 but no int16 form in LiteRT (TILE: not in that of TensorFlow 2.21)."""
 
-WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRANSPOSE_CONV": 0}
-"""The axis of the weights that goes along output channels."""
 
 LARGE_TABLE = 1024  # elements of a constant that rows are taken from
 MOST_RANK = 4  # above this many dimensions LiteRT's eight-bit arithmetic operators do not broadcast
@@ -79,7 +78,7 @@ def can_quantize(operation: Operation, bits: int = 8) -> bool:
         return _has_known_weights(operation)
     if kind is OperatorRule.OWN and any(len(value.shape) > MOST_RANK for value in float_operands(operation)):
         return False
-    if operation.code in ("MAXIMUM", "MINIMUM"):
+    if operation.code in BOUNDS:
         return all(len(value.shape) <= MOST_RANK for value in float_operands(operation))
     if is_table(operation):
         return bits == 8

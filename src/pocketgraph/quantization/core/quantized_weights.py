@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules
@@ -50,7 +51,7 @@ def float_weights(operation: Operation) -> tuple[Array, Array]:
     kernel, offset = operator_rules.weights(operation), operator_rules.bias(operation)
     assert kernel.constant is not None
     values = kernel.constant.numpy().astype(np.float64)
-    channels = values.shape[operator_rules.WEIGHT_AXIS[operation.code]]
+    channels = values.shape[WEIGHT_AXIS[operation.code]]
     if offset is None or offset.constant is None:
         return values, np.zeros(channels)
     return values, offset.constant.numpy().astype(np.float64).reshape(-1)
@@ -98,7 +99,7 @@ def largest_scale(operation: Operation, data_scale: float) -> float:
 def rounded(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
     """The layer's weights, each as the nearest code."""
     values, bias = float_weights(operation)
-    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    axis = WEIGHT_AXIS[operation.code]
     scales = channel_scales(values, axis, bias, data_scale, largest_code(bits))
     return with_scales(values, scales, bias, axis, bits)
 

@@ -8,6 +8,7 @@ from typing import Any
 from pocketgraph.pages.document import fragment, report
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.runtime.comparison.answer_metrics import interval
 
@@ -36,9 +37,9 @@ def to_html(found: Sequence[ModelVerdict], samples: int, said: Sequence[str], pl
         place: the data's name.
     """
     return report(
-        f"{len(found)} models on {place}" if len(found) != 1 else f"{found[0].model} on {place}",
+        f"{counted(len(found), 'model')} on {place}" if len(found) != 1 else f"{found[0].model} on {place}",
         finding(found, samples).html(),
-        section(f"On {samples:,} samples", _table(found)),
+        section(f"On {counted(samples, 'sample')}", _table(found)),
         notes(said),
         glossary(USED),
     )
@@ -54,7 +55,11 @@ def finding(found: Sequence[ModelVerdict], samples: int) -> Verdict:
     if not found:
         return Verdict("", "No models")
     first = found[0]
-    few = [f"{samples} samples are few: another hundred may say otherwise."] if samples < FEW else []
+    few = (
+        [f"{counted(samples, 'sample is', 'samples are')} few: another hundred may say otherwise."]
+        if samples < FEW
+        else []
+    )
     if len(found) == 1:
         return Verdict("", _alone(first), few)
     judged = [(one, *_judged(one, first)) for one in found[1:]]
@@ -68,7 +73,8 @@ def _alone(one: ModelVerdict) -> str:
     if one.accuracy is not None:
         low, high = one.accuracy.top1_interval
         return (
-            f"{one.model} is right in {one.accuracy.top1:.1%} of {one.accuracy.count} samples ({low:.1%} to {high:.1%})"
+            f"{one.model} is right in {one.accuracy.top1:.1%} of {counted(one.accuracy.count, 'sample')} "
+            f"({low:.1%} to {high:.1%})"
         )
     if one.errors is not None:
         return f"{one.model} is off by {one.errors.average:.4g} in the mean"

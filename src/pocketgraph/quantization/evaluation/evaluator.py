@@ -25,8 +25,11 @@ from pocketgraph.quantization.evaluation.runnable_models import (
     is_litert,
     open_model,
 )
+from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.quantization.evaluation.text_models import with_texts
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
+DOUBTFUL = 0.9  # of the answers right: fewer, and pictures may be scaled otherwise than in training
 Evaluated = Graph | QuantizedBytes | str | os.PathLike[str]
 
 
@@ -70,6 +73,52 @@ def evaluate(
         UsageError: there are no samples, or models do not take or give the same shapes.
         FormatError: a file is damaged.
     """
+    how: dict[str, Any] = {
+        "labels": labels, "outputs": outputs, "inputs": inputs, "feeds": feeds, "signature": signature,
+        "input_width": input_width, "input_height": input_height, "threads": threads,
+    }  # fmt: skip
+    found = evaluate_as_told(
+        models, samples, limit=limit, skip=skip, preset=preset, input_mean=input_mean, input_std=input_std,
+        sample_rate=sample_rate, progress=progress, notify=notify, **how,
+    )  # fmt: skip
+    first = found[0].accuracy
+    if found.has_unsaid_scaling and first is not None and first.top1 < DOUBTFUL:
+        given = models if isinstance(models, (Graph, QuantizedBytes, str, os.PathLike)) else models[0]
+
+        def judged(mean: float, std: float) -> ClassAccuracy | None:
+            tried = min(limit or MOST_TRIED, MOST_TRIED)
+            return evaluate_as_told(
+                given, samples, limit=tried, skip=skip, input_mean=mean, input_std=std, **how
+            )[0].accuracy  # fmt: skip
+
+        better = better_scaling(judged)
+        if better is not None:
+            found.notes.append(f"is the scaling right? Try {better.words()}")
+    return found
+
+
+def evaluate_as_told(
+    models: Evaluated | Sequence[Evaluated],
+    samples: SampleSource,
+    *,
+    labels: str | os.PathLike[str] | Sequence[str] | None = None,
+    limit: int | None = None,
+    skip: int = 0,
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    signature: str | None = None,
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> Evaluation:
+    """``evaluate`` without a look at other scalings of pictures than the one that is told or usual."""
     given = [models] if isinstance(models, (Graph, QuantizedBytes, str, os.PathLike)) else list(models)
     if not given:
         raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
@@ -91,6 +140,9 @@ def evaluate(
         for at, model in enumerate(given)
     ]  # fmt: skip
     graphs = [model for model in opened if isinstance(model, GraphModel)]
+    if graphs and not outputs and len(graphs[0].outputs) > 1:
+        for model in litert.values():
+            model.give_first(graphs[0].outputs)
     judged = with_texts(opened)
     check_feeds(feeds or {}, [model.graph for model in graphs])
     if graphs and graphs[0].switches:
@@ -107,4 +159,7 @@ def evaluate(
     data = data.take(limit) if limit else data
     reading.mention(data)
     known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    return judge_models(judged, data, known, progress or silent)
+    found = judge_models(judged, data, known, progress or silent)
+    is_float = taken[0].dtype.kind == "f"
+    found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
+    return found

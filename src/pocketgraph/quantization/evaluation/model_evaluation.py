@@ -16,6 +16,7 @@ from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.pages.parts import Verdict
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
@@ -26,6 +27,7 @@ from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
 from pocketgraph.runtime.profiling.statistic import Statistic
 
+LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
 MOST_CLASSES = 3  # that a note names
 DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's
 
@@ -38,11 +40,13 @@ class Evaluation(Sequence["ModelVerdict"]):
         verdicts: of each model.
         samples: how many samples there were.
         notes: what the numbers do not say by themselves.
+        has_unsaid_scaling: whether pictures were fed as is usual, because nothing told how the model takes them.
     """
 
     verdicts: list[ModelVerdict]
     samples: int
     notes: list[str]
+    has_unsaid_scaling: bool = False
 
     def __len__(self) -> int:
         return len(self.verdicts)
@@ -128,6 +132,12 @@ def judge_models(
             label = None if classes is None else classes[done]
             verdict.add(reference, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
+    if len(data) < LEAST_TIMED and cluster.current() is None:
+        for verdict in verdicts:
+            verdict.times.clear()  # most of them was what a model prepares in its first run
+        for part in data.apart():
+            for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
+                verdict.times.append(float(took))
     is_guessed = labels is None and classes is not None
     return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd, is_guessed=is_guessed)))
 
@@ -208,7 +218,7 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
         filled = [form.format(row[key]) if is_told(row.get(key)) else "" for key, _, form in used]
         cells.append([row["model"], *filled])
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
-    lines = [f"{count} samples" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
+    lines = [f"{counted(count, 'sample')}" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]
     for line in cells:
         padded = (text.rjust(width) for text, width in zip(line[1:], widths[1:], strict=True))
         lines.append("  ".join([line[0].ljust(widths[0]), *padded]).rstrip())

@@ -10,6 +10,7 @@ import numpy as np
 
 from pocketgraph.datasets.dataset import Dataset
 from pocketgraph.errors import option
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 FEWEST = 20  # samples; fewer may be alike
@@ -72,10 +73,11 @@ class AnswerCounts:
         most = self.given.most_common(1)[0][1]
         is_varied = not self.told or self.told.most_common(1)[0][1] <= VARIED * count
         if most >= ALL_ALIKE * count and is_varied:
-            return f"{model} gives the same answer for {most} of {count} samples: {remedy}"
+            return f"{model} gives the same answer for {most} of {counted(count, 'sample')}: {remedy}"
         if accuracy is not None and accuracy.width > 1 and accuracy.top1_interval[0] <= 1 / accuracy.width:
             return (
-                f"{model} is right in {accuracy.top1:.1%} of {count} samples, and guessing among {accuracy.width} "
+                f"{model} is right in {accuracy.top1:.1%} of {counted(count, 'sample')}, and guessing "
+                f"among {accuracy.width} "
                 f"classes would be in {1 / accuracy.width:.1%}: {remedy}"
             )
         return ""

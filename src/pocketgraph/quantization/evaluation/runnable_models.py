@@ -11,6 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from pocketgraph.datasets.class_scores import judged_outputs
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.freezing.ready_models import Tell, read_model
@@ -147,7 +148,7 @@ class GraphModel:
             for name, value in self.switches.items()
         }
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
-        self.outputs = list(outputs) if outputs else list(sample_fetches(graph))
+        self.outputs = list(outputs) if outputs else judged_outputs(graph, sample_fetches(graph))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
         if self.audio is not None:
@@ -217,11 +218,20 @@ class LiteRTModel:
         self.declared = tuple(
             ModelInput(detail.name, detail.declared or detail.shape, detail.dtype) for detail in self._given
         )
-        self._order = _in_order([detail.name for detail in self._interpreter.outputs], outputs or ())
+        self._order = self.order(outputs or ())
         self.inputs = tuple(
             ModelInput(detail.name, detail.shape, np.dtype(np.float32) if detail.scale else detail.dtype)
             for detail in self._given
         )
+
+    def order(self, wanted: Sequence[str]) -> list[int]:
+        """The places of what the file gives, those of these names first."""
+        return _in_order([detail.name for detail in self._interpreter.outputs], wanted)
+
+    def give_first(self, wanted: Sequence[str]) -> None:
+        """Gives the outputs of these names first from now on."""
+        self._wanted = list(wanted)
+        self._order = self.order(wanted)
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample; codes are made and read here where the file wants them."""

@@ -10,7 +10,6 @@ from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core import operator_rules
 
 Array = np.ndarray[Any, Any]
-REDUCIBLE = ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED")
 
 
 def row_count(operation: Operation) -> int:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert.operator_traits import WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core import operator_rules
@@ -22,7 +23,7 @@ from pocketgraph.quantization.core.quantized_weights import (
     largest_code,
 )
 from pocketgraph.quantization.fitting.adaround import adaround
-from pocketgraph.quantization.fitting.im2col import REDUCIBLE, im2col, is_grouped, row_count, sampled_rows
+from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import curvature, loss, round_rows
 
 Array = np.ndarray[Any, Any]
@@ -71,7 +72,7 @@ def elements(operation: Operation) -> int:
 
 def can_fit(operation: Operation) -> bool:
     """Whether the layer is of a kind and size to be fitted."""
-    if operation.code not in REDUCIBLE or is_grouped(operation):
+    if operation.code not in WEIGHTED or is_grouped(operation):
         return False
     return operation.code == "DEPTHWISE_CONV_2D" or elements(operation) <= MOST_INPUTS
 
@@ -110,7 +111,7 @@ def reconstruct(
         fit: how.
     """
     values, bias = float_weights(operation)
-    axis = operator_rules.WEIGHT_AXIS[operation.code]
+    axis = WEIGHT_AXIS[operation.code]
     depthwise = operation.code == "DEPTHWISE_CONV_2D"
     matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
     bounds = ACTIVATION_BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))

@@ -7,6 +7,7 @@ import zlib
 from collections import Counter
 from dataclasses import replace
 
+from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core import operator_rules
@@ -17,7 +18,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.fitting.im2col import REDUCIBLE, is_grouped
+from pocketgraph.quantization.fitting.im2col import is_grouped
 from pocketgraph.quantization.fitting.layer_reconstruction import (
     FitSettings,
     can_fit,
@@ -28,7 +29,7 @@ from pocketgraph.quantization.fitting.layer_reconstruction import (
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution, samples_in_memory
 
 FEWEST_FOR_4 = 1024  # weights; layers with fewer keep eight bits
-SMALL = ("CONV_2D", "FULLY_CONNECTED")
+SMALL = HYBRID
 """Operators whose weights may have four bits; depthwise layers have few weights and are hurt most."""
 
 
@@ -122,7 +123,7 @@ def fit_weights(
 
 def is_reducible(operation: Operation) -> bool:
     """Whether the layer is a product of a matrix with rows of its operand, so that its codes can be fitted."""
-    return operation.code in REDUCIBLE and not is_grouped(operation)
+    return operation.code in WEIGHTED and not is_grouped(operation)
 
 
 def fitted_codes(

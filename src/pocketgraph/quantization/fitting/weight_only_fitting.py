@@ -18,6 +18,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
@@ -40,8 +41,6 @@ from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnal
 from pocketgraph.quantization.observing.made_up_inputs import is_picture, made_up_inputs
 from pocketgraph.quantization.program_pass import copied
 
-DYNAMIC = ("CONV_2D", "FULLY_CONNECTED")
-"""Operators that quantize their float operand themselves, anew for each input, when their weights are int8."""
 ACTIVATION_OPS = ("Relu", "Relu6")
 """Not a trait: the nodes that become the activation of a layer, and so may stand behind its batch norm."""
 BYTES_OF_EXPANSION = 190  # in the file, of the operation that makes floats of codes, and of its tensor
@@ -211,7 +210,7 @@ def _put(made: Operation, weights: QuantizedWeights, *, dynamic: bool) -> None:
     """Gives an operation of a copied program its codes, in place: as such where LiteRT computes with them."""
     kernel = operator_rules.weights(made)
     replace_weights(made, weights.numpy(), weights.bias)
-    if dynamic and made.code in DYNAMIC:
+    if dynamic and made.code in HYBRID:
         made.inputs[LINEAR[made.code][1]] = quantized_kernel(kernel.name, weights)
         if made.code == "FULLY_CONNECTED":
             made.options["asymmetric_inputs"] = True
@@ -234,7 +233,7 @@ def _match(made: Operation, rows: Array, wanted: ChannelStatistics) -> Array:
 def _across(operation: Operation, channels: Array) -> Array:
     """One number for each output channel, shaped so that it goes with the weights."""
     shape = [1] * len(operator_rules.weights(operation).shape)
-    shape[operator_rules.WEIGHT_AXIS[operation.code]] = len(channels)
+    shape[WEIGHT_AXIS[operation.code]] = len(channels)
     result: Array = channels.reshape(shape)
     return result
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
@@ -70,7 +71,7 @@ def float_ends(
     found = []
     for operation in layers:
         value = operation.outputs[0]
-        if operation.code not in ("CONV_2D", "FULLY_CONNECTED") or value not in ends or operation in keep:
+        if operation.code not in HYBRID or value not in ends or operation in keep:
             continue
         is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= cost_model.MOST_FLOAT_SCORES
         is_one_row = value.size == value.shape[-1] and len(layers) > 1

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.operator_rules import is_quantizable_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-
-HYBRID = ("CONV_2D", "FULLY_CONNECTED")
-"""Operators that take eight-bit weights and a float operand, which they quantize themselves."""
 
 
 def recurrent(program: Program) -> tuple[list[Operation], list[Operation]]:
@@ -73,7 +72,8 @@ def apply(state: QuantizationState) -> bool:
     changed = state.stay_in_float(between)
     if state.hybrid:
         state.notes.append(
-            f"{len(state.hybrid)} layers in the steps of a loop: weights in eight bits, the operand quantized anew in "
+            f"{counted(len(state.hybrid), 'layer')} in the steps of a loop: weights in eight bits, "
+            "the operand quantized anew in "
             "each step, and what is between them in float, because a step's rounding comes back in all later ones"
         )
     return changed or bool(state.hybrid)

@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
@@ -255,7 +256,7 @@ def keep_most_sensitive(state: QuantizationState) -> bool:
     share = cost_model.total_multiplications(stretch) / cost_model.total_multiplications(program.operations)
     state.kept += stretch
     state.notes.append(
-        f"kept {len(stretch)} operations in float ({share:.1%} of all multiplications), from "
+        f"kept {counted(len(stretch), 'operation')} in float ({share:.1%} of all multiplications), from "
         f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
         f"together would leave {decibels(total):.1f} dB; expect up to {cost_model.FLOAT_SLOWDOWN * share:.0%} more "
         f"time, {option('float_share')}=0 keeps everything in eight bits"

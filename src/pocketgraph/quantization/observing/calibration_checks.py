@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Samples
@@ -55,7 +56,7 @@ def warnings(program: Program, seen: Mapping[Value, Observation], samples: Sampl
         )
     if count < cost_model.FEWEST_SAMPLES:
         yield (
-            f"warning: only {count} sample{'s' if count > 1 else ''} to calibrate with: other inputs will reach "
+            f"warning: only {counted(count, 'sample')} to calibrate with: other inputs will reach "
             "further than these ranges; about 100 do"
         )
     elif not hollow and are_all_the_same(samples):

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.litert.program import Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Sample, Samples
@@ -41,7 +42,8 @@ def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[
     times, name = max(found.values())
     numbers = ", ".join(str(at + 1) for at in sorted(found)[:5]) + (", …" if len(found) > 5 else "")
     text = (
-        f"warning: {len(found)} of {total} samples (number {numbers}) reach up to {times:.0f} times as far as the "
+        f"warning: {len(found)} of {counted(total, 'sample')} (number {numbers}) reach up to "
+        f"{times:.0f} times as far as the "
         f"others in '{name}' and were left out; check how they are scaled, or keep them with {option('ranges')}=minmax"
     )
     return sorted(found), text

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from itertools import islice
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
-from pocketgraph.quantization.fitting.im2col import REDUCIBLE
 from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
 from pocketgraph.runtime.comparison.answer_metrics import Likeness
 
 
-@dataclass
-class ErrorSplit:
-    """A layer's results beside the float ones.
-
-    Attributes:
-        weights: with the weights' codes and the float operand.
-        operand: with the float weights and the operand's codes; empty where it has none.
-    """
-
-    weights: Likeness
-    operand: Likeness
-
-
 def split_errors(
     outcome: Outcome, samples: Samples, most: int, threads: int = 1, tell: Callable[[int], None] = lambda done: None
-) -> dict[Operation, ErrorSplit]:
+) -> dict[Operation, dict[str, Likeness]]:
     """Measures both for every layer with coded weights, in one run of the float program a sample.
+
+    Returns:
+        A layer's results beside the float ones: "weights", with the weights' codes and the float operand; "operand",
+        with the float weights and the operand's codes, where it has any.
 
     Args:
         outcome: what ``quantize`` gave.
@@ -49,7 +39,7 @@ def split_errors(
     outputs: list[Value] = []
     where: list[tuple[Operation, str]] = []
     for operation in outcome.exact.operations:
-        if operation not in outcome.weights or operation.code not in REDUCIBLE:
+        if operation not in outcome.weights or operation.code not in WEIGHTED:
             continue
         data, name = operator_rules.data(operation), operation.outputs[0].name
         probes = [("weights", _with_coded_weights(outcome, operation))]
@@ -68,7 +58,10 @@ def split_errors(
             probed.operations.append(probe)
             outputs.append(probe.outputs[0])
             where.append((operation, kind))
-    found = {operation: ErrorSplit(Likeness(), Likeness()) for operation, kind in where if not kind}
+    found: dict[Operation, dict[str, Likeness]] = {}
+    for operation, kind in where:
+        if kind:
+            found.setdefault(operation, {})[kind] = Likeness()
     if not found:
         return found
     running = ProgramRunner(probed, outputs, threads)
@@ -78,7 +71,7 @@ def split_errors(
             if not kind:
                 exact = array
             elif exact is not None:
-                getattr(found[operation], kind).add(exact, array)
+                found[operation][kind].add(exact, array)
         tell(done)
     return found
 

@@ -30,6 +30,7 @@ from pocketgraph.pages.parts import (
     table,
     words,
 )
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.report.layer_report import LayerReport, QuantizationReport
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency
 from pocketgraph.runtime.comparison.answer_metrics import EXACT_DECIBELS, Comparison
@@ -134,7 +135,7 @@ def to_html(report: QuantizationReport, title: str, speed: SizeAndLatency | None
             ),
             _table(report.ranked()),
         ),
-        folded(f"All {len(report.layers)} layers in running order", _table(report.layers)),
+        folded(f"All {counted(len(report.layers), 'layer')} in running order", _table(report.layers)),
         folded("Steps", notes(f"{name}: {done}" for name, done in report.steps.items())),
         glossary(USED),
     )
@@ -162,7 +163,9 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
     if not report.are_unseen:
         reasons.append("Unseen data do worse: judge it on some that it was not calibrated with.")
     if judged.count < FEW:
-        reasons.append(f"{judged.count} samples are few: the figures may be off by some points.")
+        reasons.append(
+            f"{counted(judged.count, 'sample is', 'samples are')} few: the figures may be off by some points."
+        )
     worst = report.ranked()[:3] if kind != "good" else []
     if worst:
         reasons.append(f"What hurts most: {', '.join(layer.name for layer in worst)}.")
@@ -230,7 +233,7 @@ def _cards(report: QuantizationReport, speed: SizeAndLatency | None) -> str:
     if speed is not None:
         shown.append((f"{1e3 * speed.seconds:,.3g} ms", f"a sample; {1e3 * speed.float_seconds:,.3g} ms in float"))
     coded = sum(not layer.in_float for layer in report.layers)
-    shown.append((str(coded), f"of {len(report.layers)} operations in codes"))
+    shown.append((str(coded), f"of {counted(len(report.layers), 'operation')} in codes"))
     if inside:
         shown.append((str(inside), "others with weights in few bits"))
     return cards(shown)

@@ -167,10 +167,11 @@ def report_of(
     coded = set(outcome.converted.quantized)
     layers = [_layer(outcome, operation, operation in coded, by_tensor) for operation in shown]
     for layer, operation in zip(layers, shown, strict=True):
-        if operation in apart:
-            found = apart[operation]
-            layer.from_weights = found.weights.snr if found.weights.count else math.nan
-            layer.from_operand = found.operand.snr if found.operand.count else math.nan
+        found = apart.get(operation, {})
+        if "weights" in found and found["weights"].count:
+            layer.from_weights = found["weights"].snr
+        if "operand" in found and found["operand"].count:
+            layer.from_operand = found["operand"].snr
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
     notes, judged = list(outcome.notes), outcome.judged
     return QuantizationReport(

@@ -94,6 +94,7 @@ class PartCheck:
         engine: str,
         *,
         varies: bool = True,
+        known: Sequence[Array] | None = None,
     ) -> list[Array] | None:
         """Compares one run, and sees to what follows.
 
@@ -103,16 +104,23 @@ class PartCheck:
             results: what came out.
             engine: which one computed them, by name and version; "" for LiteRT.
             varies: whether other feeds than these are tried as well.
+            known: the reference engine's results, where somebody has them.
 
         Returns:
             The reference engine's results; None where it refuses the feeds.
         """
         memory = self._memory if stated_memory() is None else None  # what a run has left is less than what it had
         with limits(memory=memory), np.errstate(all="ignore"):
-            return self._compared(executable, feeds, results, engine, varies)
+            return self._compared(executable, feeds, results, engine, varies, known)
 
     def _compared(
-        self, executable: Executable, feeds: Sequence[Array], results: Sequence[Array], engine: str, varies: bool
+        self,
+        executable: Executable,
+        feeds: Sequence[Array],
+        results: Sequence[Array],
+        engine: str,
+        varies: bool,
+        known: Sequence[Array] | None,
     ) -> list[Array] | None:
         if self.kept_as not in (None, executable.kept_as):
             return None
@@ -120,7 +128,7 @@ class PartCheck:
         precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
         shown = feeds
         try:
-            right = self.reference.run(feeds)
+            right = list(known) if known is not None else self.reference.run(feeds)
             found = self._judged(feeds, results, right, precision)
             varies &= self.part.verdict is not found and precision is not EIGHT_BITS
             if found is Agreement.RIGHT and varies:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,7 @@ class PartReference:
         inputs: what the part takes, in its order.
         outputs: what it gives, in its order.
         without: passes that engines are to do without.
+        items: the nodes that are needed, where the caller knows them.
     """
 
     def __init__(
@@ -49,17 +50,19 @@ class PartReference:
         inputs: Sequence[Endpoint],
         outputs: Sequence[Endpoint],
         without: frozenset[str] = frozenset(),
+        items: Mapping[str, Item] | None = None,
     ) -> None:
         self.without = without
         self.graph = graph
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
+        self._items = items
 
     @cached_property
     def _order(self) -> list[Item]:
         """The part's nodes and the constants that they read, each after those it needs."""
         fed = frozenset(self.inputs)
-        items = needed(self.graph, fed, self.outputs, ())
+        items = needed(self.graph, fed, self.outputs, ()) if self._items is None else self._items
         ordered: list[Item] = []
         seen: set[str] = set()
         waiting = [(e.node, False) for e in self.outputs if e not in fed]

@@ -253,21 +253,27 @@ class ClassAccuracy:
         count: how many samples.
         first: in how many the right class has the largest score.
         among: in how many it has one of the five largest.
-        width: how many classes there are.
+        width: how many classes there are; of classes that were picked, how many are known.
+        has_scores: whether classes have scores, without which nothing is known of the first five.
     """
 
     count: int = 0
     first: int = 0
     among: int = 0
     width: int = 0
+    has_scores: bool = True
 
     def add(self, scores: Array, label: int) -> None:
         """Takes in one sample's scores, or the class that was picked; ``label`` is the index of the right class."""
         row = scores.reshape(-1)
-        if row.size == 1:
-            row = np.array([float(row[0] == at) for at in range(label + 1)] + [float(row[0] != label)])
-        best = np.argsort(-row, kind="stable")[:5]
         self.count += 1
+        if row.size == 1:
+            self.has_scores = False
+            self.width = max(self.width, 2, label + 1, int(row[0]) + 1)
+            self.first += int(row[0] == label)
+            self.among = self.first
+            return
+        best = np.argsort(-row, kind="stable")[:5]
         self.width = row.size
         self.first += int(best[0] == label)
         self.among += int(label in best)
@@ -285,7 +291,7 @@ class ClassAccuracy:
     @property
     def tells_five(self) -> bool:
         """Whether to be among the first five says anything, which it does of more classes than that."""
-        return self.width > 5
+        return self.has_scores and self.width > 5
 
     @property
     def top5_interval(self) -> tuple[float, float]:

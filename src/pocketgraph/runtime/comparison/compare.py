@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import are_picks
 
 Array = np.ndarray[Any, Any]
@@ -75,7 +76,11 @@ def compared(
         count = sum(len(found) for found in wrong)
         worst = next((tuple(int(i) for i in found[0]) for found in wrong if len(found)), ())
         return Difference(
-            name, shape, problem=f"{count} strings differ" if count else "", worst=worst, passed=not count
+            name,
+            shape,
+            problem=f"{counted(count, 'string differs', 'strings differ')}" if count else "",
+            worst=worst,
+            passed=not count,
         )
     largest, total, elements, peak, worst = 0.0, 0.0, 0, 0.0, ()
     rows, agreeing, differing = 0, 0, 0

@@ -17,6 +17,7 @@ from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, plain_values
@@ -78,19 +79,22 @@ class Report:
         """Whether the second model may stand for the first, in plain words, and by what standard."""
         failed = [d.name for d in self.outputs if not d.passed]
         feeds = "made-up feeds" if self.is_made_up else "feeds"
-        how = f"Asked for: {self.standard}, on {self.runs} sets of {feeds}."
+        how = f"Asked for: {self.standard}, on {counted(self.runs, 'set')} of {feeds}."
         if not failed:
             return Verdict("good", "The models agree: ship the second one", [how, *self.notes])
         names = ", ".join(failed[:5])
         return Verdict(
-            "bad", f"Do not ship the second model: {len(failed)} of {len(self.outputs)} outputs differ",
+            "bad", f"Do not ship the second model: {self._differing(len(failed))}",
             [f"These differ: {names}{', …' if len(failed) > 5 else ''}.", how, *self.notes],
         )  # fmt: skip
 
+    def _differing(self, failed: int) -> str:
+        return f"{failed} of {counted(len(self.outputs), 'output')} {'differs' if failed == 1 else 'differ'}"
+
     def __repr__(self) -> str:
         failed = sum(not d.passed for d in self.outputs)
-        is_equal = f"{failed} of {len(self.outputs)} outputs differ" if failed else "equal"
-        sets = f"{self.runs} set{'s' * (self.runs != 1)} of {'made-up ' * self.is_made_up}feeds"
+        is_equal = self._differing(failed) if failed else "equal"
+        sets = f"{counted(self.runs, 'set')} of {'made-up ' * self.is_made_up}feeds"
         worst = "".join(
             f"; {d.name}: {d.problem or f'{d.largest:.3g}, {d.largest_relative:.3g} of the peak'}"
             for d in sorted(self.outputs, key=lambda d: d.passed)[:IN_A_LINE]
@@ -294,7 +298,7 @@ def _named(
     for name, shape in (shapes or {}).items():
         if not name and len(inputs) != 1:
             raise UsageError(
-                f"the model has {len(inputs)} inputs", hint="say whose shape it is, as in NAME:1,224,224,3"
+                f"the model has {counted(len(inputs), 'input')}", hint="say whose shape it is, as in NAME:1,224,224,3"
             )
         chosen = node_name(name) if name else inputs[0]
         if chosen not in inputs:
@@ -312,7 +316,8 @@ def _refuse_cuts(
         cut, count = weights_cut_off(model.graph, fetches, given)
         if cut:
             raise UsageError(
-                f"the feeds cut {cut} of {count} weights of the {side} model off, which would not be compared",
+                f"the feeds cut {cut} of {counted(count, 'weight')} of the {side} model off, which "
+                "would not be compared",
                 where=", ".join(given),
                 hint=f"feed the model's own inputs, or say {option('partial')}",
             )

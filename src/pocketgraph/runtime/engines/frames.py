@@ -11,12 +11,13 @@ from typing import NamedTuple
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
 
-ENTER = ("Enter", "RefEnter")
-EXIT = ("Exit", "RefExit")
-MERGE = ("Merge", "RefMerge")
-NEXT = ("NextIteration", "RefNextIteration")
+ENTER = ops_with("enter")
+EXIT = ops_with("exit")
+MERGE = ops_with("merge")
+NEXT = ops_with("next_iteration")
 DEEPEST = 50  # levels of nested loops; real graphs have two or three
 
 

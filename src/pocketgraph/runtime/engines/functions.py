@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CALLS = ops_with("call") | {"BatchFunction"}
 BRANCHES = ops_with("branch")
-LOOPS = ("While", "StatelessWhile")
+LOOPS = ops_with("loop")
 COUNTED = "For"
 REMOTE = "RemoteCall"
 FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS, COUNTED, REMOTE))

@@ -10,17 +10,17 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
 
 RATE = 16_000  # samples a second of a recording
 SIDE = 64  # pixels of a picture; what reads files of any size scales them
 FORMATS = {"DecodeJpeg": "JPEG", "DecodeImage": "JPEG", "DecodePng": "PNG", "DecodeBmp": "BMP", "DecodeGif": "GIF"}
 """Not a trait: what Pillow calls the form of file that an op reads."""
-CARRYING = frozenset({
-    "Identity", "Reshape", "ExpandDims", "Squeeze", "PlaceholderWithDefault", "StridedSlice", "Slice", "Gather",
-    "GatherV2", "Unpack", "Enter", "Switch", "Merge", "TensorArrayScatterV3", "TensorArrayReadV3",
-    "TensorListFromTensor", "TensorListGetItem",
-})  # fmt: skip
-"""Not a trait: what hands one file of a list to what reads it."""
+CARRYING = {
+    "PlaceholderWithDefault",
+    *ops_with("passes", "moves", "enter", "switch", "merge", "array_write", "array_read"),
+}
+"""What hands one file of a list to what reads it."""
 
 
 def decoder_of(graph: Graph, name: str) -> Node | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pocketgraph.runtime.tensor_names import output_types
 
 LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
 PLACEHOLDERS = ops_with("placeholder")
+ONLY_BYTES = frozenset({bytes})
 
 
 class FeedSpec:
@@ -60,7 +62,7 @@ class FeedSpec:
         Raises:
             RunError: wrong dtype, wrong shape, or no array at all.
         """
-        if type(value) is np.ndarray and value.dtype == self.numpy and self.dtype is not STRING:
+        if type(value) is np.ndarray and value.dtype == self.numpy and (self.dtype is not STRING or is_bytes(value)):
             array = value
         else:
             array = self._converted(value)
@@ -103,13 +105,15 @@ class FeedSpec:
             )
         with np.errstate(all="ignore"):
             converted: np.ndarray[Any, Any] = array.astype(wanted)
-        if array.dtype.kind in "iu" and not np.array_equal(converted.real.astype(array.dtype), array):
+        if array.dtype.kind in "iu" and not _holds(converted, array):
             raise RunError(f"the feed for '{self.label}' holds integers that do not fit into {self.dtype.name}")
         return converted
 
     def _convertible(self, given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
         kinds = {"b": 0, "u": 1, "i": 1, "f": 2, "V": 2, "c": 3}
         have, want = kinds.get(given.kind), kinds.get(wanted.kind)
+        if given.type is np.void:
+            return False  # bytes or fields without a type of their own, which NumPy calls V as well as bfloat16
         if have is None or want is None:
             return False
         if have == 0 or self.dtype is BOOL:
@@ -117,8 +121,13 @@ class FeedSpec:
         return have <= want
 
 
+def is_bytes(value: np.ndarray[Any, Any]) -> bool:
+    """Whether all elements of an array of objects are bytes, as strings are kept."""
+    return set(map(type, value.ravel().tolist())) <= ONLY_BYTES
+
+
 def is_switch(value: np.ndarray[Any, Any]) -> bool:
-    """Whether a feed's value decides what runs: a single boolean, or a single float of just 0 or 1.
+    """Whether a feed's value decides what runs: a single boolean, or a single float of just 0 (not -0) or 1.
 
     Plans are made for each such value; the floats are mostly a dropout's share, which does nothing at 0 or at 1.
     """
@@ -126,7 +135,17 @@ def is_switch(value: np.ndarray[Any, Any]) -> bool:
         return False
     if value.dtype == np.bool_:
         return True
-    return value.dtype.kind == "f" and value.ndim == 0 and float(value) in (0.0, 1.0)
+    if value.dtype.kind != "f" or value.ndim:
+        return False
+    number = float(value)
+    return number == 1 or (number == 0 and math.copysign(1, number) > 0)
+
+
+def _holds(converted: np.ndarray[Any, Any], integers: np.ndarray[Any, Any]) -> bool:
+    """Whether these are the same numbers: the same when converted back, and none has another sign by its type."""
+    real = converted.real
+    is_same = np.array_equal(real.astype(integers.dtype), integers)
+    return is_same and (real.dtype.kind == integers.dtype.kind or np.array_equal(real < 0, integers < 0))
 
 
 def _no_numbers(array: np.ndarray[Any, Any], label: str, dtype: DType) -> RunError:

@@ -51,8 +51,8 @@ LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
 MOST_TRIED = 60  # shapes
-PADS = ("Pad", "PadV2", "MirrorPad")
-"""Not a trait: what adds a border, and so tells how many dimensions there are."""
+PADS = ops_with("pad")
+"""They tell how many dimensions there are."""
 
 
 def fitting_shapes(
@@ -167,10 +167,8 @@ def _last_behind(graph: Graph, name: str) -> int | None:
     return None
 
 
-CARRYING = ops_with("passes") | ops_with("elementwise") | ops_with("sum") | ops_with("product") | {
-    *PADS, "BiasAdd", "Sub", "RealDiv", "FusedBatchNorm", "FusedBatchNormV3", "Switch",
-}  # fmt: skip
-"""Not a trait: what may stand before the first weights and leaves dimensions and channels as many as they are."""
+CARRYING = PADS | ops_with("passes", "elementwise", "sum", "product", "fused_batch_norm") | {"BiasAdd", "Switch"}
+"""What may stand before the first weights and leaves dimensions and channels as many as they are."""
 
 
 def _fits(

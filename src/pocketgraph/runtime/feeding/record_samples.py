@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.formats.example_writer import RecordFeature, serialized
-from pocketgraph.freezing.serving_signatures import EXAMPLE_PARSERS
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import ops_with
 
-PARSERS = EXAMPLE_PARSERS | {"DecodeCSV"}
+PARSERS = ops_with("example_parser") | {"DecodeCSV"}
 """What takes records apart whose fields the node itself names."""
-THROUGH = frozenset({"Identity", "Reshape", "ExpandDims", "Squeeze", "PlaceholderWithDefault"})
-"""Not a trait: what stands between an input of records and the node that takes them apart."""
+THROUGH = ops_with("passes", "view") | {"PlaceholderWithDefault"}
+"""What stands between an input of records and the node that takes them apart."""
 MOST_VALUES = 1 << 16  # of one feature
 FARTHEST = 4
 

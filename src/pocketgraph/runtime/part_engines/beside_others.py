@@ -2,7 +2,8 @@
 
 The clock goes on while a thread waits for a processor. Linux tells how long each thread waited: what the calling thread
 waited is taken off, and a round in which another thread of the process waited, which an engine may have computed with,
-does not count. Elsewhere rounds that differ much say that the machine was busy.
+does not count. Elsewhere rounds that differ much say that the machine was busy. Where too few rounds count, the time
+that processors computed for the process tells which engine takes less, though not how long it takes.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import math
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 ROUNDS = 11
@@ -31,13 +32,28 @@ class Beside(NamedTuple):
 
     Attributes:
         seconds: of the first one's quickest run.
-        ratio: of the second one's time to it, in the quickest rounds or in the typical one, whichever is more.
+        ratio: of the second one's time to it, in the quickest rounds or in the typical one, whichever is more; where
+            the machine was busy, of the processors' time in the typical ones.
         is_steady: whether the machine had time for them.
     """
 
     seconds: float
     ratio: float
     is_steady: bool
+
+
+class Round(NamedTuple):
+    """A program's runs in one round.
+
+    Attributes:
+        seconds: the quickest one took.
+        computed: seconds that processors computed for the process in the one for which they did so least.
+        is_disturbed: whether threads besides the calling one waited for a processor for part of it.
+    """
+
+    seconds: float
+    computed: float
+    is_disturbed: bool
 
 
 def beside(first: Callable[[], object], second: Callable[[], object], threads: int) -> Beside:
@@ -47,23 +63,30 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
         first, second: run the programs once.
         threads: how many each computes with.
     """
-    undisturbed: list[tuple[float, float]] = []
-    every: list[tuple[float, float]] = []
+    undisturbed: list[tuple[Round, Round]] = []
+    every: list[tuple[Round, Round]] = []
     began = time.perf_counter()
     while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
         is_late = time.perf_counter() - began > MOST_SECONDS
         if is_late and (len(undisturbed) >= FEWEST_ROUNDS or len(every) >= ROUNDS):
             break
-        (one, is_disturbed), (other, is_disturbed_too) = _round(first), _round(second)
-        every.append((one, other))
-        if threads == 1 or not (is_disturbed or is_disturbed_too):
-            undisturbed.append((one, other))
-    is_steady = len(undisturbed) >= FEWEST_ROUNDS
-    firsts, seconds = zip(*(undisturbed if is_steady else every), strict=True)
-    least = min(seconds) / min(firsts)
+        pair = _round(first), _round(second)
+        every.append(pair)
+        if threads == 1 or not any(each.is_disturbed for each in pair):
+            undisturbed.append(pair)
+    has_enough = len(undisturbed) >= FEWEST_ROUNDS
+    counted = undisturbed if has_enough else every
+    firsts, seconds = ([pair[which].seconds for pair in counted] for which in (0, 1))
+    is_even = all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
+    if not (has_enough and is_even):
+        return Beside(min(firsts), _ratio_computed(every), is_steady=False)
     typical = statistics.median(b / a for a, b in zip(firsts, seconds, strict=True))
-    is_steady = is_steady and all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
-    return Beside(min(firsts), max(least, typical), is_steady)
+    return Beside(min(firsts), max(min(seconds) / min(firsts), typical), is_steady=True)
+
+
+def _ratio_computed(rounds: Sequence[tuple[Round, Round]]) -> float:
+    """Of the processors' time, in the typical round: what disturbs a pair disturbs both."""
+    return statistics.median(b.computed / max(a.computed, 1e-9) for a, b in rounds)
 
 
 def own_time() -> float:
@@ -94,18 +117,20 @@ class _OwnClock:
             os.close(self._file)
 
 
-def _round(run: Callable[[], object]) -> tuple[float, bool]:
-    """The least seconds of a run, and whether other threads of the process waited for a processor for part of it."""
+def _round(run: Callable[[], object]) -> Round:
+    """Runs a program for ROUND_SECONDS, once at least."""
     with _OwnClock() as clock:
-        before, began, least = _all_waited() - clock.waited(), clock.now(), math.inf
+        before, began, least, least_computed = _all_waited() - clock.waited(), clock.now(), math.inf, math.inf
         while (start := clock.now()) - began < ROUND_SECONDS:
+            computed = time.process_time()
             run()
+            least_computed = min(least_computed, time.process_time() - computed)
             waited = (
                 clock.waited()
             )  # before the time is taken: what it does not see counts as time, which is never less
             least = min(least, time.perf_counter() - waited - start)
         others = _all_waited() - clock.waited() - before
-        return least, others > WAITING * (clock.now() - began)
+        return Round(least, least_computed, others > WAITING * (clock.now() - began))
 
 
 def _all_waited() -> float:

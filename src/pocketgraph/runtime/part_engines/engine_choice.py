@@ -2,8 +2,9 @@
 
 LiteRT begins, so that no first result waits. Where the cache knows of a faster engine, that one is opened in another
 thread once the runs to come are likely to win back what opening takes; where it does not, the engines are measured when
-the process is idle. What was measured is kept beside the part: for this kind of processor, this number of threads and
-this version of the engine.
+the process is idle, in one process at a time. What was measured is kept beside the part: for this kind of processor,
+this number of threads and this version of the engine. What was measured while the machine was busy holds for this
+process alone, and is measured again.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import contextlib
 import math
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -21,15 +22,17 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
+from pocketgraph.litert.cached_executable import open_entry
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
+from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.part_engines.beside_others import beside, own_time
 from pocketgraph.runtime.part_engines.freed_memory import give_back
+from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.runner import Runner
     from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.part_engines.part_engine import PartEngine
@@ -37,6 +40,9 @@ if TYPE_CHECKING:
 MEMBER = "engines"
 """What measurements are kept under, beside a part's model."""
 RUNS = 3  # of a part, before which nothing is measured
+AGAIN = 8  # times as many runs, after which is measured again what was measured while the machine was busy
+TRIES = 4  # of a process
+WAITS = 20.0  # seconds, that somebody who asks for measurements waits for other processes that measure
 MEASURING = 1_000_000.0  # µs: about what measuring takes
 
 _busy = threading.Lock()
@@ -95,6 +101,7 @@ class EngineChoice:
         self.executable = executable
         self.nodes = nodes
         self.certify = certify
+        self._runs, self._tries = RUNS, TRIES
 
     def prepare(self) -> None:
         """Sees to it that the part will run on the fastest engine, and takes no time for it now."""
@@ -104,41 +111,70 @@ class EngineChoice:
             self.executable.after(after, lambda: threading.Thread(target=self.decide, daemon=True).start())
             return
 
-        def measure_later() -> None:
+        self._measure_later()
+
+    def _measure_later(self) -> None:
+        """Has the engines measured when the process is idle, once the part has run some more; a few times at most."""
+        if not self._tries:
+            return
+
+        def add() -> None:
             from pocketgraph.runtime.certificates import check_schedule
 
             check_schedule.add(self.decide, MEASURING)
 
-        self.executable.after(RUNS, measure_later)
+        self.executable.after(self._runs, add)
+        self._runs, self._tries = AGAIN * self._runs, self._tries - 1
 
     def decide(self, *, again: bool = False) -> None:
         """Measures what is not measured yet, and lets the fastest engine run the part.
 
         Args:
-            again: measure anew what was measured, and keep it even where the machine was busy with something else and
-                nothing better is known.
+            again: measure anew what was measured, wait for other processes that do so, and keep what is found even
+                where the machine was busy with something else and nothing better is known.
         """
-        from pocketgraph.runtime.part_engines.registry import candidates
+        from pocketgraph.runtime.part_engines.available_engines import candidates
 
         _wait_at_exit()
         # The part may have been closed meanwhile, its file may be gone, and anything may go wrong in somebody's engine.
         with _busy, contextlib.suppress(Exception):
             installed = candidates()
-            for label, engine in installed.items():
-                known = measurements(self.executable).get(label)
-                if again or known is None or not known.is_steady:
-                    found = self._measured(label, engine)
-                    if found.is_steady or (again and (known is None or not known.is_steady)):
-                        self._note(label, found)
+            assert self.executable.kept_as is not None
+            with turn(self.executable.kept_as[0], WAITS if again else 0.0) as is_ours:
+                found_by_others = self._read_again()
+                if is_ours or again:
+                    self._measure(installed, again=again and not found_by_others)
             label = fastest(self.executable)
-            if label not in installed:
-                return
-            runner = self._opened(label, installed[label])
-            if self.executable.run_by(runner, label):
-                self.certify()
-            else:
-                runner.close()
+            if label in installed:
+                runner = self._opened(label, installed[label])
+                if self.executable.run_by(runner, label):
+                    self.certify()
+                else:
+                    runner.close()
+            elif any(not self._is_known(label) for label in installed):
+                self._measure_later()
             give_back()
+
+    def _is_known(self, label: str) -> bool:
+        known = measurements(self.executable).get(label)
+        return known is not None and known.is_steady
+
+    def _read_again(self) -> bool:
+        """Takes over what other processes have measured meanwhile; says whether they have."""
+        assert self.executable.kept_as is not None
+        entry, about = cache.find(*self.executable.kept_as), self.executable.about
+        theirs = {} if entry is None else entry.about.get(MEMBER, {})
+        ours = about.get(MEMBER, {})
+        about[MEMBER] = {**ours, **theirs}
+        return any(ours.get(key) != said for key, said in theirs.items())
+
+    def _measure(self, installed: Mapping[str, PartEngine], *, again: bool) -> None:
+        """Measures the engines of which nothing certain is known, or all of them ``again``."""
+        for label, engine in installed.items():
+            if again or not self._is_known(label):
+                found = self._measured(label, engine)
+                if found.is_steady or not self._is_known(label):
+                    self._note(label, found, for_others=found.is_steady or again)
 
     def _opened(self, label: str, engine: PartEngine) -> Runner:
         """The engine's runner, after one run.
@@ -146,7 +182,7 @@ class EngineChoice:
         Raises:
             RunError: it does not take the part, or the part's file is gone.
         """
-        from pocketgraph.runtime.part_engines.registry import loaded
+        from pocketgraph.runtime.part_engines.available_engines import loaded
 
         kept_as = self.executable.kept_as
         entry = cache.find(*kept_as) if kept_as is not None else None
@@ -157,7 +193,10 @@ class EngineChoice:
         return runner
 
     def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
-        """The engine beside LiteRT, by turns, on made-up inputs."""
+        """The engine beside LiteRT, by turns, on made-up inputs.
+
+        LiteRT is opened once more for that: callers do not wait for what is measured, nor that for them.
+        """
         from pocketgraph.runtime.certificates.agreement import Agreement, judged
 
         began = own_time()
@@ -169,24 +208,31 @@ class EngineChoice:
         except Exception as error:  # whatever somebody's engine raises
             said = error.what if isinstance(error, PocketgraphError) else f"{type(error).__name__}: {error}"
             return EngineTimes(0.0, 0.0, 0.0, said)
+        ours = None
         try:
             other = self.executable.beside(runner, label)
             feeds = made_up(self.executable)
-            right, given = self.executable.computed(feeds), other.computed(feeds)
+            assert self.executable.kept_as is not None
+            ours = open_entry(*self.executable.kept_as, self.executable.threads)
+            if not isinstance(ours, Executable):
+                raise RunError("the part is no longer in the cache")
+            litert = ours
+            right, given = litert.computed(feeds), other.computed(feeds)
             if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
                 return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT")
-            ours = self.executable
             seconds, ratio, is_steady = beside(
-                lambda: ours.computed(feeds), lambda: other.computed(feeds), ours.threads
+                lambda: litert.computed(feeds), lambda: other.computed(feeds), litert.threads
             )
         finally:
             runner.close()
+            if isinstance(ours, Executable):
+                ours.close()
         return EngineTimes(round(ratio, 3), round(seconds, 6), round(opening, 3), "", is_steady)
 
-    def _note(self, label: str, found: EngineTimes) -> None:
+    def _note(self, label: str, found: EngineTimes, *, for_others: bool) -> None:
         about = self.executable.about
         about[MEMBER] = {**about.get(MEMBER, {}), f"{cache.cpu()} {self._what(label)}": list(found)}
-        if self.executable.kept_as is not None:
+        if for_others and self.executable.kept_as is not None:
             cache.note(*self.executable.kept_as, MEMBER, self._what(label), list(found))
 
     def _what(self, label: str) -> str:

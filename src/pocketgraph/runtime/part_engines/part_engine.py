@@ -32,11 +32,13 @@ class OperationTime(NamedTuple):
         name: a node of the graph, or what the engine calls the operation.
         op: what it does, in the engine's words.
         microseconds: the mean, or the only time.
+        size: bytes of its results; 0 where the engine does not tell.
     """
 
     name: str
     op: str
     microseconds: float
+    size: int = 0
 
 
 class OfferedPart:

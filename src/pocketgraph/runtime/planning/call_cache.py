@@ -15,6 +15,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.runtime.feeding.feeds import is_bytes
 from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
 
@@ -135,8 +136,10 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
     switches = [(name, switch_of(value)) for name, value in feeds.items() if may_switch(value)]
     kind, wanted = type(fetches), fetches[:] if type(fetches) is list else fetches
     array, nothing = np.ndarray, ()  # which CPython has one of
+    texts = [name for name, value in feeds.items() if value.dtype.kind == "O"]  # which may be other objects next time
     if len(names) == 1 and not switches:
         name, dtype, shape = names[0], values[0].dtype, values[0].shape
+        is_text = bool(texts)
 
         def with_one(fetches: Any, feeds: Any, targets: Any) -> list[Array] | None:
             if (
@@ -148,7 +151,7 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
             ):
                 value = feeds.get(name)
                 if type(value) is array and value.dtype is dtype and value.shape == shape:
-                    return execution([value])
+                    return execution([value]) if not is_text or is_bytes(value) else None
             return None
 
         return with_one
@@ -171,6 +174,9 @@ def repeated_call(fetches: Any, feeds: Mapping[Any, Any], targets: Any, executio
             values.append(value)
         for name, switch in switches:
             if switch_of(feeds[name]) is not switch:
+                return None
+        for name in texts:
+            if not is_bytes(feeds[name]):
                 return None
         return execution(values)
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.feeding.feeds import is_switch
+from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 
 Array = np.ndarray[Any, Any]
 Sized: TypeAlias = "tuple[DType | None, tuple[int | None, ...]]"
@@ -89,11 +89,11 @@ class CallKey(NamedTuple):
 def spelled_key(fetches: Any, feeds: Mapping[Any, Any], targets: Any, values: Sequence[Any]) -> tuple[Any, ...]:
     """The same before names are looked up: names as spelled, the arrays' types and shapes, the values of switches.
 
-    What is no array counts as None.
+    What is no array counts as None, and what holds other objects than strings.
     """
     key = [fetches, targets, *feeds]
     for value in values:
-        if type(value) is np.ndarray:
+        if type(value) is np.ndarray and (value.dtype.kind != "O" or is_bytes(value)):
             key += (value.dtype, value.shape)
             if may_switch(value) and is_switch(value):
                 key.append(bool(value))

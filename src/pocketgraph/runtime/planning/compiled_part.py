@@ -173,8 +173,8 @@ def _operation_times(executable: Executable, inputs: Sequence[Array]) -> list[Op
         inputs: what goes in.
     """
     from pocketgraph.litert import cache
+    from pocketgraph.runtime.part_engines.available_engines import find
     from pocketgraph.runtime.part_engines.part_engine import OfferedPart
-    from pocketgraph.runtime.part_engines.registry import find
 
     entry = cache.find(*executable.kept_as) if executable.kept_as is not None else None
     if entry is None:

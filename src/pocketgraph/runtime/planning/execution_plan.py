@@ -122,6 +122,7 @@ class ExecutionPlan:
         executables: what has to be closed.
         ran: is told how long each run took this thread, in seconds of the processor; None: nobody wants to know.
         inferred: what was known of the graph's tensors; None where an earlier process made the plan.
+        once_with: threads of NumPy's products in the only run that it serves; None where it serves any number.
     """
 
     def __init__(
@@ -140,10 +141,13 @@ class ExecutionPlan:
         self.executables = executables
         self.ran = ran
         self.inferred: Inferred | None = None
+        self.once_with: int | None = None
 
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""
-        return ExecutionPlan(self.program, self.whole, self.whole_inputs, self.description, self.executables, ran)
+        plan = ExecutionPlan(self.program, self.whole, self.whole_inputs, self.description, self.executables, ran)
+        plan.once_with = self.once_with
+        return plan
 
     def directly(self) -> Execution:
         """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
@@ -159,9 +163,12 @@ class Compiled(NamedTuple):
         executable: what runs it, where that is one alone.
         inferred: what was known of the graph's tensors.
         seconds: what the plan took.
+        check_time: about how long the reference engine takes to compute the same, in microseconds; infinite where
+            nobody knows.
     """
 
     key: CallKey
     executable: Executable | None
     inferred: Inferred
     seconds: float
+    check_time: float

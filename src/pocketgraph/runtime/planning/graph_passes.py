@@ -170,6 +170,7 @@ BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
     "open_sizes": "after plans for several lengths, one is made for all",
     "resizable_programs": "the program for one length serves others, where it holds for all",
+    "first_on_reference": "the first call of other sizes runs in NumPy, and a program for all is made after it",
     "partial_unrolling": "of long loops, several rounds are written out as one",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
 }

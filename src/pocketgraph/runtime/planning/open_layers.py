@@ -123,7 +123,30 @@ def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
         return bool(node.attr("data_format", b"NHWC") == b"NHWC")
     if node.op == "GatherV2":
         return not node.attr("batch_dims", 0) and inferred.shape(taken[0]).is_known
+    if node.op == "StridedSlice":
+        return _takes_first(node, taken, inferred)
     return node.op != "Squeeze" or bool(node.attr("squeeze_dims"))
+
+
+def _takes_first(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
+    """Whether a slice takes the first element of each open axis."""
+    begin, end, strides = (inferred.value(ref) for ref in taken[1:4])
+    sizes = inferred.shape(taken[0]).dims
+    if begin is None or end is None or strides is None or sizes is None or len(begin) > len(sizes):
+        return False
+    if None in sizes[len(begin) :]:
+        return False
+    masks = {
+        name: int(node.attr(f"{name}_mask", 0)) for name in ("begin", "end", "shrink_axis", "ellipsis", "new_axis")
+    }
+    if masks["ellipsis"] or masks["new_axis"]:
+        return False
+    for axis, (first, last, step, size) in enumerate(zip(begin, end, strides, sizes, strict=False)):
+        is_first, is_last, is_one = (masks[name] >> axis & 1 for name in ("begin", "end", "shrink_axis"))
+        is_start = (first == 0 or (is_first and not is_one)) and (is_one or (last == 1 and not is_last))
+        if size is None and not (step == 1 and is_start):
+            return False
+    return True
 
 
 def open_shapes(

@@ -43,6 +43,7 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
         is_always, kept_as = request.check == "always", executable.kept_as
         return PartCheck(nodes(), checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
 
+    executable.switch_off(request.without)
     if not _trusts(request, executable):
         executable.check = check()
     _choose_engine(request, executable, lambda: graph, nodes, check)
@@ -79,6 +80,7 @@ def part_of_earlier(
     if not _may_answer(request, found, graph):
         found.close()
         return None  # planned anew, the nodes are known with which it is compared
+    found.switch_off(request.without)
     _choose_engine(request, found, graph)
     _compile_again_later(request, found, graph)
     return found
@@ -93,9 +95,9 @@ def opener(request: Request, nodes: Callable[[], PartReference] | None = None) -
     """
     if not request.wants_one_engine or request.engine in (None, "litert"):
         return None
-    from pocketgraph.runtime.part_engines import registry
+    from pocketgraph.runtime.part_engines import available_engines
 
-    return registry.opener(request.engine, nodes)
+    return available_engines.opener(request.engine, nodes)
 
 
 def reference_of(

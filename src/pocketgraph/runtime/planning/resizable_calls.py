@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import parse_ref
@@ -12,6 +13,11 @@ from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
+if TYPE_CHECKING:
+    from pocketgraph.runtime.planning.reference_answers import Answer
+
+ANSWERED = "first_on_reference"
+"""The pass that lets the reference engine answer."""
 MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
 SMALLEST = 2  # at size 1 tensors are repeated, and axes left out
 
@@ -24,6 +30,8 @@ class ResizableCalls:
         self._refused: set[CallKey] = set()
         self._own: set[CallKey] = set()
         self._is_new = True
+        self._may_answer = True
+        self._answer: Answer | None = None
 
     def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> ExecutionPlan | None:
         """A plan for these sizes that needs no compiling; None where there cannot be one.
@@ -41,6 +49,11 @@ class ResizableCalls:
             if kept is not None:
                 self._served[kept[0]] = kept[1]
         opened = next((known for known in self._served if fits(key, known)), None)
+        if opened is None and compiled and self._may_answer:
+            self._may_answer = False
+            answered = self._answered(key, compiled[-1], request)
+            if answered is not None:
+                return answered
         if opened is None:
             opened = self._opened(key, compiled, request)
         if opened is None:
@@ -53,6 +66,18 @@ class ResizableCalls:
         del self._served[opened]
         self._refused.add(opened)
         return None
+
+    def _answered(self, key: CallKey, compiled: Compiled, request: Request) -> ExecutionPlan | None:
+        """What runs this call, once."""
+        if ANSWERED in request.without:
+            return None
+        from pocketgraph.runtime.planning.reference_answers import answered_by_reference
+
+        found = answered_by_reference(key, compiled, request)
+        if found is None:
+            return None
+        plan, self._answer = found
+        return plan
 
     def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> CallKey | None:
         """Opens the program for the sizes that are the most like these, and says for which calls."""
@@ -67,9 +92,17 @@ class ResizableCalls:
             served = opened_program(opened, plan, request, entry_of(opened, request))
             if served is not None:
                 self._served[opened] = served
+                self._compare(served, opened)
                 return opened
             self._refused.add(opened)
         return None
+
+    def _compare(self, served: Served, opened: CallKey) -> None:
+        """Compares with what the reference engine answered, where it did."""
+        known = self._answer.known if self._answer is not None else None
+        if known is not None and fits(known.key, opened):
+            served.compare(known)
+            self._answer = None
 
     def wants_its_own(self, key: CallKey) -> None:
         """Notes that a call has waited so long for others' sizes that it gets a plan of its own."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.call_key import CallKey
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.resizable import Resizable
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
+    from pocketgraph.runtime.planning.reference_answers import KnownRun
 
 
 class Served(Protocol):
@@ -22,6 +25,9 @@ class Served(Protocol):
     @property
     def is_trusted(self) -> bool:
         """Whether it was compared and right; the first sizes are those for which it is."""
+
+    def compare(self, known: KnownRun) -> None:
+        """Compares it with a run of the reference engine, where that takes less than to compare its first run."""
 
     def plan(self, key: CallKey) -> ExecutionPlan:
         """What runs calls of these sizes.
@@ -52,6 +58,17 @@ class ServedCalls:
     def is_trusted(self) -> bool:
         """As Served."""
         return self._is_new or self._comparison is None or self._comparison.is_right
+
+    def compare(self, known: KnownRun) -> None:
+        """As Served."""
+        if self._comparison is None:
+            return
+        self._comparison.known = known.results
+        with contextlib.suppress(RunError):  # it stays without a verdict, and serves nobody
+            plan = self.plan(known.key)
+            executable = plan.executables[0]
+            executable.run([known.feeds[place] for place in plan.whole_inputs])
+            executable.close()
 
     def plan(self, key: CallKey) -> ExecutionPlan:
         """

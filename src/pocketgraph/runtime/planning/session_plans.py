@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
-import contextlib
+import math
 import os
 import threading
 import time
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.budgets import limits
-from pocketgraph.errors import GraphError, PocketgraphError, RunError
+from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.litert.native.living import keep
-from pocketgraph.runtime.feeding.feeds import is_switch
+from pocketgraph.runtime.background import at_work
+from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
+from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.resolved_call import ResolvedCall
 
@@ -81,17 +82,16 @@ class SessionPlans:
         self.without = without
         self.calls = CallCache()
         self.lock = threading.RLock()
-        self._path = graph if isinstance(graph, str) else None
-        self._graph = None if isinstance(graph, str) else graph
+        permits = " exact" * self.exact + " strict" * self.strict
+        permits += "".join(f" {op}" for op in sorted(allowed))
+        permits += "".join(f" without {name}" for name in sorted(without - {TIERS}))
+        self._source = SessionGraph(graph, engine, cache_dir, permits)
         self._cache_dir = cache_dir
-        self._looked_for: frozenset[str] = frozenset()
-        self._has_them = False
         self._allowed = allowed
         self._by_steps = memory_limit is not None
         self._memory_limit = memory_limit
         self._state = state
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
-        self._key: str | None = None
         self._is_open = True
         self._declared: set[str] = set()
         self._sizes = OpenSizes()
@@ -104,14 +104,7 @@ class SessionPlans:
         Raises:
             FormatError: the file is no model.
         """
-        if self._graph is None:
-            with self.lock:
-                if self._graph is None:
-                    from pocketgraph.formats import load
-
-                    assert self._path is not None
-                    self._graph = load(self._path)
-        return self._graph
+        return self._source.graph
 
     @property
     def is_closed(self) -> bool:
@@ -131,6 +124,7 @@ class SessionPlans:
         The old ones are not freed: that would wait for threads of native code.
         """
         self.lock = threading.RLock()
+        self._source.lock = threading.Lock()
         keep([dict(self.calls.plans), self._sizes])
         self._sizes = OpenSizes()
         self.calls.plans.clear()
@@ -165,21 +159,9 @@ class SessionPlans:
     def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
-        if not measure:
-            request = self._request(self.graph, key, call.switches, self._model_key() if self._may_resize(key) else "")
-            resized = self._resized(key, request)
-            if resized is not None:
-                return self.calls.add_plan(key, resized)
-        if not measure and self._runs_open(key):
-            opened = self._sizes.of(key).opened(key)
-            plan = self.calls.plans.get(opened)
-            if plan is None and may_be_open(self.graph, self._needed(call)):
-                began = time.thread_time()
-                plan = self._made(call, opened)
-                self._sizes.of(key).note(key, time.thread_time() - began)
-            if plan is not None:
-                return plan.timed(partial(self._ran_open, key))
-            self._sizes.of(key).refused = True
+        plan = self._for_all_sizes(call, key) if not measure else None
+        if plan is not None:
+            return plan
         began = time.thread_time()
         plan = self._made(call, key, measure)
         took = time.thread_time() - began
@@ -187,7 +169,26 @@ class SessionPlans:
         self._note_compiled(key, plan, took)
         return plan
 
-    def _resized(self, key: CallKey, request: Request) -> ExecutionPlan | None:
+    def _for_all_sizes(self, call: ResolvedCall, key: CallKey) -> ExecutionPlan | None:
+        """What runs a call whose sizes are not planned for; None where they are to be."""
+        request = self._request(self.graph, key, call.switches, self._source.key() if self._may_resize(key) else "")
+        resized = self._resized(key, request, call)
+        if resized is not None:
+            return self.calls.add_plan(key, resized)
+        if not self._runs_open(key):
+            return None
+        opened = self._sizes.of(key).opened(key)
+        plan = self.calls.plans.get(opened)
+        if plan is None and may_be_open(self.graph, self._needed(call)):
+            began = time.thread_time()
+            plan = self._made(call, opened)
+            self._sizes.of(key).note(key, time.thread_time() - began)
+        if plan is not None:
+            return plan.timed(partial(self._ran_open, key))
+        self._sizes.of(key).refused = True
+        return None
+
+    def _resized(self, key: CallKey, request: Request, call: ResolvedCall | None = None) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
         if not self._may_resize(key):
             return None
@@ -198,7 +199,11 @@ class SessionPlans:
             known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
             plan = known.resizable.plan(key, tuple(known.compiled), request)
-        return plan.timed(partial(self._ran_resized, key, plan)) if plan is not None else None
+        if plan is None:
+            return None
+        if plan.once_with is not None and call is not None:
+            return plan.timed(partial(self._ran_once, call._replace(values=[]), key))
+        return plan.timed(partial(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
@@ -217,7 +222,9 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                self._sizes.of(key).compiled.append(Compiled(key, plan.whole, inferred, seconds))
+                self._sizes.of(key).compiled.append(
+                    Compiled(key, plan.whole, inferred, seconds, _check_time(plan, Executable))
+                )
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -237,12 +244,10 @@ class SessionPlans:
         if holds_values:
             self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
-        digest = self._model_key() if is_kept and key not in self._of_values else ""
+        digest = self._source.key() if is_kept and key not in self._of_values else ""
         request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
-        if digest and self._path is not None:
-            from pocketgraph.runtime.planning.idle_hashing import hash_when_idle
-
-            hash_when_idle(self._path, self._cache_dir)
+        if digest:
+            self._source.hash_when_idle()
         with limits(memory=self._memory_limit):
             return self.calls.add_plan(key, plan_for(request, lambda: graph, items))
 
@@ -256,6 +261,21 @@ class SessionPlans:
         with self.lock:
             if self._sizes.note_run(key, seconds):
                 self.calls.forget()
+
+    def _ran_once(self, call: ResolvedCall, key: CallKey, seconds: float) -> None:
+        """Lets go of a plan that served one run. What serves all sizes is made when the process is idle."""
+        from pocketgraph.runtime.certificates import check_schedule
+
+        with self.lock:
+            self.calls.drop([key])
+        microseconds = self._sizes.of(key).price * 1e6
+        check_schedule.add(partial(_get_ready, weakref.ref(self), call, key), microseconds)
+
+    def get_ready_for_all(self, call: ResolvedCall, key: CallKey) -> None:
+        """Makes what serves a call's sizes, and all others, if that was not done yet."""
+        with at_work(), self.lock, collector_paused():
+            if self._is_open and key not in self.calls.plans:
+                self._for_all_sizes(call, key)
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
@@ -287,7 +307,7 @@ class SessionPlans:
         This way neither the graph is read nor anything is planned. What a number, a list or an array of another type
         stands for, the graph must say, or have said to an earlier process.
         """
-        if self._graph is not None or self.engine == "reference" or self._by_steps:
+        if self._source.is_read or self.engine == "reference" or self._by_steps:
             return None
         labels = {canonical(text): text for text in map(spelled, feeds)}
         wanted = [canonical(name) for name in fetches]
@@ -319,7 +339,7 @@ class SessionPlans:
         plan = self.calls.plans.get(key)
         if plan is None and not self._runs_open(key):
             began = time.thread_time()
-            request = self._request(NO_GRAPH, key, switches, self._model_key())
+            request = self._request(NO_GRAPH, key, switches, self._source.key())
             plan = find(request, lambda: self.graph)
             if plan is None and not self._sizes.of(key).compiled:
                 plan = self._resized(key, request)
@@ -333,7 +353,7 @@ class SessionPlans:
         """The values as arrays of the declared types; None where these are not known, or all are such already."""
         from pocketgraph.runtime.planning import declared_feeds
 
-        specs = declared_feeds.find(self._model_key(), self._cache_dir, labels)
+        specs = declared_feeds.find(self._source.key(), self._cache_dir, labels)
         if specs is None:
             return None
         try:
@@ -352,49 +372,20 @@ class SessionPlans:
 
         self._declared |= names
         specs = {canonical(name): FeedSpec.of(self.graph, Endpoint.of(canonical(name)), name) for name in names}
-        declared_feeds.keep(self._model_key(), self._cache_dir, specs)
+        declared_feeds.keep(self._source.key(), self._cache_dir, specs)
 
-    def _model_key(self) -> str:
-        """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
-        when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
-        if (ops := user_ops()) and self._has_ops(ops):
-            return ""
-        if self._key is None:
-            if self._path is None:
-                from pocketgraph.litert.graph_content import graph_digest
 
-                key = graph_digest(self.graph, self._cache_dir)
-            else:
-                from pocketgraph.litert.digest import content_name
+def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall, key: CallKey) -> None:
+    living = plans()
+    if living is not None:
+        living.get_ready_for_all(call, key)
 
-                is_file = os.path.isfile(self._path)
-                key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
-            if key:
-                key += " exact" * self.exact + " strict" * self.strict
-                key += "".join(f" {op}" for op in sorted(self._allowed))
-                key += "".join(f" without {name}" for name in sorted(self.without - {TIERS}))
-            self._key = key
-        return self._key
 
-    def _get_ready(self) -> None:
-        """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""
-        with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
-            if self.graph and self.engine != "reference":
-                from pocketgraph.litert import engine
-                from pocketgraph.runtime.certificates import part_check, part_reference  # noqa: F401
-                from pocketgraph.runtime.planning import compiling, planner, session_variables  # noqa: F401
-
-                if self._path is not None and self.engine in (None, "auto", "litert"):
-                    engine.get_ready(os.path.getsize(self._path), {node.op for node in self.graph})
-
-    def _has_ops(self, ops: frozenset[str]) -> bool:
-        """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
-        if self._looked_for is not ops:
-            graph = self.graph
-            bodies = (node for function in graph.functions.values() for node in function.nodes)
-            self._has_them = any(node.op in ops for node in chain(graph, bodies))
-            self._looked_for = ops
-        return self._has_them
+def _check_time(plan: ExecutionPlan, kind: type[Executable]) -> float:
+    """About how long the reference engine takes to compute the same, in microseconds."""
+    if plan.program is not None and plan.program.dynamic_parts:
+        return math.inf
+    return sum(each.check_time if isinstance(each, kind) else math.inf for each in plan.executables)
 
 
 def _is_certain(value: Any) -> bool:
@@ -403,7 +394,7 @@ def _is_certain(value: Any) -> bool:
         return False
     if value.dtype.kind != "O":
         return value.dtype.kind not in "SUT"
-    return value.size <= MOST_STRINGS and all(type(item) is bytes for item in value.flat)
+    return value.size <= MOST_STRINGS and is_bytes(value)
 
 
 def _begin_anew() -> None:

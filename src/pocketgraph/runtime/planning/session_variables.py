@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
-from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
@@ -118,6 +118,8 @@ def _settled(node: Node, state: Mapping[str, Any]) -> Variable | None:
     variable = state.get(key)
     if not isinstance(variable, Variable) or variable.changes != 1 or not variable.is_initialized:
         return None
+    if variable.dtype is VARIANT:
+        return None  # no constant holds such a value
     return variable
 
 

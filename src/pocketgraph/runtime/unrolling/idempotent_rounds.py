@@ -16,12 +16,13 @@ import numpy as np
 
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.symbolic_values import SAME
 
 SELECTS = ("Select", "SelectV2")
-SUMS = ("Add", "AddV2")
+SUMS = ops_with("sum")
 
 
 def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str, Item]) -> dict[str, Endpoint]:

@@ -29,10 +29,10 @@ from pocketgraph.passes.constant_values import ConstantValues
 Array = np.ndarray[Any, Any]
 
 BATCH_NORMS = ops_with("batch_norm")
-SUMS = frozenset({"Add", "AddV2", "Sub", "BiasAdd"})
-"""Not a trait: sums and differences with a constant, which fold into a bias."""
-PRODUCTS = frozenset({"Mul", "RealDiv", "Div"})
-"""Not a trait: products and quotients with a constant, which fold into weights."""
+SUMS = ops_with("sum", "difference") | {"BiasAdd"}
+"""Sums and differences with a constant, which fold into a bias."""
+PRODUCTS = ops_with("product") | {"RealDiv", "Div"}
+"""Products and quotients with a constant, which fold into weights."""
 
 
 PARAMETER_OPS = frozenset({

@@ -10,8 +10,8 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 
 SWITCHES = ops_with("switch")
-EXITS = frozenset({"Exit", "RefExit"})
-STEPS = frozenset({"NextIteration", "RefNextIteration"})
+EXITS = ops_with("exit")
+STEPS = ops_with("next_iteration")
 
 Way = tuple[str, int]
 """What decides at a Switch, and the output that has to be taken."""

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 
 from pocketgraph.errors import TransformError
-from pocketgraph.formats.tensor_list import in_typed_list
+from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import Graph, Node, Shape, Versions, const, node_name
 from pocketgraph.graph.dtype import INVALID
 from pocketgraph.graph.edit import remove_attributes
@@ -17,13 +17,13 @@ from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.import_checks import check_attributes
 from pocketgraph.transforms.original.node_hash import hash_order
 from pocketgraph.transforms.original.numbering import check_twins, numbers
+from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
 from pocketgraph.transforms.parts.constant_folding.constants import (
     CONSTANTS,
     SHAPE_OPS,
     FoldableConstants,
     find_constants,
 )
-from pocketgraph.transforms.parts.constant_folding.evaluate import evaluate
 from pocketgraph.transforms.parts.constant_folding.flow import Flow, FlowStep, flow_of
 from pocketgraph.transforms.tool import transform
 

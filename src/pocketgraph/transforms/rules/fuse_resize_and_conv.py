@@ -8,7 +8,7 @@ from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolutions import takes_resize, with_resize
+from pocketgraph.transforms.parts.convolution_facts import takes_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import fusion_misses
 from pocketgraph.transforms.tool import transform
 

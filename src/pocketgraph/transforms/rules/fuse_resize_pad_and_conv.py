@@ -10,7 +10,7 @@ from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.parts.convolutions import copied, takes_resize, with_resize
+from pocketgraph.transforms.parts.convolution_facts import copied, takes_resize, with_resize
 from pocketgraph.transforms.parts.near_misses import source_of
 from pocketgraph.transforms.tool import transform
 

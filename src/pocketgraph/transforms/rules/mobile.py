@@ -38,9 +38,10 @@ def mobile(graph: Graph, *, type: str | None = None, shape: str | None = None) -
              scaled = MatMul(x:0, w, T=float, transpose_a=false, transpose_b=false)
              z = Relu(scaled, T=float)
 
-    It is strip_unused_nodes and remove_device; then remove_nodes (Identity, CheckNumerics, StopGradient),
-    fold_constants, fold_batch_norms, fold_old_batch_norms, merge_duplicate_nodes and strip_unused_nodes, in this order
-    and over again, until nothing changes or five rounds are done; then sort_by_execution_order.
+    It is strip_unused_nodes, remove_device and remove_attribute of colocations (_class); then remove_nodes (Identity,
+    CheckNumerics, StopGradient), fold_constants, fold_batch_norms, fold_old_batch_norms, merge_duplicate_nodes and
+    strip_unused_nodes, in this order and over again, until nothing changes or five rounds are done; then
+    sort_by_execution_order.
 
     Args:
         type, shape: as for strip_unused_nodes: of inputs that have to become placeholders.
@@ -49,7 +50,8 @@ def mobile(graph: Graph, *, type: str | None = None, shape: str | None = None) -
         TransformError, GraphError: as these rules do.
     """
     given = [f'{key}="{value}"' for key, value in (("type", type), ("shape", shape)) if value is not None]
-    graph = tool.run(graph, f"strip_unused_nodes({', '.join(given)}) remove_device")
+    placed = "remove_device remove_attribute(attribute_name=_class)"  # colocations with nodes that go hinder folding
+    graph = tool.run(graph, f"strip_unused_nodes({', '.join(given)}) {placed}")
     return tool.run(until_settled(graph, ROUND), "sort_by_execution_order")
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.pages.quantities import counted
 from pocketgraph.transforms import tool
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.parts.signal_to_noise import decibels_kept
@@ -108,7 +109,7 @@ def too_noisy(before: Graph, after: Graph) -> str:
     found = "it cannot be tried out" if kept is None else f"made-up inputs leave {kept:.0f} dB of the results"
     if count < DEEP:
         return f"a convolution makes the result, which shows each error of eight-bit arithmetic, and {found}"
-    return f"{count} convolutions: the errors of eight-bit arithmetic add up, and {found}"
+    return f"{counted(count, 'convolution')}: the errors of eight-bit arithmetic add up, and {found}"
 
 
 def gives_pictures(graph: Graph) -> bool:

@@ -6,7 +6,7 @@ from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
-from pocketgraph.transforms.parts.convolutions import copied
+from pocketgraph.transforms.parts.convolution_facts import copied
 from pocketgraph.transforms.tool import transform
 
 LEAST = Pattern("Min", ["*", Pattern("Range", ["*", "*", "*"])])

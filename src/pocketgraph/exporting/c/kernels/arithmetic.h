@@ -52,3 +52,45 @@ static PG_UNUSED int64_t pg_int64_of(float x) {
 static PG_UNUSED int32_t pg_between(float x, float lo, float hi) {
     return x >= hi ? (int32_t)hi : x > lo ? (int32_t)x : (int32_t)lo;
 }
+
+/* Sixteen bits of a float and back, rounded to the nearest, of two as near to the even one. A half has 11 digits from
+   2^-14 on, and whole multiples of 2^-24 below; a bfloat16 is the first half of a float. */
+typedef union {
+    float number;
+    uint32_t bits;
+} pg_bits;
+static PG_UNUSED uint16_t pg_half_of(float x) {
+    pg_bits a;
+    a.number = x;
+    const uint32_t sign = a.bits >> 16 & 0x8000U, size = a.bits & 0x7FFFFFFFU;
+    if (size > 0x7F800000U) return (uint16_t)(sign | 0x7E00U);
+    if (size >= 0x477FF000U) return (uint16_t)(sign | 0x7C00U);
+    if (size < 0x38800000U) {
+        a.bits = size;
+        a.number += 0.5F;
+        return (uint16_t)(sign | (a.bits - 0x3F000000U));
+    }
+    return (uint16_t)(sign | (size + 0xFFFU + (size >> 13 & 1U) - 0x38000000U) >> 13);
+}
+static PG_UNUSED float pg_of_half(uint16_t x) {
+    const uint32_t sign = (uint32_t)(x & 0x8000U) << 16, power = x >> 10 & 31U, digits = x & 0x3FFU;
+    pg_bits a;
+    if (power == 0) {
+        a.number = (float)digits * 5.9604644775390625e-8F;
+        a.bits |= sign;
+    } else {
+        a.bits = sign | (power == 31 ? 0x7F800000U : (power + 112U) << 23) | digits << 13;
+    }
+    return a.number;
+}
+static PG_UNUSED uint16_t pg_bfloat16_of(float x) {
+    pg_bits a;
+    a.number = x;
+    if ((a.bits & 0x7FFFFFFFU) > 0x7F800000U) return (uint16_t)(a.bits >> 16 | 0x40U);
+    return (uint16_t)((a.bits + 0x7FFFU + (a.bits >> 16 & 1U)) >> 16);
+}
+static PG_UNUSED float pg_of_bfloat16(uint16_t x) {
+    pg_bits a;
+    a.bits = (uint32_t)x << 16;
+    return a.number;
+}

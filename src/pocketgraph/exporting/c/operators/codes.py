@@ -23,9 +23,9 @@ from pocketgraph.exporting.c.operators.convolution import (
     transposed_window,
 )
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
+from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, strides
-from pocketgraph.exporting.c.operators.table import emits, is_code
 from pocketgraph.exporting.c.unit import CConstant as Place
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.exporting.model import Array

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.exporting.c.operators.emitter_table import emits
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
-from pocketgraph.exporting.c.operators.table import emits
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, operand
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT

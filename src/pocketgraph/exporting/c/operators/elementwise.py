@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.c.operators.convolution import activation
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
-from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Operation, Value
 
 FLOAT_PAIRS = {
@@ -117,6 +118,10 @@ def leaky_relu(unit: Unit, operation: Operation) -> None:
 @emits("CAST", in_place=True)
 def cast(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
+    narrow = [value.dtype.name in NARROW for value in (source, result)]
+    if any(narrow) and FLOAT in (source.dtype, result.dtype):
+        _round(unit, source, result)
+        return
     before, after = c_type(source.dtype), c_type(result.dtype)
     if result.dtype is BOOL:
         text = "a != 0"
@@ -130,6 +135,16 @@ def cast(unit: Unit, operation: Operation) -> None:
     else:
         text = "a"
     emit_singles(unit, f"pg_cast_{source.dtype.name}s_to_{result.dtype.name}", before, after, text, source, result)
+
+
+def _round(unit: Unit, source: Value, result: Value) -> None:
+    """Floats to or from 16 bits; nothing else computes with those, so that they have no C type elsewhere."""
+    is_rounded = source.dtype is FLOAT
+    narrow = (result if is_rounded else source).dtype.name
+    text = f"pg_{narrow}_of(a)" if is_rounded else f"pg_of_{narrow}(a)"
+    before, after = ("float", "uint16_t") if is_rounded else ("uint16_t", "float")
+    name = f"pg_cast_{source.dtype.name}s_to_{result.dtype.name}"
+    emit_singles(unit, name, before, after, text, source, result)
 
 
 @moves("SELECT_V2")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import strides
-from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
 from pocketgraph.litert.program import Operation, Value
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.exporting.c.operators.elementwise import known
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
-from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import CConstant, LackingOperatorError, Pointer, Unit, array_of, number, operand
 from pocketgraph.graph import DType
 from pocketgraph.litert.program import Operation, Value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.exporting.c.operators.convolution import FilterWindow, only_floats, range_of
-from pocketgraph.exporting.c.operators.table import emits, moves
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.unit import Unit, operand
 from pocketgraph.litert.program import Operation, Value
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from pocketgraph.exporting.c.operators.elementwise import emit_singles, known
+from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, strides
-from pocketgraph.exporting.c.operators.table import emits, moves
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT8, INT32, INT64
 from pocketgraph.litert.program import Operation

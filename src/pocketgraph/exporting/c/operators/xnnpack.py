@@ -6,9 +6,10 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators import codes
 from pocketgraph.exporting.c.operators.convolution import FilterWindow, bias_of, range_of
-from pocketgraph.exporting.c.operators.table import Emit, is_code
+from pocketgraph.exporting.c.operators.emitter_table import Emit, is_code
 from pocketgraph.exporting.c.unit import Argument, Unit, array_of, operand
 from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.litert.operator_traits import POOLS, WEIGHTED
 from pocketgraph.litert.program import Operation, Value
 
 KERNEL = "xnnpack.h"
@@ -21,14 +22,14 @@ TAPS_AT_ONCE, AVERAGED_AT_ONCE = (
 
 def emitter(operation: Operation) -> Emit | None:
     """What emits an operation by XNNPACK; None where a kernel of our own has to."""
-    if operation.code in ("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"):
+    if operation.code in WEIGHTED:
         source, kernel = operation.inputs[:2]
         if source is None or kernel is None or source.constant is not None or kernel.constant is None:
             return None
         is_large = operation.code == "DEPTHWISE_CONV_2D" and kernel.shape[1] * kernel.shape[2] > TAPS_AT_ONCE
         if {source.dtype, operation.outputs[0].dtype} == {kernel.dtype} <= {FLOAT, INT8} and not is_large:
             return layer
-    elif operation.code in ("MAX_POOL_2D", "AVERAGE_POOL_2D"):
+    elif operation.code in POOLS:
         window = operation.options["filter_h"] * operation.options["filter_w"]
         most = AVERAGED_AT_ONCE if operation.code == "AVERAGE_POOL_2D" else window
         if operation.outputs[0].dtype is FLOAT and 1 < window <= most:

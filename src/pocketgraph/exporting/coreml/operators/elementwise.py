@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
-from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.onnx.program import OnnxOperation
 

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
-from pocketgraph.exporting.coreml.table import translates
 from pocketgraph.exporting.coreml.translation import MOST_AXES, Translation
 from pocketgraph.exporting.onnx.program import OnnxOperation
 

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.coreml.table import translates
+from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.model import Array
 from pocketgraph.exporting.onnx.program import OnnxOperation
+from pocketgraph.pages.quantities import counted
 
 MOST_STEPS = 256  # of a GRU that are written one after the other
 GATES = "iofc"
@@ -59,7 +60,7 @@ def gru(to: Translation, operation: OnnxOperation) -> Any:
     x = to.input(operation, 0)
     steps = int(x.shape[0])
     if steps > MOST_STEPS:
-        raise to.unsupported(f"a GRU of {steps} steps; up to {MOST_STEPS} are written one after the other")
+        raise to.unsupported(f"a GRU of {counted(steps, 'step')}; up to {MOST_STEPS} are written one after the other")
     weights, repeated = (to.static(operation, index, "its weights")[0].astype(np.float32) for index in (1, 2))
     units = repeated.shape[1]
     given = to.static_or_none(operation, 3)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.errors import option
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights

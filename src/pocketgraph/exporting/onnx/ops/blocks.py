@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import to_first
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.ops.nn import image, yield_image
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.litert.constant import Array
 

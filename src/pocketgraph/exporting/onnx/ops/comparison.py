@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise, unary, where
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING
 

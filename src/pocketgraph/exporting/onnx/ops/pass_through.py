@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, STRING
 from pocketgraph.litert.constant import Array

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32, UINT8

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 

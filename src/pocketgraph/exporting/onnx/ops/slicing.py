@@ -7,10 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import first_axis
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL
 

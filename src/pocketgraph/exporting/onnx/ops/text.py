@@ -7,8 +7,8 @@ from functools import reduce
 import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise
+from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.registry import converts
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.operands import attr_text

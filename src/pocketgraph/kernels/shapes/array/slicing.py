@@ -8,7 +8,16 @@ from typing import Any
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.kernels.shapes.partial_values import Known, Partial
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+
+def _with_rest(sizes: Known, size: Shape, whole: Shape) -> Shape:
+    """The size of a slice from the beginning, with all of ``whole`` where sizes, of which some are known, say -1."""
+    if not isinstance(sizes, Partial) or size.dims is None or whole.dims is None:
+        return size
+    is_rest = sizes.known & (sizes.numbers == -1)
+    return Shape([n if rest else own for rest, own, n in zip(is_rest, size.dims, whole.dims, strict=True)])
 
 
 @shape_rule("Slice")
@@ -20,7 +29,7 @@ def cut(call: ShapeCall) -> Shape:
         if not ranks:
             return UNKNOWN
         if begin is not None and not any(begin) and size.rank == shape.rank:
-            return size
+            return _with_rest(call.known[2], size, shape)
         return size if size.dims is not None else Shape((None,) * ranks[0])
     dims = of_rank(shape, len(sizes))
     out: list[Dim] = []

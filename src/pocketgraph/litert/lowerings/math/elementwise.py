@@ -13,6 +13,7 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.narrow_floats import NARROW, keeps_digits
+from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Value
 
 MOST_DIMENSIONS = 4  # more are not broadcast by every LiteRT kernel; equal shapes are flattened instead
@@ -61,8 +62,6 @@ COMPARISONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "LogicalOr": ("LOGICAL_OR", ("bool",)),
 }
 
-WITH_ACTIVATION = ("ADD", "SUB", "MUL", "DIV")
-
 
 @lowers(*UNARY)
 def unary(emit: Emit, node: Node) -> None:
@@ -77,7 +76,7 @@ def binary(emit: Emit, code: str, left: Value, right: Value, dtype: DType | None
         shape = np.broadcast_shapes(left.shape, right.shape)
     except ValueError:
         raise emit.unsupported(f"{list(left.shape)} and {list(right.shape)} do not broadcast") from None
-    options = {"activation": ""} if code in WITH_ACTIVATION else {}
+    options = {"activation": ""} if code in ARITHMETIC else {}
     if len(shape) <= MOST_DIMENSIONS:
         return emit.add(code, [left, right], shape, dtype, **options)
     left, right = _flattened(emit, left, right)

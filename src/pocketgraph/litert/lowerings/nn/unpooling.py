@@ -90,15 +90,12 @@ def windows_of(emit: Emit, node: Node, image: tuple[int, ...]) -> Windows:
     return Windows((image[0], image[1], image[2], image[3]), size, counts)
 
 
-class Compared(NamedTuple):
-    """Which pixels of each window are the largest so far: for each but the first column, and each but the first row."""
+def compared(emit: Emit, image: Value, windows: Windows) -> tuple[list[Value], list[Value]]:
+    """Compares the pixels of each window of a float image, column by column of each row, then row by row.
 
-    columns: list[Value]
-    rows: list[Value]
-
-
-def compared(emit: Emit, image: Value, windows: Windows) -> Compared:
-    """Compares the pixels of each window of a float image, column by column of each row, then row by row."""
+    Returns:
+        Which pixels are the largest so far: for each but the first column, and for each but the first row.
+    """
     batch, tall, _, depth = windows.reach
     below, beside = windows.counts
     fitted = windows.fitted(emit, image)
@@ -106,7 +103,7 @@ def compared(emit: Emit, image: Value, windows: Windows) -> Compared:
     largest, columns = tournament(emit, _equal_parts(emit, by_columns, windows.size[1]))
     by_rows = emit.reshape(largest, (batch * below, windows.size[0] * beside * depth))
     _, rows = tournament(emit, _equal_parts(emit, by_rows, windows.size[0]))
-    return Compared(columns, rows)
+    return columns, rows
 
 
 def tournament(emit: Emit, parts: Sequence[Value]) -> tuple[Value, list[Value]]:
@@ -144,14 +141,14 @@ def max_pool_with_argmax(emit: Emit, node: Node) -> None:
         activation="",
     )
     emit.result(pooled, 0)
-    found = compared(emit, source, windows)
-    column = _numbers(emit, found.columns, (batch * windows.reach[1] * beside, depth), depth)
+    over_columns, over_rows = compared(emit, source, windows)
+    column = _numbers(emit, over_columns, (batch * windows.reach[1] * beside, depth), depth)
     by_rows = emit.reshape(column, (batch * below, windows.size[0] * beside * depth))
     rows = _equal_parts(emit, by_rows, windows.size[0])
     place = rows[0]
-    for is_larger, other in zip(found.rows, rows[1:], strict=True):
+    for is_larger, other in zip(over_rows, rows[1:], strict=True):
         place = emit.add("SELECT_V2", [is_larger, other, place], place.shape, INT32)
-    place = sum_of(emit, place, _numbers(emit, found.rows, place.shape, width * depth))
+    place = sum_of(emit, place, _numbers(emit, over_rows, place.shape, width * depth))
     place = emit.reshape(place, shape)
     first = np.arange(beside)[:, None] * (windows.size[1] * depth) + np.arange(depth)
     place = sum_of(emit, place, emit.const(first.reshape(1, 1, beside, depth), np.int32))
@@ -179,12 +176,12 @@ def _numbers(emit: Emit, surpassing: Sequence[Value], shape: tuple[int, ...], st
     return number
 
 
-def unpooled(emit: Emit, pooled: Value, found: Compared, windows: Windows) -> Value:
-    """Each value at its window's largest pixel, zeros elsewhere, in the image's shape."""
+def unpooled(emit: Emit, pooled: Value, found: tuple[list[Value], list[Value]], windows: Windows) -> Value:
+    """Each value at its window's largest pixel (see ``compared``), zeros elsewhere, in the image's shape."""
     batch, tall, _, depth = windows.reach
     below, beside = windows.counts
-    by_rows = _spread(emit, emit.reshape(pooled, (batch * below, beside * depth)), found.rows)
-    by_columns = _spread(emit, emit.reshape(by_rows, (batch * tall * beside, depth)), found.columns)
+    by_rows = _spread(emit, emit.reshape(pooled, (batch * below, beside * depth)), found[1])
+    by_columns = _spread(emit, emit.reshape(by_rows, (batch * tall * beside, depth)), found[0])
     return windows.returned(emit, emit.reshape(by_columns, windows.reach))
 
 

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field
 
 from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes.infer import output_dtypes
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
 
-MERGES = frozenset({"Merge", "RefMerge"})
-BACK_EDGES = frozenset({"NextIteration", "RefNextIteration"})
+MERGES = ops_with("merge")
+BACK_EDGES = ops_with("next_iteration")
 PLACEHOLDERS = frozenset({"Placeholder", "PlaceholderV2"})
 
 

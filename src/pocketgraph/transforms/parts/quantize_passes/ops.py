@@ -13,7 +13,7 @@ from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.matchable import matchable
 from pocketgraph.transforms.original.node_types import input_types, output_types
-from pocketgraph.transforms.parts.convolutions import copied
+from pocketgraph.transforms.parts.convolution_facts import copied
 from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize, ports, quantize, requantize, shared
 
 

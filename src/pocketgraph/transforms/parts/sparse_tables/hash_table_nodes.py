@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.formats.tensor_list import in_typed_list
+from pocketgraph.formats.typed_list import in_typed_list
 from pocketgraph.graph import Node, Tensor, const
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 

@@ -16,6 +16,7 @@ from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port
 from pocketgraph.exporting.programs import float_program
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
 
 FIRST_BATCH, OTHER_BATCH = 2, 3
@@ -24,7 +25,7 @@ STEP = 32
 """By how much other sizes differ; most networks halve pictures five times."""
 
 
-BROADCASTING = frozenset(("ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM"))
+BROADCASTING = ARITHMETIC | BOUNDS
 """Operators of LiteRT whose constant may have size 1 where the other operand is larger."""
 
 

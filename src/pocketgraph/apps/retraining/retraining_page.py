@@ -29,7 +29,7 @@ from pocketgraph.pages.parts import (
     words,
 )
 from pocketgraph.pages.parts import commands as command_lines
-from pocketgraph.pages.quantities import duration
+from pocketgraph.pages.quantities import counted, duration
 from pocketgraph.runtime.comparison.answer_metrics import interval
 
 GOOD, FAIR = 0.9, 0.7
@@ -54,7 +54,7 @@ def as_html(made: Retrained, title: str, size: int, commands: Sequence[str]) -> 
     share, count, _ = headline(made)
     mistakes = [*made.mistakes, *made.held_mistakes]
     return report(
-        f"{title}: {len(made.labels)} classes",
+        f"{title}: {counted(len(made.labels), 'class')}",
         Verdict(_kind(share), verdict(made), _reasons(made)).html(),
         cards(
             [
@@ -97,7 +97,7 @@ def verdict(made: Retrained) -> str:
     share, count, where = headline(made)
     low, high = interval(share * count, count)
     return (
-        f"Right in {100 * share:.1f} % of {count:,} examples that it had not seen "
+        f"Right in {100 * share:.1f} % of {counted(count, 'example')} that it had not seen "
         f"({where}; {100 * low:.0f} % to {100 * high:.0f} %)"
     )
 
@@ -141,7 +141,8 @@ def _reasons(made: Retrained) -> list[str]:
         found.append(f"On the test set of {tested}: {100 * made.accuracy['testing']:.1f} %.")
     if made.trained_layers:
         found.append(
-            f"{len(made.trained_layers)} layers of the base were trained too; the new layer alone was right in "
+            f"{counted(len(made.trained_layers), 'layer of the base was', 'layers of the base were')} trained too; "
+            "the new layer alone was right in "
             f"{100 * made.accuracy[HEAD_ALONE]:.1f} % (cross-validation)."
         )
     pairs = _confused(made)
@@ -151,7 +152,9 @@ def _reasons(made: Retrained) -> list[str]:
     found.append(_more(made))
     found.append(_calibration(made))
     if made.left_out:
-        found.append(f"{len(made.left_out)} files did not open and were left out.")
+        found.append(
+            f"{counted(len(made.left_out), 'file that did not open was', 'files that did not open were')} left out."
+        )
     return found
 
 
@@ -218,7 +221,7 @@ def _mistakes(mistakes: Sequence[Mistake]) -> str:
 def _curve(made: Retrained) -> str:
     if len(made.curve) < 2:
         return ""
-    points = [(f"{size:,} examples: {100 * right:.1f} %", 100 * right, False) for size, right in made.curve]
+    points = [(f"{counted(size, 'example')}: {100 * right:.1f} %", 100 * right, False) for size, right in made.curve]
     return curve(points, 100, "% right", range(len(points)))
 
 

@@ -1,0 +1,58 @@
+"""The scaling of pictures that a model was trained with, found by which makes most of its answers right."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pocketgraph.datasets.sample_reading import Notify, SampleReading
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Graph
+from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
+from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
+
+
+def likeliest_scaling(
+    graph: Graph,
+    data: str | os.PathLike[str] | None,
+    calibrated: int,
+    reading: Mapping[str, Any],
+    notify: Notify,
+    *,
+    labels: str | os.PathLike[str] | None,
+    outputs: Sequence[str],
+    threads: int,
+) -> dict[str, Any]:
+    """How data are read, with the scaling of pictures that makes most answers right, where neither the caller nor the
+    graph says one and the data tell what is right; else as before.
+
+    Args:
+        graph: the frozen model.
+        data: a folder of pictures; with others nothing is tried.
+        calibrated: how many samples may be looked at: those that calibrate, so that those that judge stay unseen.
+        reading: the arguments of ``SampleReading`` as they are given.
+        notify: is told of a scaling that was chosen.
+        labels, outputs, threads: as for ``evaluate``.
+    """
+    found = dict(reading)
+    is_said = any(found[name] is not None for name in ("preset", "input_mean", "input_std"))
+    if is_said or data is None or not os.path.isdir(data) or SampleReading().scaling(graph).mean is not None:
+        return found
+
+    def judged(mean: float, std: float) -> ClassAccuracy | None:
+        evaluated = evaluate_as_told(
+            graph, data, labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
+            **{**found, "input_mean": mean, "input_std": std},
+        )  # fmt: skip
+        return evaluated[0].accuracy
+
+    try:
+        better = better_scaling(judged)
+    except PocketgraphError:
+        return found  # what is wrong is said where the data are read in earnest
+    if better is not None:
+        found.update(input_mean=better.mean, input_std=better.std)
+        notify(f"pictures are scaled with {better.words()}")
+    return found

@@ -1,0 +1,72 @@
+"""The scores of classes that a graph's answer is picked from, and by which of its outputs a model is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import infer
+
+_HANDS_ON = ops_with("passes", "view") | {"Cast"}
+_BEST = "ArgMax"
+_SHARES = ("Softmax", "Sigmoid")
+"""Not a trait: what gives shares of classes, that of all of them first."""
+_FIRST_FEW = frozenset({"TopK", "TopKV2"})
+
+
+def scores_picked_from(graph: Graph, output: str) -> str | None:
+    """The tensor of scores whose largest one, or whose few largest, a graph gives as its answer; None for other
+    outputs.
+
+    Only where the scores are a row for each sample, [batch, classes]: those of each place of a picture are many times
+    as large as the answer, and who picked there wants no scores.
+
+    Args:
+        graph: the graph.
+        output: the tensor or node that gives the answer, such as int64 [batch].
+    """
+    node = graph.find_producer(output, _HANDS_ON)
+    if node is None or node.op not in {_BEST} | _FIRST_FEW:
+        return None
+    scores = canonical(node.data_inputs[0])
+    inferred = infer(graph, outputs=[output])
+    sizes, axis = inferred.shape(scores).dims, np.int64(-1)
+    if node.op == _BEST:
+        axis = inferred.value(canonical(node.data_inputs[1]))
+    is_row = sizes is not None and len(sizes) == 2 and sizes[1] != 1 and axis is not None and int(axis) in (1, -1)
+    return scores.removesuffix(":0") if is_row else None
+
+
+def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
+    """Outputs in the order in which a model is judged by them: where the first is no floats, shares of classes come
+    first, then other floats; the few largest scores stand for all of them.
+
+    Args:
+        graph: the graph.
+        names: its outputs.
+    """
+    inferred = infer(graph, outputs=names)
+
+    def is_float(name: str) -> bool:
+        dtype = inferred.dtype(canonical(name))
+        return dtype is not None and dtype.is_floating
+
+    found = list(names)
+    if len(found) > 1 and not is_float(found[0]):
+        found.sort(key=lambda name: len(_SHARES) + 1 if not is_float(name) else _rank(graph, name))
+    node = graph.find_producer(found[0], _HANDS_ON)
+    few = scores_picked_from(graph, found[0]) if node is not None and node.op in _FIRST_FEW else None
+    return [few or found[0], *found[1:]]
+
+
+def _rank(graph: Graph, name: str) -> int:
+    node = graph.find_producer(name, _HANDS_ON)
+    return _SHARES.index(node.op) if node is not None and node.op in _SHARES else len(_SHARES)
+
+
+def picked_note(output: str, scores: str) -> str:
+    """What to say where the scores are taken in place of the answer."""
+    return f"'{output}' is picked from '{scores}', whose scores are taken"

@@ -1,0 +1,272 @@
+"""Examples of a batch read one after the other, each along the keys of the one before.
+
+Records of one writer have the same keys, mostly in the same order. What stands before the values of a feature is known
+from its key, its type and the length of its entry, so it is compared whole. What is not as encoders write it (unknown
+fields, features given twice, numbers that are not packed) is left to the general way, which knows the errors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import FLOAT, INT64, STRING
+from pocketgraph.kernels.arrays import Array, strings
+from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
+from pocketgraph.kernels.parsing.record_column import RecordColumn
+from pocketgraph.protobuf.wire import WireError, packed_varints, read_varint
+
+TAGS = {STRING: TEXTS, FLOAT: FLOATS, INT64: INTEGERS}
+SKIPPED, LISTED = 0, -1  # in place of a tag: a feature that is not wanted, and texts other than a single one
+MOST_KEPT = 256  # lengths of an entry whose headers are kept
+NO_HEADER = (b"\xff", 0, 0)  # of an entry that cannot be so long: no entry begins like this
+MOST_KEY = 127  # bytes of a key
+MOST_SINGLE = 100  # integers, up to which reading each of them is quicker than NumPy's calls
+
+
+class Headers(dict[int, tuple[bytes, int, int]]):
+    """What entries of one key and type begin with, by what their length says; made when it is first asked for.
+
+    Each is (the bytes before the values, how many these are, the bytes of the whole entry).
+
+    Attributes:
+        key: the feature's.
+        tag: of the list that the feature holds, SKIPPED or LISTED.
+    """
+
+    def __hash__(self) -> int:  # type: ignore[override]
+        return id(self)  # for caches of what follows from a key and type
+
+    def __init__(self, key: bytes, tag: int) -> None:
+        super().__init__()
+        self.key, self.tag = key, tag
+        self._spelled = field(ENTRY, key)
+
+    def __missing__(self, size: int) -> tuple[bytes, int, int]:
+        found = self.made(size)
+        if len(self) < MOST_KEPT:
+            self[size] = found
+        return found
+
+    def made(self, size: int) -> tuple[bytes, int, int]:
+        """What an entry of this length begins with; it is not kept."""
+        left = size - len(self._spelled)
+        tags = {SKIPPED: (FEATURE,), LISTED: (FEATURE, TEXTS)}.get(self.tag, (FEATURE, self.tag, ENTRY))
+        header = head(ENTRY, size) + self._spelled
+        if self.tag in (FLOATS, INTEGERS) and left == 4:  # a list without values
+            tags = tags[:2]
+        for tag in tags:
+            left = inside(left)
+            if left < 0:
+                return NO_HEADER
+            header += head(tag, left)
+        if self.tag == FLOATS and left % 4:
+            return NO_HEADER
+        return header, len(header), len(header) + left
+
+
+def head(tag: int, size: int) -> bytes:
+    """The tag and the length of a field of so many bytes."""
+    made = bytearray((tag,))
+    while size > 127:
+        made.append(size & 127 | 128)
+        size >>= 7
+    made.append(size)
+    return bytes(made)
+
+
+def field(tag: int, content: bytes) -> bytes:
+    """A field that holds this."""
+    return head(tag, len(content)) + content
+
+
+def inside(size: int) -> int:
+    """How many bytes a field holds that takes so many with its tag and its length; -1 where none takes so many."""
+    for width in range(1, 6):
+        left = size - 1 - width
+        if left >= 0 and len(head(0, left)) == 1 + width:
+            return left
+    return -1
+
+
+headers_of = lru_cache(maxsize=256)(Headers)
+Value: TypeAlias = "bytes | list[bytes] | None"
+"""A feature of a record: its packed numbers or its one text, its texts, or nothing where it has none."""
+Link: TypeAlias = "tuple[Headers, int, Headers | None]"
+"""Of a key: its headers, its place in a row (-1: not wanted), the headers of more texts than one."""
+Chain: TypeAlias = "list[Link]"
+"""The keys of a record in its order."""
+
+
+def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
+    """The wanted features of a batch; None where the general way is to read them."""
+    chain: Chain = []
+    chains = Chains(wanted)
+    blank: list[Value] = [None] * len(wanted)
+    rows: list[list[Value]] = []
+    try:
+        for record in records:
+            row = _row(record, chain, blank)
+            if row is None:
+                chain = chains.of(record)
+                row = _row(record, chain, blank)
+                if row is None:
+                    return None
+            rows.append(row)
+        columns = zip(*rows, strict=True)
+        return {key: _column(values, dtype) for (key, dtype), values in zip(wanted.items(), columns, strict=True)}
+    except (WireError, IndexError):
+        return None
+
+
+def _row(record: bytes, chain: Chain, blank: Sequence[Value]) -> list[Value] | None:
+    """The wanted features of a record whose keys are some of a chain's, in its order; None where they are not."""
+    row = list(blank)
+    end = len(record)
+    if end > 129:
+        place = read_varint(record, 1, end)[1]
+        if not record.startswith(head(ENTRY, end - place)):
+            return None
+    elif end < 2 or record[0] != ENTRY or record[1] != end - 2:
+        return None
+    else:
+        place = 2
+    try:
+        for headers, number, more in chain:
+            size = record[place + 1]
+            if size > 127:
+                size = read_varint(record, place + 1, end)[0]
+            header, start, length = headers[size]
+            if record.startswith(header, place):
+                if number >= 0:
+                    row[number] = record[place + start : place + length]
+                place += length
+            elif more is not None:
+                header, start, length = more[size]
+                if record.startswith(header, place):
+                    row[number] = _texts(record[place + start : place + length])
+                    place += length
+    except IndexError:  # at the end: the keys that are left are missing
+        pass
+    return row if place == end else None
+
+
+def _texts(body: bytes) -> list[bytes]:
+    """The texts of a list.
+
+    Raises:
+        WireError: it holds something else.
+    """
+    place, end = 0, len(body)
+    found: list[bytes] = []
+    while place < end:
+        size, start = read_varint(body, place + 1, end)
+        if body[place] != ENTRY or start + size > end:
+            raise WireError(place, "a list of another kind of element")
+        place = start + size
+        found.append(body[start:place])
+    return found
+
+
+class Chains:
+    """The chains of records with the same wanted features."""
+
+    def __init__(self, wanted: Mapping[bytes, DType]) -> None:
+        self._wanted = wanted
+        self._numbers = {key: number for number, key in enumerate(wanted)}
+        self._links: dict[bytes, Link] = {}
+
+    def of(self, record: bytes) -> Chain:
+        """The keys of a record.
+
+        Raises:
+            WireError, IndexError: it is not as encoders write it, as far as that is looked at.
+        """
+        place, end = read_varint(record, 1, len(record))[1], len(record)
+        keys: list[bytes] = []
+        while place < end:
+            size, inner = record[place + 1], place + 2
+            if size > 127:
+                size, inner = read_varint(record, place + 1, end)
+            length = record[inner + 1]
+            if length > MOST_KEY:
+                raise WireError(place, "a key too long to keep")
+            keys.append(record[inner + 2 : inner + 2 + length])
+            place = inner + size
+        if len(set(keys)) < len(keys):
+            raise WireError(place, "a key twice")
+        return [self._links.get(key) or self._link(key) for key in keys]
+
+    def _link(self, key: bytes) -> Link:
+        dtype = self._wanted.get(key)
+        if dtype is None:
+            found: Link = headers_of(key, SKIPPED), -1, None
+        else:
+            more = headers_of(key, LISTED) if dtype is STRING else None
+            found = headers_of(key, TAGS[dtype]), self._numbers[key], more
+        self._links[key] = found
+        return found
+
+
+def _column(values: Sequence[Value], dtype: DType) -> RecordColumn:
+    """A feature of all records.
+
+    Raises:
+        WireError: integers are cut off.
+    """
+    records = len(values)
+    if dtype is STRING:
+        if set(map(type, values)) == {bytes}:
+            return RecordColumn(strings(values, (records,)), 1, records)  # type: ignore[arg-type]
+        flat = [text for value in values if value is not None for text in ((value,) if type(value) is bytes else value)]
+        counts = [-1 if value is None else 1 if type(value) is bytes else len(value) for value in values]
+        return RecordColumn(strings(flat, (len(flat),)), np.array(counts, np.int64), records)  # type: ignore[arg-type]
+    held: list[bytes] = [value for value in values if value is not None]  # type: ignore[misc]
+    sizes = list(map(len, held))
+    same = sizes[0] if len(held) == records and len(set(sizes)) == 1 else None
+    numbers: Array
+    if dtype is FLOAT:
+        numbers = np.frombuffer(b"".join(held), "<f4").astype(np.float32)
+        each, same = [size // 4 for size in sizes], None if same is None else same // 4
+    else:
+        numbers, each = _integers(held, sizes)
+        same = each[0] if len(held) == records and len(set(each)) == 1 else None
+    if same is not None:
+        return RecordColumn(numbers, same, records)
+    if len(held) < records:
+        left = iter(each)
+        each = [-1 if value is None else next(left) for value in values]
+    return RecordColumn(numbers, np.array(each, np.int64), records)
+
+
+def _integers(held: Sequence[bytes], sizes: Sequence[int]) -> tuple[Array, list[int]]:
+    """The int64 numbers of packed lists, and how many each has.
+
+    Raises:
+        WireError: one is cut off.
+    """
+    packed = b"".join(held)
+    if packed.isascii():
+        return np.frombuffer(packed, np.uint8).astype(np.int64), list(sizes)
+    if len(held) <= MOST_SINGLE and max(sizes) <= 2:
+        found = []
+        for number in held:
+            if len(number) == 2 and number[0] > 127 >= number[1]:
+                found.append(number[0] & 127 | number[1] << 7)
+            elif len(number) == 1 and number[0] < 128:
+                found.append(number[0])
+            else:
+                break
+        else:
+            return np.array(found, np.int64), [1] * len(held)
+    content = np.frombuffer(packed, np.uint8)
+    borders = np.cumsum(sizes)
+    is_last = content < 0x80
+    if not is_last[borders[np.array(sizes) > 0] - 1].all():
+        raise WireError(0, "a list of another kind of element")
+    ended = np.concatenate(([0], np.cumsum(is_last)))[borders]
+    return packed_varints(packed, 0, len(packed)).view(np.int64), np.diff(ended, prepend=0).tolist()

@@ -1,0 +1,124 @@
+"""The first call of other sizes, answered by the reference engine: it waits for no program of all sizes.
+
+Making one takes up to as long as the first plan did; where the reference engine computes the call in a fraction of
+that, it answers, and the program is made when the process is idle, or when the next call of other sizes comes. What
+was fed and computed is what that program is compared with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph import DType, Node, opdefs
+from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.user_ops import user_ops
+from pocketgraph.kernels.registry import KERNELS
+from pocketgraph.litert.cost_model import ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
+from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+
+Array = np.ndarray[Any, Any]
+UNFIT = ops_with("random", "variable", "reads_handle")
+"""What draws numbers, or has to do with more than one run."""
+FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
+"""What the reference engine needs steps for, and cannot take node by node."""
+
+
+class KnownRun(NamedTuple):
+    """A run of the reference engine.
+
+    Attributes:
+        key: the call's.
+        feeds: copies of what was fed, in the call's order.
+        results: copies of what was computed.
+    """
+
+    key: CallKey
+    feeds: list[Array]
+    results: list[Array]
+
+
+@collector_paused()
+def answered_by_reference(key: CallKey, compiled: Compiled, request: Request) -> tuple[ExecutionPlan, Answer] | None:
+    """A plan for one run of a call; None where the reference engine is no quicker than making a program.
+
+    Args:
+        key: of the call.
+        compiled: a plan for other sizes.
+        request: what is to be run, with the whole graph.
+    """
+    limit = ANSWERED_SHARE * compiled.seconds * 1e6
+    if compiled.check_time > limit:
+        return None
+    items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
+    nodes = [item.node for item in items.values()]
+    ops = {node.op for node in nodes}
+    if not (UNFIT | user_ops()).isdisjoint(ops) or any(KERNELS.row(op) is None for op in ops - FLOW):
+        return None
+    if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
+        if request.planner is None or compiled.check_time + PLANNED_STEP * _steps(nodes) > limit:
+            return None
+        plan = request.planner(request._replace(engine="reference", key=""), lambda: request.graph)
+        plan.once_with = request.threads
+        return plan, Answer(key, None)
+    if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
+        return None
+    types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
+    if not all(dtype is not None and _is_plain(dtype) for dtype in types):
+        return None
+    answer = Answer(key, PartReference(request.graph, tuple(request.feeds), request.fetches, items=items))
+    plan = ExecutionPlan(None, answer, tuple(range(len(request.feeds))), executables=[answer])
+    plan.once_with = request.threads
+    return plan, answer
+
+
+def _steps(nodes: Sequence[Node]) -> int:
+    return sum(node.op != "Const" for node in nodes)
+
+
+def _is_plain(dtype: DType) -> bool:
+    """Whether NumPy has the type by itself."""
+    return not dtype.is_ref and dtype.numpy.kind in "biuf" and dtype.numpy.isbuiltin == 1
+
+
+class Answer:
+    """A whole call on the reference engine, node by node (see ``execution_plan.Runnable``).
+
+    Attributes:
+        known: the first run; None before, where it is too large to keep, and where others ran the call.
+    """
+
+    def __init__(self, key: CallKey, reference: PartReference | None) -> None:
+        self.known: KnownRun | None = None
+        self._key = key
+        self._reference = reference
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs.
+
+        Raises:
+            PocketgraphError: the reference engine refuses the inputs.
+        """
+        assert self._reference is not None
+        results = self._reference.run(inputs)
+        if self.known is None and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
+            self.known = KnownRun(self._key, [each.copy() for each in inputs], [each.copy() for each in results])
+        return results
+
+    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As Executable.direct."""
+        return lambda arrays: self.run([arrays[place] for place in order])
+
+    def close(self) -> None:
+        """Lets go of what was noted."""
+        self.known = None
+
+    def describe(self) -> str:
+        """One line for people."""
+        return "the reference engine, until a program takes all sizes"

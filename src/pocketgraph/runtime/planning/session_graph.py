@@ -1,0 +1,102 @@
+"""The graph of a session: read when it is first needed, and the key under which is kept what is planned for it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+from itertools import chain
+
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.user_ops import user_ops
+
+
+class SessionGraph:
+    """A graph, or the file that it is in.
+
+    Args:
+        graph: the graph, or the path of its file.
+        engine, cache_dir: as for Session.
+        permits: what plans depend on beside the graph: what a session lets it do, and the passes that are off.
+
+    Attributes:
+        lock: is held while the file is read.
+    """
+
+    def __init__(self, graph: Graph | str, engine: str | None, cache_dir: str | None, permits: str) -> None:
+        self.lock = threading.Lock()
+        self._path = graph if isinstance(graph, str) else None
+        self._graph = None if isinstance(graph, str) else graph
+        self._engine = engine
+        self._cache_dir = cache_dir
+        self._permits = permits
+        self._key: str | None = None
+        self._looked_for: frozenset[str] = frozenset()
+        self._has_them = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the graph is at hand."""
+        return self._graph is not None
+
+    @property
+    def graph(self) -> Graph:
+        """The graph.
+
+        Raises:
+            FormatError: the file is no model.
+        """
+        if self._graph is None:
+            with self.lock:
+                if self._graph is None:
+                    from pocketgraph.formats import load
+
+                    assert self._path is not None
+                    self._graph = load(self._path)
+        return self._graph
+
+    def key(self) -> str:
+        """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
+        when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
+        if (ops := user_ops()) and self._has_ops(ops):
+            return ""
+        if self._key is None:
+            if self._path is None:
+                from pocketgraph.litert.graph_content import graph_digest
+
+                key = graph_digest(self.graph, self._cache_dir)
+            else:
+                from pocketgraph.litert.digest import content_name
+
+                is_file = os.path.isfile(self._path)
+                key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
+            self._key = key and key + self._permits
+        return self._key
+
+    def hash_when_idle(self) -> None:
+        """Hashes the file of the graph when the process is idle, if what is kept for it still needs that."""
+        if self._path is not None:
+            from pocketgraph.runtime.planning.idle_hashing import hash_when_idle
+
+            hash_when_idle(self._path, self._cache_dir)
+
+    def _get_ready(self) -> None:
+        """Reads the graph, imports the planner and starts LiteRT: what a model takes that is not in the cache."""
+        with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
+            if self.graph and self._engine != "reference":
+                from pocketgraph.litert import engine
+                from pocketgraph.runtime.certificates import part_check, part_reference  # noqa: F401
+                from pocketgraph.runtime.planning import compiling, planner, session_variables  # noqa: F401
+
+                if self._path is not None and self._engine in (None, "auto", "litert"):
+                    engine.get_ready(os.path.getsize(self._path), {node.op for node in self.graph})
+
+    def _has_ops(self, ops: frozenset[str]) -> bool:
+        """Whether the graph, or a function of it, has one of these ops; found out once for each set of them."""
+        if self._looked_for is not ops:
+            graph = self.graph
+            bodies = (node for function in graph.functions.values() for node in function.nodes)
+            self._has_them = any(node.op in ops for node in chain(graph, bodies))
+            self._looked_for = ops
+        return self._has_them

@@ -1,0 +1,40 @@
+"""Results without elements, or made of nothing: what TensorFlow 2.21 gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.graph import Node
+from pocketgraph.kernels import evaluate
+
+
+def run(op: str, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
+    return evaluate(Node("n", op, (), attrs), inputs)
+
+
+def test_rows_without_elements_are_put_together() -> None:
+    places = np.array([[3, 2, 0], [1, 3, 0]], np.int32)
+    assert run("DynamicStitch", places, np.zeros((2, 3, 0), np.float32))[0].shape == (4, 0)
+    scalar, one = np.array(0, np.int32), np.array([3], np.int32)
+    assert run("DynamicStitch", scalar, one, np.zeros(0, np.float32), np.zeros((1, 0), np.float32))[0].shape == (4, 0)
+
+
+def test_matrices_without_rows_are_decomposed() -> None:
+    triangles, order = run("Lu", np.zeros((3, 0, 0)))
+    assert triangles.shape == (3, 0, 0)
+    assert order.shape == (3, 0)
+
+
+def test_a_window_that_is_spread_beyond_the_picture() -> None:
+    attrs = {"strides": (1, 2, 2, 1), "rates": (1, 2, 2, 1), "padding": b"VALID"}
+    x, window = np.ones((1, 4, 3, 2), np.float32), np.ones((3, 1, 2), np.float32)
+    assert run("Dilation2D", x, window, **attrs)[0].shape == (1, 0, 2, 2)
+
+
+def test_the_gradient_of_no_pixels() -> None:
+    attrs = {"strides": (1, 2, 1, 1), "padding": b"VALID"}
+    window, slopes = np.ones((3, 1, 2, 2), np.float32), np.zeros((1, 0, 5, 2), np.float32)
+    (found,) = run("Conv2DBackpropInput", np.array([1, 2, 5, 2], np.int32), window, slopes, **attrs)
+    np.testing.assert_array_equal(found, np.zeros((1, 2, 5, 2)))

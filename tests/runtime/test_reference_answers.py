@@ -1,0 +1,243 @@
+"""The first call of other sizes: the reference engine answers it, and a program for all is made after it."""
+
+from __future__ import annotations
+
+import pathlib
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import blas_threads
+from pocketgraph.litert import open_program
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.planning import opened_programs, reference_answers
+from recorded_runs import assert_repeats
+
+Array = np.ndarray[Any, Any]
+HERE = pathlib.Path(__file__).parent
+
+LAYERS = """
+    x = Placeholder(dtype=float, shape=[1, ?, 4])
+    s = Shape(x, T=float, out_type=int32)
+    w = Const(float[4, 4] 0.25)
+    rows = Const(int32[2] [-1, 4])
+    flat = Reshape(x, rows, T=float, Tshape=int32)
+    h = MatMul(flat, w, T=float, transpose_a=false, transpose_b=false)
+    back = Reshape(h, s, T=float, Tshape=int32)
+    y = Tanh(back, T=float)
+"""
+TEXT = parse(LAYERS)
+
+
+def numbers(length: int) -> Array:
+    return np.random.default_rng(length).standard_normal((1, length, 4), np.float32)
+
+
+def asked(session: Session, length: int) -> Array:
+    (found,) = session.run(["y"], {"x": numbers(length)})
+    return np.asarray(found)
+
+
+@pytest.fixture(autouse=True)
+def ready(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_schedule.finish()  # what other tests left
+    monkeypatch.setattr(check_schedule, "LOOK", 3600.0)  # what waits is done when a test says so
+
+
+@pytest.fixture
+def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The lengths that the reference engine answers."""
+    found: list[int] = []
+    run = reference_answers.Answer.run
+
+    def noted(answer: reference_answers.Answer, inputs: Any) -> list[Array]:
+        found.append(inputs[0].shape[1])
+        return run(answer, inputs)
+
+    monkeypatch.setattr(reference_answers.Answer, "run", noted)
+    return found
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many operations each program has that is made for all sizes."""
+    found: list[int] = []
+    opening = open_program.opened
+
+    def noted(*args: Any) -> Any:
+        program = opening(*args)
+        found.append(len(program.operations) if program else 0)
+        return program
+
+    monkeypatch.setattr(opened_programs, "with_open_sizes", noted)
+    return found
+
+
+def test_the_second_length_needs_no_program(answered: list[int], opened: list[int]) -> None:
+    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+        for length in (5, 7, 9, 7, 12):
+            np.testing.assert_allclose(asked(session, length), asked(reference, length), rtol=1e-5, atol=1e-6)
+    assert answered == [7]
+    assert len(opened) == 1
+
+
+def test_the_program_is_made_when_the_process_is_idle(answered: list[int], opened: list[int]) -> None:
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        before = asked(session, 7)
+        assert not opened
+        check_schedule.finish()
+        assert len(opened) == 1
+        np.testing.assert_allclose(asked(session, 7), before, rtol=1e-5, atol=1e-6)
+        asked(session, 9)
+    assert answered == [7]
+    assert len(opened) == 1
+
+
+def test_what_was_answered_is_what_the_program_is_compared_with(
+    answered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        asked(session, 7)
+        check_schedule.finish()  # the comparison of the first plan, too
+        compared: list[Any] = []
+        monkeypatch.setattr(PartReference, "run", lambda *args: compared.append(args))
+        asked(session, 9)
+        assert not compared
+    assert answered == [7]
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_program_that_is_wrong_serves_nobody(is_idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = open_program.opened
+
+    def wrong(*args: Any) -> Any:
+        program = opening(*args)
+        for operation in program.operations:
+            if operation.code == "TANH":
+                operation.code = "RELU"
+        return program
+
+    monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
+    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+        asked(session, 5)
+        asked(session, 7)
+        with pytest.warns(RuntimeWarning, match="other numbers"):
+            check_schedule.finish() if is_idle else asked(session, 9)
+        for length in (9, 7, 5, 12):
+            np.testing.assert_allclose(asked(session, length), asked(reference, length), rtol=1e-5, atol=1e-6)
+
+
+def test_it_is_switched_off_by_its_name(answered: list[int], opened: list[int]) -> None:
+    with Session(TEXT, cache_dir="", without=["first_on_reference"]) as session:
+        asked(session, 5)
+        asked(session, 7)
+        assert len(opened) == 1
+    assert not answered
+
+
+def test_what_takes_long_in_numpy_is_not_answered(answered: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_answers, "ANSWERED_SHARE", 0.0)
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        asked(session, 7)
+    assert not answered
+
+
+def test_a_session_that_is_closed_makes_nothing_more(opened: list[int]) -> None:
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        asked(session, 7)
+    check_schedule.finish()
+    assert not opened
+
+
+STATEFUL = {
+    "random": "z = RandomUniform(s, T=int32, dtype=float)",
+    "variable": """
+        v = VarHandleOp(dtype=float, shape=[4])
+        start = Const(float[4] 0.5)
+        init = AssignVariableOp(v, start, dtype=float)
+        r = ReadVariableOp(v, dtype=float)
+        z = Add(y, r, T=float)
+    """,
+}
+
+
+@pytest.mark.parametrize("kind", STATEFUL)
+def test_what_has_to_do_with_other_runs_is_none_of_it(kind: str, answered: list[int]) -> None:
+    graph: Graph = parse(LAYERS + "    " + STATEFUL[kind])
+    with Session(graph, cache_dir="") as session:
+        if "init" in graph.nodes:
+            session.run([], targets=["init"])
+        for length in (5, 7):
+            session.run(["y", "z"], {"x": numbers(length)})
+    assert not answered
+
+
+def test_wrong_feeds_are_told_as_ever(answered: list[int]) -> None:
+    graph = parse("""
+        words = Placeholder(dtype=int32, shape=[1, ?])
+        table = Const(float[3, 4] 0.25)
+        axis = Const(int32 0)
+        found = GatherV2(table, words, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = Tanh(found, T=float)
+    """)
+    with Session(graph, cache_dir="") as session:
+        session.run(["y"], {"words": np.zeros((1, 4), np.int32)})
+        with pytest.raises(Exception, match="found"):
+            session.run(["y"], {"words": np.full((1, 5), 7, np.int32)})
+        (found,) = session.run(["y"], {"words": np.zeros((1, 5), np.int32)})
+    np.testing.assert_allclose(found, np.tanh(np.full((1, 5, 4), 0.25)), rtol=1e-6)
+    assert answered == [5, 5]
+
+
+def test_results_are_the_callers(answered: list[int]) -> None:
+    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+        asked(session, 5)
+        asked(session, 7)[:] = 0.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            check_schedule.finish()
+            np.testing.assert_allclose(asked(session, 7), asked(reference, 7), rtol=1e-5, atol=1e-6)
+    assert answered == [7]
+
+
+def test_products_take_the_sessions_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked_for: list[int] = []
+    at_most = blas_threads.at_most
+
+    def noted(threads: int) -> Any:
+        asked_for.append(threads)
+        return at_most(threads)
+
+    monkeypatch.setattr(blas_threads, "at_most", noted)
+    with Session(TEXT, cache_dir="", threads=1) as session:
+        for length in (5, 7, 9, 12):
+            asked(session, length)
+    assert asked_for == [1]
+
+
+@pytest.mark.parametrize(("folder", "name"), [("recurrent", "any_length"), ("loops", "long_of_any_length")])
+def test_loops_equal_tensorflow(folder: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the steps of the reference engine, as loops stay loops there."""
+    programs: list[Any] = []
+    answering = reference_answers.answered_by_reference
+
+    def noted(*args: Any) -> Any:
+        found = answering(*args)
+        programs.append(found[0].program if found else None)
+        return found
+
+    monkeypatch.setattr(reference_answers, "answered_by_reference", noted)
+    monkeypatch.setattr(reference_answers, "ANSWERED_SHARE", 1e9)
+    assert_repeats(HERE / folder, name, cache_dir="")
+    assert programs
+    assert all(program is not None for program in programs)
