@@ -378,6 +378,21 @@ def test_a_file_that_changed_before_it_was_hashed_shares_no_name(
     assert hashlib.sha256(b"now").hexdigest() not in names
 
 
+@pytest.mark.parametrize("folder", ["cache", ""])
+def test_a_file_whose_name_is_no_text_has_a_name_too(
+    folder: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, notes = os.path.join(os.fsencode(tmp_path), b"model-\xff.pb"), tmp_path / folder if folder else ""
+    with open(path, "wb") as file:
+        file.write(b"abc")
+    assert digest.file_digest(os.fsdecode(path), notes) == hashlib.sha256(b"abc").hexdigest()
+    monkeypatch.setattr(digest, "LATER_FROM", 4)
+    with open(path, "ab") as file:
+        file.write(b"d")
+    name = digest.content_name(os.fsdecode(path), notes)
+    assert digest.content_name(os.fsdecode(path), notes) == name
+
+
 def test_equal_graphs_have_equal_digests_and_others_not() -> None:
     assert graph_content.graph_digest(product()) == graph_content.graph_digest(product())
     base = product()

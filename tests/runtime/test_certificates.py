@@ -7,6 +7,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 import tracemalloc
 import warnings
 from collections.abc import Iterator
@@ -199,6 +200,21 @@ def test_the_thread_does_what_waits(tmp_path: pathlib.Path, monkeypatch: pytest.
     if thread is not None:
         thread.join(30)
     assert verdicts(tmp_path) == ["right"]
+
+
+@pytest.mark.parametrize("is_starved", [True, False])
+def test_a_process_that_others_keep_from_working_is_not_idle(is_starved: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    switches = iter(range(0, 10**6, 100))
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    monkeypatch.setattr(check_schedule, "LOOK", 0.01)
+    monkeypatch.setattr(check_schedule, "BUSY", 1e9)
+    monkeypatch.setattr(check_schedule, "_thread", None)
+    monkeypatch.setattr(check_schedule, "_preempted", (lambda: next(switches)) if is_starved else lambda: 7)
+    done = threading.Event()
+    check_schedule.add(done.set, 0.0)
+    assert done.wait(0.5 if is_starved else 60) is not is_starved
+    check_schedule.finish()
+    assert done.is_set()
 
 
 def test_the_reproduction_holds_the_part_and_its_feeds(broken: None, tmp_path: pathlib.Path) -> None:

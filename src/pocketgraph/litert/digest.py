@@ -132,8 +132,10 @@ def _hashed_other(known: dict[str, Any], folder: str) -> dict[str, Any]:
 def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _DigestedFile:
     state = _state(os.path.realpath(path))
     folder = cache.directory(cache_dir)
-    note = f"{PREFIX}{short_digest(state[0].encode(), 12)}{_ending(state[1])}"
-    return _DigestedFile(state[0], state, os.path.join(folder, note) if folder is not None else None)
+    if folder is None:
+        return _DigestedFile(state[0], state, None)
+    note = f"{PREFIX}{short_digest(os.fsencode(state[0]), 12)}{_ending(state[1])}"
+    return _DigestedFile(state[0], state, os.path.join(folder, note))
 
 
 def _state(path: str) -> list[Any]:

@@ -431,3 +431,31 @@ def test_types_follow_the_signature() -> None:
         DType.named(name) for name in ("half", "double", "half", "int32")
     ]
     assert found.dtype("best:2") is None
+
+
+def test_of_an_identity_is_known_what_is_known_of_its_source() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 3])
+        c = Const(int32 [4, 5])
+        pair = Split(axis, x, T=float, num_split=1)
+        axis = Const(int32 1)
+        of_c = Identity(c, T=int32)
+        again = Identity(of_c, T=int32)
+        of_x = Identity(x, T=float)
+        of_port = Identity(pair:0, T=float)
+        waits = Identity(c, ^x, T=int32)
+        untyped = Identity(c)
+        fed = Identity(c, T=int32)
+        of_fed = Identity(fed, T=int32)
+        of_none = Identity(missing, T=float)
+    """)
+    found = infer(graph, {"x": (FLOAT, Shape((2, 3))), "fed": (INT32, Shape((7,)))})
+    for name in ("of_c", "again", "waits"):
+        assert (found.shape(name), found.dtype(name)) == (Shape((2,)), INT32)
+        np.testing.assert_array_equal(found.value(name), [4, 5])
+    for name in ("of_x", "of_port"):
+        assert (found.shape(name), found.dtype(name), found.value(name)) == (Shape((2, 3)), FLOAT, None)
+    assert (found.shape("untyped"), found.dtype("untyped")) == (Shape((2,)), None)
+    for name in ("fed", "of_fed"):
+        assert (found.shape(name), found.dtype(name), found.value(name)) == (Shape((7,)), INT32, None)
+    assert (found.shape("of_none").rank, found.dtype("of_none")) == (None, FLOAT)

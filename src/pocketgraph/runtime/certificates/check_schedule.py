@@ -2,8 +2,9 @@
 
 While somebody waits for answers, comparisons may take some milliseconds and a share of what the process has computed.
 What would take longer waits: a thread looks four times a second at how much the process computes. It begins when that
-is little, or when the comparison is a small share of what the process has computed already; it is not there when
-nothing waits. A program for all sizes of a call (planning/reference_answers.py) waits in the same way.
+is little, and not because others have the processors, or when the comparison is a small share of what the process has
+computed already; it is not there when nothing waits. A program for all sizes of a call (planning/reference_answers.py)
+waits in the same way.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pocketgraph.litert.native.living import keep
 
 LOOK = 0.25  # seconds between two looks
 BUSY = 0.2  # processors' worth of work in between, from which a process is at work
+MOST_PREEMPTED = 4  # times between two looks that others took its processor: one that is not let work is not idle
 MOST = 16  # comparisons that wait; the oldest are dropped, and made by a later process
 
 _waiting: deque[tuple[Callable[[], object], float]] = deque(maxlen=MOST)
@@ -68,7 +70,7 @@ def _first() -> bool:
 
 def _work() -> None:
     global _thread
-    before = time.process_time()
+    before, preempted = time.process_time(), _preempted()
     while True:
         time.sleep(LOOK)
         with _lock:
@@ -76,11 +78,20 @@ def _work() -> None:
                 _thread = None
                 return
             wanted = _waiting[0][1]
-        now = time.process_time()
-        if now - before < BUSY * LOOK or allows(wanted):
+        is_idle = time.process_time() - before < BUSY * LOOK and _preempted() - preempted <= MOST_PREEMPTED
+        if is_idle or allows(wanted):
             with contextlib.suppress(Exception):  # a warning that is an error, a model file that is gone
                 _first()
-        before = time.process_time()
+        before, preempted = time.process_time(), _preempted()
+
+
+def _preempted() -> int:
+    """How often others have taken a processor from this process that it had work for; 0 where nobody tells."""
+    try:
+        from resource import RUSAGE_SELF, getrusage
+    except ImportError:
+        return 0
+    return getrusage(RUSAGE_SELF).ru_nivcsw
 
 
 def _after_fork() -> None:

@@ -6,7 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Array, Precision
-from pocketgraph.runtime.engines.live_bytes import LiveBytes
-from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 from pocketgraph.runtime.engines.needed import Item, needed
-from pocketgraph.runtime.profiling.profile import StepTrace
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.live_bytes import LiveBytes
+    from pocketgraph.runtime.profiling.profile import StepTrace
 
 LARGE = 1e15  # beyond this, digits and powers are near the edges of float32
 WIDE = 4 * 8  # bytes: of the doubles that an element becomes on the way
@@ -103,7 +104,7 @@ class PartReference:
             PocketgraphError: the reference engine refuses them, or they take more memory than a stated limit allows.
             MemoryError: there is not enough.
         """
-        ledger = None if stated_memory() is None else LiveBytes(allowance())
+        ledger = None if stated_memory() is None else _ledger()
         last = {endpoint: place for place, item in enumerate(self._order) for endpoint in item.data}
         last.update(dict.fromkeys(self.outputs, len(self._order)))
         values: dict[Endpoint, Any] = {}
@@ -111,6 +112,8 @@ class PartReference:
         def computed(node: Node, taken: list[Any]) -> tuple[Any, ...]:
             if ledger is None:
                 return evaluate(node, taken)
+            from pocketgraph.runtime.engines.memory_limit import bytes_of_node
+
             with limits(memory=ledger.limit - ledger.live):
                 wanted = bytes_of_node(node, [0], taken)
                 ledger.check(wanted, f"node '{node.name}'", f"comparing the output of this {node.op}")
@@ -215,3 +218,10 @@ def addends(op: str, taken: Sequence[Any], given: Any) -> int:
         given_for = slice(-2, None) if "Depthwise" in op else slice(-2, -1) if "Backprop" in op else slice(-1, None)
         return math.prod(weights) // max(1, math.prod(weights[given_for]))
     return 1
+
+
+def _ledger() -> LiveBytes:
+    """What counts the bytes of a run whose memory is limited, as few are."""
+    from pocketgraph.runtime.engines.live_bytes import LiveBytes
+
+    return LiveBytes(allowance())

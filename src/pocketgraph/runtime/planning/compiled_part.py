@@ -15,12 +15,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
 from pocketgraph.runtime.engines.compilation_units import PartCall
-from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.part_engines.part_engine import OperationTime
+    from pocketgraph.runtime.profiling.profile import StepTrace
 
 Array = np.ndarray[Any, Any]
 HEAVY = ops_with("heavy")
@@ -111,6 +111,8 @@ class CompiledPart:
 
     def note_times(self, trace: StepTrace, arguments: Sequence[Array], outputs: Any, began: int, ended: int) -> None:
         """Notes one call (``perf_counter_ns``), its time shared out to the nodes inside."""
+        from pocketgraph.runtime.profiling.profile import NodeTiming
+
         position, whole = trace.since_start(began), (ended - began) / 1000
         with self._lock:
             if self._shares is None:

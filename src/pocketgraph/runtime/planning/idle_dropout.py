@@ -16,7 +16,6 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.passes.dropout_removal import is_number, mask_of
 from pocketgraph.runtime.engines.compilation_units import Plan
 
 MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")
@@ -94,6 +93,8 @@ class _MaskFinder:
             return shape.known == given.known
         if self.inferred.shape(str(ones)).rank == 0:
             return True
+        from pocketgraph.passes.dropout_removal import mask_of
+
         mask = mask_of(self, str(ones))
         like = self.producer(mask.noise.data_inputs[0]) if mask is not None and mask.noise.data_inputs else None
         if like is None or like.op != "Shape":
@@ -114,6 +115,8 @@ class _MaskFinder:
 
     def is_one(self, endpoint: Endpoint, masks: bool) -> bool:
         """Whether every element is 1; ``masks``: also where random numbers were compared to make it so."""
+        from pocketgraph.passes.dropout_removal import is_number, mask_of  # most graphs have no products of tensors
+
         if is_number(self, str(endpoint), 1):
             return True
         mask = mask_of(self, str(endpoint)) if masks else None
