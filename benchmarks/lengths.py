@@ -7,8 +7,10 @@ the same number of runs, each of another length; these without the pass ``resiza
 ``open_sizes`` either. "Put off" is what a process did when it had nothing else to do after the second length, and
 "third" the third length after that; "at once" is the third length without a pause. Open sizes of inputs are the length,
 but for the first axis.
+NumPy's products take one thread too: several, on a busy machine, wait for each other and keep the processor.
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
-``--first 4000 --step 160``.
+``--first 4000 --step 160``, its sound (wavenet) with ``--first 400 --step 16``, its pictures (fully_convolutional) with
+``--first 64 --step 2``.
 """
 
 from __future__ import annotations
@@ -102,6 +104,7 @@ def main() -> None:
     lengths = [options.first + place * options.step for place in range(options.lengths)]
     with tempfile.TemporaryDirectory() as compiled:
         os.environ["PYTHONPYCACHEPREFIX"] = compiled
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
         print(f"pocketgraph {pocketgraph.__version__}")
         rows(options.models, lengths)
 
