@@ -19,6 +19,7 @@ import argparse
 import multiprocessing
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -32,6 +33,7 @@ import pocketgraph
 from pocketgraph.runtime import Session
 
 Array = np.ndarray[Any, Any]
+ROUNDS = 5  # of the first lengths; the others are sums of many runs
 
 
 def fed(session: Session, length: int) -> dict[str, Array]:
@@ -65,12 +67,15 @@ def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> li
     return found
 
 
-def with_pauses(model: str, lengths: list[int]) -> list[float]:
+def with_pauses(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
     """The time of each run of a new session, and after each that of what waits until the process has nothing to do."""
     from pocketgraph.runtime.certificates import check_schedule
 
     found = []
-    with tempfile.TemporaryDirectory() as cache, Session(model, threads=1, cache_dir=cache) as session:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        Session(model, threads=1, cache_dir=cache, without=without) as session,
+    ):
         outputs = list(session.outputs)
         for length in lengths:
             values = fed(session, length)
@@ -87,7 +92,7 @@ def in_new_process(
 ) -> list[float]:
     """``work`` where nothing was imported before."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, model, lengths, *[without] * bool(without)).result()
+        return pool.submit(work, model, lengths, without).result()
 
 
 def main() -> None:
@@ -119,17 +124,24 @@ def rows(models: list[str], lengths: list[int]) -> None:
     print("|---|---|---|---|---|---|---|---|---|---|")
     for model in models:
         in_new_process(model, lengths[:3])
-        paused = in_new_process(model, lengths[:3], work=with_pauses)
+        first, second, at_once = medians(model, lengths[:3], seconds)
+        _, _, _, put_off, third, _ = medians(model, lengths[:3], with_pauses)
         one = sum(in_new_process(model, [lengths[count // 2]] * count))
-        each = in_new_process(model, lengths)
+        each = sum(in_new_process(model, lengths))
         without = sum(in_new_process(model, lengths, ("resizable_programs",)))
         planned = sum(in_new_process(model, lengths, ("resizable_programs", "open_sizes")))
         print(
-            f"| {pathlib.Path(model).name} | {each[0]:.2f} | {each[1] / each[0]:.2f} | {paused[3] / each[0]:.2f} "
-            f"| {paused[4] / each[0]:.2f} | {each[2] / each[0]:.2f} | {one:.2f} "
-            f"| {sum(each) / one:.2f} | {without / one:.2f} | {planned / one:.2f} |",
+            f"| {pathlib.Path(model).name} | {first:.2f} | {second / first:.2f} | {put_off / first:.2f} "
+            f"| {third / first:.2f} | {at_once / first:.2f} | {one:.2f} | {each / one:.2f} | {without / one:.2f} "
+            f"| {planned / one:.2f} |",
             flush=True,
         )
+
+
+def medians(model: str, lengths: list[int], work: Callable[..., list[float]]) -> list[float]:
+    """Of ``work`` in several new processes, each of its figures by itself."""
+    rounds = [in_new_process(model, lengths, (), work) for _ in range(ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
 
 
 if __name__ == "__main__":
