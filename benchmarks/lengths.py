@@ -6,8 +6,8 @@ Each row is the work of new processes without a cache, but with the bytecode of 
 the same number of runs, each of another length; and ``--without`` these without the pass ``resizable_programs``, and
 without ``open_sizes`` either. "Put off" is what a process did when it had nothing else to do after the second length,
 and "third" the third length after that; "at once" is the third length without a pause. Open sizes of inputs are the
-length, but for the first axis. NumPy's products take one thread too: several, on a busy machine, wait for each other and
-keep the processor.
+length, but for the first axis. NumPy's products take one thread too: several, on a busy machine, wait for each other
+and keep the processor.
 
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
 ``--first 4000 --step 160``, its sound (wavenet) with ``--first 400 --step 16``, its pictures (fully_convolutional) with
