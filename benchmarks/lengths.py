@@ -1,14 +1,17 @@
 """Models whose inputs come in many lengths: what each new length costs, beside runs of one length.
 
-python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100] [--step 1]
+python benchmarks/lengths.py MODEL.pb … [--first 10] [--lengths 100] [--step 1] [--without]
 
 Each row is the work of new processes without a cache, but with the bytecode of all modules: so many runs of one length;
-the same number of runs, each of another length; these without the pass ``resizable_programs``; and without
-``open_sizes`` either. "Put off" is what a process did when it had nothing else to do after the second length, and
-"third" the third length after that; "at once" is the third length without a pause. Open sizes of inputs are the length,
-but for the first axis.
+the same number of runs, each of another length; and ``--without`` these without the pass ``resizable_programs``, and
+without ``open_sizes`` either. "Put off" is what a process did when it had nothing else to do after the second length,
+and "third" the third length after that; "at once" is the third length without a pause. Open sizes of inputs are the
+length, but for the first axis. NumPy's products take one thread too: several, on a busy machine, wait for each other
+and keep the processor.
+
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
-``--first 4000 --step 160``.
+``--first 4000 --step 160``, its sound (wavenet) with ``--first 400 --step 16``, its pictures (fully_convolutional) with
+``--first 64 --step 2``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import argparse
 import multiprocessing
 import os
 import pathlib
+import statistics
 import sys
 import tempfile
 import time
@@ -30,6 +34,8 @@ import pocketgraph
 from pocketgraph.runtime import Session
 
 Array = np.ndarray[Any, Any]
+LEFT_OUT = ((), ("resizable_programs",), ("resizable_programs", "open_sizes"))
+ROUNDS = 5  # of the first lengths; the others are sums of many runs
 
 
 def fed(session: Session, length: int) -> dict[str, Array]:
@@ -63,12 +69,24 @@ def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> li
     return found
 
 
-def with_pauses(model: str, lengths: list[int]) -> list[float]:
+def without_pause(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
+    """As ``seconds``; however slow the machine is, nothing that waits for a pause is done between two runs."""
+    from pocketgraph.runtime.certificates import check_schedule
+
+    check_schedule.LOOK = 3600.0
+    return seconds(model, lengths, without)
+
+
+def with_pauses(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
     """The time of each run of a new session, and after each that of what waits until the process has nothing to do."""
     from pocketgraph.runtime.certificates import check_schedule
 
+    check_schedule.LOOK = 3600.0
     found = []
-    with tempfile.TemporaryDirectory() as cache, Session(model, threads=1, cache_dir=cache) as session:
+    with (
+        tempfile.TemporaryDirectory() as cache,
+        Session(model, threads=1, cache_dir=cache, without=without) as session,
+    ):
         outputs = list(session.outputs)
         for length in lengths:
             values = fed(session, length)
@@ -85,7 +103,7 @@ def in_new_process(
 ) -> list[float]:
     """``work`` where nothing was imported before."""
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
-        return pool.submit(work, model, lengths, *[without] * bool(without)).result()
+        return pool.submit(work, model, lengths, without).result()
 
 
 def main() -> None:
@@ -95,6 +113,7 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=10)
     parser.add_argument("--lengths", type=int, default=100)
     parser.add_argument("--step", type=int, default=1, help="between one length and the next: samples of a recording")
+    parser.add_argument("--without", action="store_true", help="measure without the passes for many lengths, too")
     options = parser.parse_args()
     if sys.flags.dont_write_bytecode:  # which new processes would take over
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -102,31 +121,33 @@ def main() -> None:
     lengths = [options.first + place * options.step for place in range(options.lengths)]
     with tempfile.TemporaryDirectory() as compiled:
         os.environ["PYTHONPYCACHEPREFIX"] = compiled
+        os.environ["OPENBLAS_NUM_THREADS"] = "1"
         print(f"pocketgraph {pocketgraph.__version__}")
-        rows(options.models, lengths)
+        rows(options.models, lengths, options.without)
 
 
-def rows(models: list[str], lengths: list[int]) -> None:
+def rows(models: list[str], lengths: list[int], without: bool) -> None:
     """Prints the head of the table and its rows."""
     count = len(lengths)
-    print(
-        f"| model | first s | second, of it | put off | third | at once | {count} runs of one length s "
-        f"| of {count} lengths, of it | without resizable_programs | without open_sizes either |"
-    )
-    print("|---|---|---|---|---|---|---|---|---|---|")
+    head = ["model", "first s", "second, of it", "put off", "third", "at once"]
+    head += [f"{count} runs of one length s", f"of {count} lengths, of it"]
+    head += ["without resizable_programs", "without open_sizes either"] * without
+    print(f"| {' | '.join(head)} |\n{'|---' * len(head)}|", flush=True)
     for model in models:
         in_new_process(model, lengths[:3])
-        paused = in_new_process(model, lengths[:3], work=with_pauses)
+        first, second, at_once = medians(model, lengths[:3], without_pause)
+        _, _, _, put_off, third, _ = medians(model, lengths[:3], with_pauses)
         one = sum(in_new_process(model, [lengths[count // 2]] * count))
-        each = in_new_process(model, lengths)
-        without = sum(in_new_process(model, lengths, ("resizable_programs",)))
-        planned = sum(in_new_process(model, lengths, ("resizable_programs", "open_sizes")))
-        print(
-            f"| {pathlib.Path(model).name} | {each[0]:.2f} | {each[1] / each[0]:.2f} | {paused[3] / each[0]:.2f} "
-            f"| {paused[4] / each[0]:.2f} | {each[2] / each[0]:.2f} | {one:.2f} "
-            f"| {sum(each) / one:.2f} | {without / one:.2f} | {planned / one:.2f} |",
-            flush=True,
-        )
+        shares = [share / first for share in (second, put_off, third, at_once)]
+        many = [sum(in_new_process(model, lengths, left_out)) / one for left_out in LEFT_OUT[: 3 if without else 1]]
+        cells = [f"{figure:.2f}" for figure in (first, *shares, one, *many)]
+        print(f"| {' | '.join([pathlib.Path(model).name, *cells])} |", flush=True)
+
+
+def medians(model: str, lengths: list[int], work: Callable[..., list[float]]) -> list[float]:
+    """Of ``work`` in several new processes, each of its figures by itself."""
+    rounds = [in_new_process(model, lengths, (), work) for _ in range(ROUNDS)]
+    return [statistics.median(times) for times in zip(*rounds, strict=True)]
 
 
 if __name__ == "__main__":

@@ -151,6 +151,14 @@ def test_what_takes_long_in_numpy_is_not_answered(answered: list[int], monkeypat
     assert not answered
 
 
+def test_a_much_longer_one_is_not_answered(answered: list[int]) -> None:
+    """NumPy would take as many times as long, where the program takes as long to make as ever."""
+    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+        asked(session, 2)
+        np.testing.assert_allclose(asked(session, 20_000), asked(reference, 20_000), rtol=1e-5, atol=1e-6)
+    assert not answered
+
+
 def test_a_session_that_is_closed_makes_nothing_more(opened: list[int]) -> None:
     with Session(TEXT, cache_dir="") as session:
         asked(session, 5)

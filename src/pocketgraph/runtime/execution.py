@@ -54,7 +54,7 @@ class Running:
         """The quickest way to run what was plan."""
         directly, ran = self._directly(plan), plan.ran
         if plan.once_with is not None:
-            directly = _with_threads(directly, plan.once_with)
+            directly = _once(directly, plan.once_with)
         if ran is None:
             return self._in_turn(directly)
 
@@ -127,14 +127,16 @@ class Running:
         return run
 
 
-def _with_threads(execution: Execution, threads: int) -> Execution:
+def _once(execution: Execution, threads: int) -> Execution:
+    """An execution right after planning, whose objects the collector would look through."""
+    from pocketgraph.graph.collector import collector_paused
     from pocketgraph.kernels import blas_threads
 
-    def limited(values: list[Any]) -> list[Array]:
-        with blas_threads.at_most(threads):
+    def run(values: list[Any]) -> list[Array]:
+        with blas_threads.at_most(threads), collector_paused():
             return execution(values)
 
-    return limited
+    return run
 
 
 class Unseeded:

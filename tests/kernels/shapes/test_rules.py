@@ -136,6 +136,27 @@ def test_sizes_are_followed_through_a_flattening() -> None:
     assert found.dtype("pair") is INT32
 
 
+def test_all_of_an_axis_is_known_where_another_size_of_a_slice_is_not() -> None:
+    found = infer(
+        parse("""
+        x = Placeholder(dtype=float, shape=[1,?])
+        table = Placeholder(dtype=float, shape=[512,64])
+        shape = Shape(x, T=float, out_type=int32)
+        one = Const(int32 [1])
+        two = Const(int32 [2])
+        steps = StridedSlice(shape, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+        rest = Const(int32 -1)
+        size = Pack(steps, rest, N=2, T=int32)
+        start = Const(int32 [0, 0])
+        y = Slice(table, start, size, T=float, Index=int32)
+        later = Const(int32 [0, 4])
+        z = Slice(table, later, size, T=float, Index=int32)
+    """)
+    )
+    assert str(found.shape("y")) == "[?,64]"
+    assert str(found.shape("z")) == "[?,?]"
+
+
 def test_an_unknown_size_does_not_pass_for_a_known_one() -> None:
     """What divides or compares by an unknown size is unknown, even where most sizes would give the same."""
     found = infer(

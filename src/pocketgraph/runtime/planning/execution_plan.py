@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
@@ -142,6 +143,14 @@ class ExecutionPlan:
         self.ran = ran
         self.inferred: Inferred | None = None
         self.once_with: int | None = None
+
+    @property
+    def check_time(self) -> float:
+        """About how long the reference engine takes to compute the same, in microseconds; infinite where that is only
+        known when it runs."""
+        if self.program is not None and self.program.dynamic_parts:
+            return math.inf
+        return sum(getattr(each, "check_time", math.inf) for each in self.executables)
 
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""

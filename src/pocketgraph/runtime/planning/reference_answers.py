@@ -7,12 +7,13 @@ was fed and computed is what that program is compared with.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import DType, Node, opdefs
+from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.user_ops import user_ops
@@ -55,8 +56,8 @@ def answered_by_reference(
         compiled: a plan for other sizes.
         request: what is to be run, with the whole graph.
     """
-    limit = ANSWERED_SHARE * compiled.seconds * 1e6
-    if compiled.check_time > limit:
+    growth, limit = _growth(key, compiled.key), ANSWERED_SHARE * compiled.seconds * 1e6
+    if compiled.check_time * growth > limit:
         return None
     items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
     nodes = [item.node for item in items.values()]
@@ -64,12 +65,14 @@ def answered_by_reference(
     if not (UNFIT | user_ops()).isdisjoint(ops) or any(KERNELS.row(op) is None for op in ops - FLOW):
         return None
     if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
-        if request.planner is None or compiled.check_time + PLANNED_STEP * _steps(nodes) > limit:
+        if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
             return None
         plan = request.planner(request._replace(engine="reference", key=""), lambda: request.graph)
         plan.once_with = request.threads
         return plan, ReferenceAnswer(key, None)
     if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
+        return None
+    if compiled.check_time * growth**2 > limit:  # attention, planes: each element may meet all others
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
@@ -78,6 +81,13 @@ def answered_by_reference(
     plan = ExecutionPlan(None, answer, tuple(range(len(request.feeds))), executables=[answer])
     plan.once_with = request.threads
     return plan, answer
+
+
+def _growth(key: CallKey, first: CallKey) -> float:
+    """How many times as many elements are fed, of the feed that grew most; 1 where none grew."""
+    pairs = zip(key.feeds, first.feeds, strict=True)
+    sizes = [(math.prod(Shape(now).known), math.prod(Shape(then).known)) for (_, (_, now)), (_, (_, then)) in pairs]
+    return max(1.0, *(now / max(1, then) for now, then in sizes))
 
 
 def _steps(nodes: Sequence[Node]) -> int:

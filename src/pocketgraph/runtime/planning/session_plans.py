@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import threading
 import time
@@ -30,7 +29,6 @@ from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.resolved_call import ResolvedCall
 
@@ -222,9 +220,8 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                self._sizes.of(key).compiled.append(
-                    Compiled(key, plan.whole, inferred, seconds, _check_time(plan, Executable))
-                )
+                found = Compiled(key, plan.whole, inferred, seconds, plan.check_time)
+                self._sizes.of(key).compiled.append(found)
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -368,13 +365,6 @@ def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall, key: CallKe
     living = plans()
     if living is not None:
         living.get_ready_for_all(call, key)
-
-
-def _check_time(plan: ExecutionPlan, kind: type[Executable]) -> float:
-    """About how long the reference engine takes to compute the same, in microseconds."""
-    if plan.program is not None and plan.program.dynamic_parts:
-        return math.inf
-    return sum(each.check_time if isinstance(each, kind) else math.inf for each in plan.executables)
 
 
 def _is_certain(value: Any) -> bool:
