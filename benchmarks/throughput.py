@@ -58,17 +58,21 @@ def batches(folder: pathlib.Path, name: str, rounds: int, other: str) -> list[li
     return rows
 
 
-def processes(folder: pathlib.Path, name: str, rounds: int, other: str) -> list[list[str]]:
+def processes(folder: pathlib.Path, name: str, rounds: int, other: str, counts: Sequence[int]) -> list[list[str]]:
     """A row a number of processes: images a second of all, and MB of each."""
     rows = []
     commands = programs(folder, name, 1, str(NETWORKS[name]), other)
-    for count in PROCESSES:
+    for count in counts:
         rates, memory = {}, {}
         for who, command in commands.items():
             try:
                 rates[who], memory[who] = at_once(command, count, rounds)
             except EndedEarly:
                 print(f"{who} does not run this model", file=sys.stderr)
+                continue
+            print(
+                f"{count} of {who}: {rates[who]:.1f} images a second, {memory[who]:.0f} MB", file=sys.stderr, flush=True
+            )
         rows.append([name, str(count), *cells(rates, "{:.1f}"), *(f"{memory[who]:.0f}" for who in shown(memory))])
         print("  ".join(rows[-1]), file=sys.stderr, flush=True)
     return rows
@@ -115,6 +119,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--only", choices=["batches", "processes"])
     parser.add_argument("--names", default=",".join(NETWORKS), help="comma list of networks")
+    parser.add_argument("--counts", default=",".join(map(str, PROCESSES)), help="comma list of numbers of processes")
     parser.add_argument("--processor", action="store_true", help=PROCESSOR_HELP)
     options = parser.parse_args()
     if options.processor:
@@ -128,7 +133,10 @@ def main() -> None:
         rows = [row for name in names for row in batches(options.models, name, options.rounds, options.tensorflow)]
         table(f"Images a second, best of {options.rounds} rounds", ["model", "batch", *labels, *ends], rows)
     if options.only != "batches":
-        rows = [row for name in names for row in processes(options.models, name, options.rounds, options.tensorflow)]
+        counts = [int(count) for count in options.counts.split(",")]
+        rows = [
+            row for name in names for row in processes(options.models, name, options.rounds, options.tensorflow, counts)
+        ]
         header = ["model", "processes", *labels, *ends, *(f"{label} MB" for label in labels)]
         table(f"Images a second of all processes, and memory of each, best of {options.rounds} rounds", header, rows)
 

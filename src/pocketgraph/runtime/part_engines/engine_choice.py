@@ -110,21 +110,24 @@ class EngineChoice:
             after = measurements(self.executable)[found].after
             self.executable.after(after, lambda: threading.Thread(target=self.decide, daemon=True).start())
             return
+        self._measure_after(RUNS)
 
-        self._measure_later()
-
-    def _measure_later(self) -> None:
-        """Has the engines measured when the process is idle, once the part has run some more; a few times at most."""
-        if not self._tries:
-            return
+    def _measure_after(self, runs: int) -> None:
+        """Has the engines measured when the process is idle, once the part has run so often."""
 
         def add() -> None:
             from pocketgraph.runtime.certificates import check_schedule
 
             check_schedule.add(self.decide, MEASURING)
 
-        self.executable.after(self._runs, add)
-        self._runs, self._tries = AGAIN * self._runs, self._tries - 1
+        self.executable.after(runs, add)
+
+    def _measure_again(self) -> None:
+        """As ``_measure_after``, after more and more runs, a few times at most."""
+        self._tries -= 1
+        if self._tries:
+            self._runs *= AGAIN
+            self._measure_after(self._runs)
 
     def decide(self, *, again: bool = False) -> None:
         """Measures what is not measured yet, and lets the fastest engine run the part.
@@ -151,8 +154,12 @@ class EngineChoice:
                     self.certify()
                 else:
                     runner.close()
-            elif any(not self._is_known(label) for label in installed):
-                self._measure_later()
+            elif all(self._is_known(label) for label in installed):
+                pass
+            elif is_ours or again:
+                self._measure_again()
+            else:
+                self._measure_after(AGAIN * RUNS)
             give_back()
 
     def _is_known(self, label: str) -> bool:
