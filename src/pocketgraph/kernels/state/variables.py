@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -63,6 +64,11 @@ class Variable:
         array = np.array(value)
         array.flags.writeable = False
         self._change(array)
+
+    def keep(self, value: Array) -> None:
+        """Takes an array that nobody else has as the new value."""
+        value.flags.writeable = False
+        self._change(value)
 
     def forget(self) -> None:
         """Makes it uninitialized again."""
@@ -184,14 +190,28 @@ def change(variable: Variable, by: Callable[[Array], Array]) -> Variable:
     """
     with variable.lock:
         before = variable.read()
-        after = np.asarray(by(before), before.dtype)
+        made, owners = _made(by, before)
+        after = np.asarray(made, before.dtype)
         if after.shape != before.shape:
             raise RunError(
                 f"an update of shape {list(after.shape)} does not fit the value's shape {list(before.shape)}",
                 where=f"variable '{variable.name}'",
             )
-        variable.assign(after)
+        if after is made and owners == _ONE_OWNER and after.base is None:
+            variable.keep(after)
+        else:
+            variable.assign(after)
     return variable
+
+
+def _made(by: Callable[[Any], Any], before: Any) -> tuple[Any, int]:
+    """What a function makes of a value, and how many references to it Python counts."""
+    made = by(before)
+    return made, sys.getrefcount(made)
+
+
+_ONE_OWNER = _made(lambda _: np.empty(0), None)[1]
+"""What Python counts where only ``_made`` knows an array."""
 
 
 @kernel("AssignAdd")
