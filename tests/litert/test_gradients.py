@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from litert.single_ops import run_node
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.registry import evaluate
+from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.lowerings.nn import computed_weights
 from support import assert_close
 
 Array = np.ndarray[Any, Any]
@@ -198,6 +201,36 @@ def test_convolutions_with_computed_weights_and_their_gradients(
         outcome = run_node(gradient, inputs, 1, constant=(fixed,))
         assert outcome.reason == ""
         assert_close(outcome.outputs[0], evaluate(gradient, list(inputs))[0], 1e-5)
+
+
+@pytest.mark.parametrize("groups", [1, 3, 7, 32])
+def test_many_images_are_convolved_a_few_at_a_time(groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(computed_weights, "LAID_OUT_AT_ONCE", 1)
+    monkeypatch.setattr(computed_weights, "MOST_GROUPS", groups)
+    seen = 7 * 6 * 5 * 12 * 3  # elements of all windows
+    monkeypatch.setattr(computed_weights, "MOST_LAID_OUT", seen if groups == 1 else seen - 1)
+    numbers = np.random.default_rng(2)
+    x, w = (numbers.normal(size=size).astype(np.float32) for size in ((7, 6, 5, 3), (4, 3, 3, 3)))
+    node = convolution("Conv2D", (1, 1), (1, 1), "SAME", "NHWC")
+    (y,) = evaluate(node, [x, w])
+    assert_close(run_node(node, (x, w), 1, constant=()).outputs[0], y, 1e-5)
+    back, sizes = node.replace(op="Conv2DBackpropInput"), np.array(x.shape, np.int32)
+    lowered: list[str] = []
+    monkeypatch.setattr(Emit, "add", noting(lowered, Emit.add))
+    found = run_node(back, (sizes, w, y), 1, constant=(0,)).outputs[0]
+    assert_close(found, evaluate(back, [sizes, w, y])[0], 1e-5)
+    assert "TRANSPOSE_CONV" not in lowered
+    assert lowered.count("BATCH_MATMUL") >= min(7, groups)
+
+
+def noting(lowered: list[str], add: Callable[..., Any]) -> Callable[..., Any]:
+    """``add``, which also notes the operators."""
+
+    def noted(emit: Emit, code: str, *operands: Any, **options: Any) -> Any:
+        lowered.append(code)
+        return add(emit, code, *operands, **options)
+
+    return noted
 
 
 @settings(max_examples=40, deadline=None)

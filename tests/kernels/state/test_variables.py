@@ -11,7 +11,7 @@ from kernels.cases import Case, cases
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, opdefs
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.state.variables import Variable
+from pocketgraph.kernels.state.variables import Variable, change
 from pocketgraph.kernels.training.sparse_optimizers import STEPS
 
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
@@ -134,3 +134,25 @@ def test_rows_that_do_not_fit(shapes: tuple[tuple[int, ...], ...], indices: Any,
         evaluate(node, [var, accum, np.float32(0.1), np.ones(shapes[2], np.float32), np.array(indices)])
     assert (var.read() == 1).all()
     assert (accum.read() == 1).all()
+
+
+def test_a_new_value_is_taken_as_it_is_and_one_that_others_have_is_copied() -> None:
+    variable = Variable("v")
+    variable.assign(np.zeros(3, np.float32))
+    first = variable.read()
+    others = np.arange(3, dtype=np.float32)
+    for by, expected in (
+        (lambda now: now + 1, [1, 1, 1]),
+        (lambda now: now, [1, 1, 1]),
+        (lambda _: others, [0, 1, 2]),
+        (lambda _: others[::-1], [2, 1, 0]),
+        (lambda now: now.astype(np.float64) * 2, [4, 2, 0]),
+    ):
+        change(variable, by)
+        assert variable.read().tolist() == expected
+        assert variable.read().dtype == np.float32
+        assert not variable.read().flags.writeable
+        assert not np.shares_memory(variable.read(), others)
+    others[:] = 9  # still its owner's
+    assert variable.read().tolist() == [4, 2, 0]
+    assert first.tolist() == [0, 0, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any
@@ -62,6 +63,11 @@ class Variable:
     def assign(self, value: Any) -> None:
         """Takes ``value`` as the new value, and a copy where somebody could still write to it."""
         self._change(kept(value) if self.dtype is VARIANT else kept(np.asarray(value)))
+
+    def keep(self, value: Array) -> None:
+        """Takes an array that nobody else has as the new value."""
+        value.flags.writeable = False
+        self._change(value)
 
     def forget(self) -> None:
         """Makes it uninitialized again."""
@@ -183,14 +189,28 @@ def change(variable: Variable, by: Callable[[Array], Array]) -> Variable:
     """
     with variable.lock:
         before = variable.read()
-        after = np.asarray(by(before), before.dtype)
+        made, owners = _made(by, before)
+        after = np.asarray(made, before.dtype)
         if after.shape != before.shape:
             raise RunError(
                 f"an update of shape {list(after.shape)} does not fit the value's shape {list(before.shape)}",
                 where=f"variable '{variable.name}'",
             )
-        variable.assign(after)
+        if after is made and owners == _ONE_OWNER and after.base is None:
+            variable.keep(after)
+        else:
+            variable.assign(after)
     return variable
+
+
+def _made(by: Callable[[Any], Any], before: Any) -> tuple[Any, int]:
+    """What a function makes of a value, and how many references to it Python counts."""
+    made = by(before)
+    return made, sys.getrefcount(made)
+
+
+_ONE_OWNER = _made(lambda _: np.empty(0), None)[1]
+"""What Python counts where only ``_made`` knows an array."""
 
 
 @kernel("AssignAdd")

@@ -23,6 +23,7 @@ from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import ComputedConvolution, Value
 
 MANY_ROWS, LEAST_IN_BLOCK, MOST_IN_BLOCK = 8192, 256, 768  # rows of a product of turned matrices
+LAID_OUT_AT_ONCE, MOST_GROUPS = 1 << 20, 32  # elements of windows that stay in a cache; groups of images at most
 MOST_LAID_OUT = 1 << 25  # elements of all windows, 128 MB; larger ones are left to LiteRT's own operators
 
 
@@ -113,7 +114,25 @@ def _marked(
 
 
 def _convolved(emit: Emit, source: Value, kernel: Value, spans: Sequence[Window]) -> Value | None:
-    """The convolution, as a sum of products; None where laying out takes too much memory."""
+    """The convolution, of a few images at a time; None where laying these out takes too much memory."""
+    rows, columns = spans
+    images, each = source.shape[0], rows.output * columns.output * rows.taps * columns.taps * source.shape[3]
+    groups = max(1, min(images, MOST_GROUPS, -(-images * each // LAID_OUT_AT_ONCE)))
+    count = -(-images // groups)
+    parts: list[Value] = []
+    for first in range(0, images, count):
+        taken = min(count, images - first)
+        some = cut(emit, source, [first, 0, 0, 0], [taken, *source.shape[1:]])
+        part = _sum_of_products(emit, some, kernel, spans)
+        if part is None:
+            return None
+        parts.append(part)
+    if len(parts) == 1:
+        return parts[0]
+    return emit.add("CONCATENATION", list(parts), (images, *parts[0].shape[1:]), axis=0, activation="")
+
+
+def _sum_of_products(emit: Emit, source: Value, kernel: Value, spans: Sequence[Window]) -> Value | None:
     height, width, depth, count = kernel.shape
     lines = laid_out(emit, source, spans)
     if lines is None:
