@@ -150,6 +150,11 @@ def kept(value: Any) -> Any:
     return own
 
 
+def kept_nan(before: Array, after: Array) -> Array:
+    """No number is less or greater than a NaN that was there, so it stays; one that comes is neither, so it goes."""
+    return after if before.dtype.kind in "biuc" else np.where(np.isnan(before), before, after)
+
+
 def nothing(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     """Zeros; of texts, empty ones."""
     return np.full(shape, b"", object) if dtype.kind == "O" else np.zeros(shape, dtype)

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+from pocketgraph.graph import Node
+from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.array.sorting import largest
 
 
@@ -28,3 +30,14 @@ def test_largest(size: int, k: int, kind: str) -> None:
     ties = np.isnan(values[ranked])
     np.testing.assert_array_equal(found, values[ranked])
     assert places[~ties].tolist() == np.array(ranked, np.int64)[~ties].tolist()
+
+
+def test_bounds_among_what_compares_with_nothing() -> None:
+    """What TensorFlow 2.21 gives."""
+    nan = np.nan
+    rows = np.array([[1, 2, nan, nan], [1, 2, 3, 4], [nan] * 4], np.float32)
+    values = np.array([[0, 2, 3, nan, np.inf]] * 3, np.float32)
+    (lower,) = evaluate(Node("n", "LowerBound", ()), (rows, values))
+    assert lower.tolist() == [[0, 1, 2, 0, 2], [0, 1, 2, 0, 4], [0, 0, 0, 0, 0]]
+    (upper,) = evaluate(Node("n", "UpperBound", ()), (rows, values))
+    assert upper.tolist() == [[4, 4, 4, 4, 4], [0, 2, 3, 4, 4], [4, 4, 4, 4, 4]]

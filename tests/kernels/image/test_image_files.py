@@ -41,12 +41,80 @@ def test_bmp_and_types() -> None:
     np.testing.assert_array_equal(wide, RAMP.astype(np.uint16) * 257)
 
 
+def test_bmp_of_a_byte_a_pixel_is_grey() -> None:
+    """As TensorFlow 2.21 reads it: the palette is not looked at."""
+    codes = np.arange(15, dtype=np.uint8).reshape(3, 5) * 17
+    picture = Image.fromarray(codes, "P")
+    picture.putpalette(np.random.default_rng(0).integers(0, 256, 768).astype(np.uint8).tobytes())
+    file = io.BytesIO()
+    picture.save(file, "BMP")
+    contents = np.array(file.getvalue(), object)
+    for op in ("DecodeBmp", "DecodeImage"):
+        np.testing.assert_array_equal(decoded(op, contents), codes[..., None])
+        np.testing.assert_array_equal(decoded(op, contents, channels=3), np.repeat(codes[..., None], 3, 2))
+        assert decoded(op, contents, channels=4)[..., 3].min() == 255
+    data = file.getvalue()
+    turned = data[:22] + (-3).to_bytes(4, "little", signed=True) + data[26:]  # the first line comes first
+    np.testing.assert_array_equal(decoded("DecodeBmp", np.array(turned, object)), codes[::-1, :, None])
+    with pytest.raises(RunError, match="Invalid image data"):
+        decoded("DecodeBmp", np.array(data[:-8], object))
+
+
+def test_bmp_of_four_bytes_a_pixel_has_alpha() -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (3, 5, 4)).astype(np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "BMP")
+    contents = np.array(file.getvalue(), object)
+    for op in ("DecodeBmp", "DecodeImage"):
+        np.testing.assert_array_equal(decoded(op, contents), pixels)
+        np.testing.assert_array_equal(decoded(op, contents, channels=3), pixels[..., :3])
+
+
+@pytest.mark.parametrize("op", ["DecodePng", "DecodeImage", "DecodeJpeg"])
+def test_png_with_a_colour_that_is_transparent(op: str) -> None:
+    """As TensorFlow 2.21 reads them: a palette's alpha is a channel by default, another only where it is asked for."""
+    codes = np.arange(15, dtype=np.uint8).reshape(3, 5)
+    colours = np.random.default_rng(2).integers(0, 256, (256, 3)).astype(np.uint8)
+    picture = Image.fromarray(codes, "P")
+    picture.putpalette(colours.tobytes())
+    file = io.BytesIO()
+    picture.save(file, "PNG", transparency=bytes(range(15)))
+    contents = np.array(file.getvalue(), object)
+    whole = np.concatenate([colours[codes], codes[..., None]], 2)
+    np.testing.assert_array_equal(decoded(op, contents), whole)
+    np.testing.assert_array_equal(decoded(op, contents, channels=4), whole)
+    np.testing.assert_array_equal(decoded(op, contents, channels=3), whole[..., :3])
+    contents = saved(codes, "PNG", transparency=7)
+    np.testing.assert_array_equal(decoded(op, contents), codes[..., None])
+    np.testing.assert_array_equal(decoded(op, contents, channels=4)[..., 3], np.where(codes == 7, 0, 255))
+
+
+def test_png_of_a_bit_a_pixel_has_an_alpha_of_a_bit() -> None:
+    contents = saved(np.eye(3) > 0, "PNG")
+    np.testing.assert_array_equal(decoded("DecodePng", contents, channels=4)[..., 3], np.ones((3, 3)))  # TensorFlow's
+    np.testing.assert_array_equal(decoded("DecodePng", contents)[..., 0], np.eye(3) * 255)
+
+
+def test_floats_are_products() -> None:
+    """TensorFlow multiplies by 1 / 255, which differs from the quotient in the last place."""
+    codes = np.arange(256, dtype=np.uint8).reshape(16, 16)
+    found = decoded("DecodeImage", saved(codes, "BMP"), dtype=DType.named("float"))
+    np.testing.assert_array_equal(found[..., 0], codes * np.float32(1 / 255))
+
+
 def test_jpeg() -> None:
     smooth = np.broadcast_to(np.linspace(20, 220, 64)[:, None, None], (64, 48, 3)).astype(np.uint8)
     contents = saved(smooth, "JPEG", quality=95)
     assert np.abs(decoded("DecodeJpeg", contents).astype(int) - smooth).max() <= 4
     assert decoded("DecodeJpeg", contents, channels=1).shape == (64, 48, 1)
     assert decoded("DecodeJpeg", contents, ratio=2).shape == (32, 24, 3)
+    for size in (1, 3, 17, 33):
+        contents = saved(np.full((size, size + 2, 3), 90, np.uint8), "JPEG")
+        for ratio in (2, 4, 8):
+            for channels in (1, 3):
+                found = decoded("DecodeJpeg", contents, ratio=ratio, channels=channels)
+                assert found.shape == (-(-size // ratio), -(-(size + 2) // ratio), channels)
+                assert np.abs(found.astype(int) - 90).max() <= 2
     with pytest.raises(RunError, match="ratio"):
         decoded("DecodeJpeg", contents, ratio=3)
 

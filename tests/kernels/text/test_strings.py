@@ -130,6 +130,16 @@ def test_web_safe_base64() -> None:
         assert run("DecodeBase64", text)[0].item() == expected
 
 
+def test_no_zeros_stand_before_what_is_not_finite() -> None:
+    """As TensorFlow 2.21 writes them."""
+    attrs = {"width": 7, "fill": b"0"}
+    values = np.array([np.nan, -np.inf, np.inf, -1.5], np.float32)
+    found = evaluate(Node("n", "AsString", (), attrs), [values])[0].tolist()
+    assert found == [b"    nan", b"   -inf", b"    inf", b"-1.500000"]
+    pair = np.array([complex(np.nan, 1)], np.complex64)
+    assert evaluate(Node("n", "AsString", (), attrs), [pair])[0].tolist() == [b"(    nan,1.000000)"]
+
+
 def test_numbers_are_written_in_one_notation() -> None:
     for dtype, attrs in ((np.float32, {"scientific": True, "shortest": True}), (bool, {"scientific": True})):
         with pytest.raises(RunError):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, reserve, widened
+from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, kept_nan, reserve, widened
 from pocketgraph.kernels.registry import kernel
 
 MANY = 1 << 20  # elements of which it is looked at how large what is made of them will be
@@ -187,17 +187,12 @@ def tensor_scatter_sub(tensor: Array, indices: Array, updates: Array, *, bad_ind
 
 @kernel("TensorScatterMin")
 def tensor_scatter_min(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return _kept_nan(tensor, _changed(tensor, indices, updates, np.fmin, bad_indices_policy))
+    return kept_nan(tensor, _changed(tensor, indices, updates, np.fmin, bad_indices_policy))
 
 
 @kernel("TensorScatterMax")
 def tensor_scatter_max(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return _kept_nan(tensor, _changed(tensor, indices, updates, np.fmax, bad_indices_policy))
-
-
-def _kept_nan(before: Array, after: Array) -> Array:
-    """No number is less or greater than a NaN that was there, so it stays; one that comes is neither, so it goes."""
-    return after if before.dtype.kind in "biuc" else np.where(np.isnan(before), before, after)
+    return kept_nan(tensor, _changed(tensor, indices, updates, np.fmax, bad_indices_policy))
 
 
 @kernel("Where")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bisect
+from typing import Any, Literal
+
 import numpy as np
 
 from pocketgraph.graph import DType
@@ -186,13 +189,23 @@ def list_diff(x: Array, y: Array, *, out_idx: DType = INT32) -> tuple[Array, Arr
 
 @kernel("LowerBound")
 def lower_bound(sorted_inputs: Array, values: Array, *, out_type: DType = INT32) -> Array:
-    rows = [np.searchsorted(s, v, side="left") for s, v in zip(sorted_inputs, values, strict=True)]
-    result: Array = np.array(rows, dtype=out_type.numpy).reshape(values.shape)
-    return result
+    return _bounds(sorted_inputs, values, "left", out_type)
 
 
 @kernel("UpperBound")
 def upper_bound(sorted_inputs: Array, values: Array, *, out_type: DType = INT32) -> Array:
-    rows = [np.searchsorted(s, v, side="right") for s, v in zip(sorted_inputs, values, strict=True)]
-    result: Array = np.array(rows, dtype=out_type.numpy).reshape(values.shape)
-    return result
+    return _bounds(sorted_inputs, values, "right", out_type)
+
+
+def _bounds(sorted_inputs: Array, values: Array, side: Literal["left", "right"], out_type: DType) -> Array:
+    """Where each value goes in its row. For NumPy a NaN is the largest number; in TensorFlow's search it compares with
+    none, as in Python's."""
+    find = bisect.bisect_left if side == "left" else bisect.bisect_right
+    rows: list[Any] = []
+    for row, wanted in zip(sorted_inputs, values, strict=True):
+        if row.dtype.kind not in "iub" and (np.isnan(row).any() or np.isnan(wanted).any()):
+            listed = row.tolist()
+            rows.append([find(listed, value) for value in wanted.tolist()])
+        else:
+            rows.append(np.searchsorted(row, wanted, side=side))
+    return np.asarray(np.array(rows, dtype=out_type.numpy).reshape(values.shape))

@@ -11,6 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.image.bmp import bmp_pixels
 from pocketgraph.kernels.image.png import png_pixels
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.strings import scalar_string
@@ -66,11 +67,10 @@ def decode_jpeg(
     if ratio not in (1, 2, 4, 8):
         raise RunError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
     picture = opened(contents, KINDS)
-    if ratio > 1 and picture.format == "JPEG":
-        picture.draft(None, tuple(-(-side // ratio) for side in picture.size))
-    if channels == 1 and picture.format == "JPEG":
-        picture.draft("L", picture.size)
-    return pixels(picture, channels)
+    if picture.format == "JPEG" and (ratio > 1 or channels == 1):
+        sizes = tuple(side / ratio for side in picture.size)  # by which Pillow divides, to find the ratio
+        picture.draft("L" if channels == 1 else None, sizes)
+    return _still(contents, picture, channels, UINT8)
 
 
 def _deep(array: Array, dtype: DType) -> Array:
@@ -78,7 +78,7 @@ def _deep(array: Array, dtype: DType) -> Array:
         return array
     if dtype.name == "uint16":
         return np.asarray(array.astype(np.uint16) * np.uint16(256))
-    return np.asarray((array / np.float32(255)).astype(dtype.numpy))
+    return np.asarray((array * np.float32(1 / 255)).astype(dtype.numpy))
 
 
 @kernel("DecodePng")
@@ -87,15 +87,22 @@ def decode_png(contents: Array, *, channels: int = 0, dtype: DType = UINT8) -> A
 
 
 def _still(contents: Array, picture: Any, channels: int, dtype: DType) -> Array:
+    if picture.format == "BMP":
+        return _deep(_bmp(contents, picture, channels), dtype)
     if picture.format != "PNG" or channels not in (0, 1, 3, 4):
         return _deep(pixels(picture, channels), dtype)
     found = png_pixels(scalar_string(contents), picture, channels, dtype is not UINT8)
-    return found if dtype is UINT8 or dtype.name == "uint16" else (found / np.float32(65535)).astype(dtype.numpy)
+    return found if dtype is UINT8 or dtype.name == "uint16" else (found * np.float32(1 / 65535)).astype(dtype.numpy)
 
 
 @kernel("DecodeBmp")
 def decode_bmp(contents: Array, *, channels: int = 0) -> Array:
-    return pixels(opened(contents, ("BMP",)), channels)
+    return _bmp(contents, opened(contents, ("BMP",)), channels)
+
+
+def _bmp(contents: Array, picture: Any, channels: int) -> Array:
+    found = bmp_pixels(scalar_string(contents), picture.size, channels)
+    return pixels(picture, channels) if found is None else found
 
 
 def _frames(picture: Any, most: int, channels: int = 3) -> Array:

@@ -35,21 +35,27 @@ def png_pixels(data: bytes, picture: Any, channels: int, deep: bool) -> Array:
             array = wide_pixels(data)
         else:
             mode = picture.mode if picture.mode in ("L", "LA", "RGB", "RGBA") else None
-            if mode is None:
+            if "transparency" in picture.info and (picture.mode == "P" or channels == 4):
+                mode = "RGBA"
+            elif mode is None:
                 mode = "L" if picture.mode in ("1", "I", "I;16") else "RGB"
             array = np.asarray(picture.convert(mode))
             array = array.reshape(*array.shape[:2], -1)
     except (OSError, ValueError, SyntaxError, struct.error, zlib.error) as error:
         raise RunError(f"Invalid PNG data: {error}") from error
-    array = as_channels(array, channels)
+    array = as_channels(array, channels, opaque=(1 << min(data[24], 16)) - 1)
     if deep:
         return array if array.dtype == np.uint16 else array.astype(np.uint16) * np.uint16(257)
     return (array >> np.uint16(8)).astype(np.uint8) if array.dtype == np.uint16 else np.array(array)
 
 
-def as_channels(array: Array, channels: int) -> Array:
-    """Grey made colour and the other way round, alpha dropped or added; 0 channels leaves all as it is."""
-    bands, most = array.shape[2], np.iinfo(array.dtype).max
+def as_channels(array: Array, channels: int, opaque: int) -> Array:
+    """Grey made colour and the other way round, alpha dropped or added; 0 channels leaves all as it is.
+
+    Args:
+        opaque: the alpha that is added: the largest value of the file, which of 1, 2 and 4 bits is a small one.
+    """
+    bands = array.shape[2]
     if channels in (0, bands):
         return array
     colours = array[:, :, : bands - (bands in (2, 4))]
@@ -58,7 +64,7 @@ def as_channels(array: Array, channels: int) -> Array:
     colours = colours if colours.shape[2] == 3 else np.repeat(colours, 3, axis=2)
     if channels == 3:
         return colours
-    alpha = array[:, :, -1:] if bands in (2, 4) else np.full((*array.shape[:2], 1), most, array.dtype)
+    alpha = array[:, :, -1:] if bands in (2, 4) else np.full((*array.shape[:2], 1), opaque, array.dtype)
     return np.concatenate([colours, alpha], axis=2)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.array.gather_scatter import are_ignored, good_ones, scattered
 from pocketgraph.kernels.array.slicing import strided_index
-from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.arrays import Array, kept_nan
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable, change
 
@@ -19,7 +19,7 @@ def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, pol
 
     Args:
         variable: of shape S.
-        indices: integers (…, depth); each row names the part ``variable[row]``.
+        indices: integers (…, depth); each row names the part ``variable[row]``. A vector names a part a number.
         updates: (…) + S[depth:], of the variable's type.
         how: the ufunc that combines old and new; None replaces.
         policy: "IGNORE" skips rows that point outside; all others refuse them.
@@ -30,16 +30,20 @@ def changed_at(variable: Variable, indices: Array, updates: Array, how: Any, pol
     are_ignored(policy)
     with variable.lock:
         now = variable.read()
+        indices = indices[:, None] if indices.ndim == 1 else indices
         if not indices.ndim or indices.shape[-1] > now.ndim:
             raise RunError(
                 f"indices of shape {list(indices.shape)} do not index a variable of shape {list(now.shape)}",
                 where=f"variable '{variable.name}'",
             )
         indices, updates = good_ones(now.shape, indices, updates, policy)
-        change(variable, lambda value: scattered(value.copy(), indices, updates, how))
+        if how in (np.fmin, np.fmax):
+            change(variable, lambda value: kept_nan(value, scattered(value.copy(), indices, updates, how)))
+        else:
+            change(variable, lambda value: scattered(value.copy(), indices, updates, how))
 
 
-HOW = {"Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.minimum, "Max": np.maximum}
+HOW = {"Update": None, "Add": np.add, "Sub": np.subtract, "Min": np.fmin, "Max": np.fmax}
 """By the end of the op's name: how ScatterNd… combines old and new."""
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.dtype import VARIANT
-from pocketgraph.kernels.arrays import Array, integer, kept, nothing
+from pocketgraph.kernels.arrays import Array, integer, kept, kept_nan, nothing
 from pocketgraph.kernels.math.arithmetic import truncated_quotient
 from pocketgraph.kernels.registry import Context, Value, kernel
 
@@ -290,14 +290,26 @@ def _divide(target: Array, rows: Array, values: Array) -> None:
         target[row] = truncated_quotient(target[row : row + 1], value[None])[0]
 
 
+def _least(target: Array, rows: Array, values: Array) -> None:
+    held = target.copy()
+    np.fmin.at(target, rows, values)
+    target[...] = kept_nan(held, target)
+
+
+def _largest(target: Array, rows: Array, values: Array) -> None:
+    held = target.copy()
+    np.fmax.at(target, rows, values)
+    target[...] = kept_nan(held, target)
+
+
 _SCATTER: dict[str, Callable[..., Any]] = {
     "Update": _put,
     "Add": np.add.at,
     "Sub": np.subtract.at,
     "Mul": np.multiply.at,
     "Div": _divide,
-    "Min": np.minimum.at,
-    "Max": np.maximum.at,
+    "Min": _least,
+    "Max": _largest,
 }
 
 

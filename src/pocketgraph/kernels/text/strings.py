@@ -219,8 +219,15 @@ def as_string(
         form = f"%{flags}d"
     if input.dtype.kind == "c":
         form = f"%{flags}{f'.{precision}' if precision >= 0 else ''}{'e' if scientific else 'g' if shortest else 'f'}"
-        return strings([f"({form % v.real},{form % v.imag})".encode() for v in input.ravel().tolist()], input.shape)
-    return strings([(form % v).encode() for v in widened(input).ravel().tolist()], input.shape)
+        spelled = [f"({_written(form, v.real)},{_written(form, v.imag)})" for v in input.ravel().tolist()]
+    else:
+        spelled = [_written(form, v) for v in widened(input).ravel().tolist()]
+    return strings([text.encode() for text in spelled], input.shape)
+
+
+def _written(form: str, number: float) -> str:
+    """A number in C's notation, which puts no zeros before what is not finite."""
+    return (form if math.isfinite(number) else form.replace("%0", "%")) % number
 
 
 @kernel("ReduceJoin")

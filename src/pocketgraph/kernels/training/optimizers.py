@@ -80,8 +80,13 @@ def ada_max(
     """m is a running mean of grad, v = max(β₂·v, |grad|); var -= lr/(1-β₁ᵗ) · m/(v+ε) (Kingma and Ba, 2015)"""
     one = grad.dtype.type(1)
     change(m, lambda now: now + (grad - now) * (one - beta1))
-    change(v, lambda now: np.fmax(beta2 * now, np.abs(grad)))  # a gradient that is NaN leaves it
+    change(v, lambda now: _larger(beta2 * now, np.abs(grad)))
     change(var, lambda now: now - lr / (one - beta1_power) * (m.read() / (v.read() + epsilon)))
+
+
+def _larger(kept: Array, other: Array) -> Array:
+    """``other`` where it is larger: a NaN that is there stays, and one that comes is passed over."""
+    return np.where(kept < other, other, kept)
 
 
 def _signed(m: Variable, beta: Array, grad: Array) -> Array:
@@ -154,8 +159,7 @@ def ftrl(
     *, multiply_linear_by_lr: bool = False,
 ) -> None:  # fmt: skip
     """Follow the regularized leader (McMahan and others, 2013)"""
-    none = np.zeros_like(l2)
-    ftrl_v2(var, accum, linear, grad, lr, l1, l2, none, lr_power, multiply_linear_by_lr=multiply_linear_by_lr)
+    _ftrl(var, accum, linear, grad, grad, lr, l1, l2, lr_power, multiply_linear_by_lr)
 
 
 def ftrl_v2(
@@ -163,9 +167,16 @@ def ftrl_v2(
     l2_shrinkage: Array, lr_power: Array, *, multiply_linear_by_lr: bool = False,
 ) -> None:  # fmt: skip
     """FTRL whose linear term takes grad + 2·l2_shrinkage·var; the term may be kept multiplied by lr"""
+    shrunk = grad + 2 * l2_shrinkage * var.read()
+    _ftrl(var, accum, linear, grad, shrunk, lr, l1, l2, lr_power, multiply_linear_by_lr)
+
+
+def _ftrl(
+    var: Variable, accum: Variable, linear: Variable, grad: Array, shrunk: Array, lr: Array, l1: Array, l2: Array,
+    lr_power: Array, multiply_linear_by_lr: bool,
+) -> None:  # fmt: skip
     before, now = accum.read(), accum.read() + grad * grad
     weights = var.read()
-    shrunk = grad + 2 * l2_shrinkage * weights
     grown, old = now**-lr_power, before**-lr_power
     if multiply_linear_by_lr:
         change(linear, lambda value: value + shrunk * lr - (grown - old) * weights)
@@ -196,7 +207,7 @@ def adam_with_amsgrad(
     alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
     change(m, lambda now: now + (grad - now) * (one - beta1))
     change(v, lambda now: now + (grad * grad - now) * (one - beta2))
-    change(vhat, lambda now: np.maximum(now, v.read()))
+    change(vhat, lambda now: _larger(now, v.read()))
     change(var, lambda now: now - m.read() * alpha / (np.sqrt(vhat.read()) + epsilon))
 
 

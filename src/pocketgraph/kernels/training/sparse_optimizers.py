@@ -14,7 +14,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.state.variables import Variable
+from pocketgraph.kernels.state.variables import Variable, change
 from pocketgraph.kernels.training import optimizers
 
 Step = Callable[..., None]
@@ -98,18 +98,66 @@ def sparsely(step: Step, inputs: tuple[Any, ...], order: tuple[int, ...], **opti
             variable.assign(values)
 
 
+def rms_prop(
+    var: Variable, ms: Variable, mom: Variable, lr: Array, rho: Array, momentum: Array, epsilon: Array, grad: Array
+) -> None:
+    """The dense step, but a mean of grad² that has become infinite stays so and moves nothing, as in TensorFlow"""
+    one = grad.dtype.type(1)
+    change(ms, lambda now: now * rho + grad * grad * (one - rho))
+    change(mom, lambda now: momentum * now + grad * lr / np.sqrt(ms.read() + epsilon))
+    change(var, lambda now: now - mom.read())
+
+
+def centered_rms_prop(
+    var: Variable, mg: Variable, ms: Variable, mom: Variable, lr: Array, rho: Array, momentum: Array,
+    epsilon: Array, grad: Array,
+) -> None:  # fmt: skip
+    """Likewise, with the variance of the gradient"""
+    one = grad.dtype.type(1)
+    change(ms, lambda now: now * rho + grad * grad * (one - rho))
+    change(mg, lambda now: now * rho + grad * (one - rho))
+    spread = ms.read() - mg.read() * mg.read() + epsilon
+    change(mom, lambda now: lr * grad / np.sqrt(spread) + now * momentum)
+    change(var, lambda now: now - mom.read())
+
+
+def ftrl(
+    var: Variable, accum: Variable, linear: Variable, grad: Array, lr: Array, l1: Array, l2: Array, lr_power: Array,
+    *, multiply_linear_by_lr: bool = False,
+) -> None:  # fmt: skip
+    """The dense step, but a linear term that is NaN makes the variable NaN"""
+    optimizers.ftrl(var, accum, linear, grad, lr, l1, l2, lr_power, multiply_linear_by_lr=multiply_linear_by_lr)
+    _keep_nan(var, linear)
+
+
+def ftrl_v2(
+    var: Variable, accum: Variable, linear: Variable, grad: Array, lr: Array, l1: Array, l2: Array,
+    l2_shrinkage: Array, lr_power: Array, *, multiply_linear_by_lr: bool = False,
+) -> None:  # fmt: skip
+    """Likewise"""
+    optimizers.ftrl_v2(
+        var, accum, linear, grad, lr, l1, l2, l2_shrinkage, lr_power, multiply_linear_by_lr=multiply_linear_by_lr
+    )
+    _keep_nan(var, linear)
+
+
+def _keep_nan(var: Variable, linear: Variable) -> None:
+    total = linear.read()
+    change(var, lambda now: np.where(np.isnan(total), total, now))
+
+
 STEPS: dict[str, tuple[Step, str]] = {
     "Adadelta": (optimizers.adadelta, "var accum accum_update lr rho epsilon grad"),
     "AdagradDA": (optimizers.adagrad_da, "var total squares grad lr l1 l2 step"),
-    "CenteredRMSProp": (optimizers.centered_rms_prop, "var mg ms mom lr rho momentum epsilon grad"),
+    "CenteredRMSProp": (centered_rms_prop, "var mg ms mom lr rho momentum epsilon grad"),
     "ProximalAdagrad": (optimizers.proximal_adagrad, "var accum lr l1 l2 grad"),
     "ProximalGradientDescent": (optimizers.proximal_gradient_descent, "var alpha l1 l2 grad"),
-    "RMSProp": (optimizers.rms_prop, "var ms mom lr rho momentum epsilon grad"),
+    "RMSProp": (rms_prop, "var ms mom lr rho momentum epsilon grad"),
     "Momentum": (optimizers.momentum, "var accum lr grad momentum"),
     "Adagrad": (optimizers.adagrad, "var accum lr grad"),
     "AdagradV2": (optimizers.adagrad_v2, "var accum lr epsilon grad"),
-    "Ftrl": (optimizers.ftrl, "var accum linear grad lr l1 l2 lr_power"),
-    "FtrlV2": (optimizers.ftrl_v2, "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
+    "Ftrl": (ftrl, "var accum linear grad lr l1 l2 lr_power"),
+    "FtrlV2": (ftrl_v2, "var accum linear grad lr l1 l2 l2_shrinkage lr_power"),
     "KerasMomentum": (optimizers.keras_momentum, "var accum lr grad momentum"),
 }
 """By optimizer: the dense step, and its arguments in order. The sparse op has indices behind ``grad``."""
