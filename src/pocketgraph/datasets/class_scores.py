@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
@@ -70,3 +71,19 @@ def _rank(graph: Graph, name: str) -> int:
 def picked_note(output: str, scores: str) -> str:
     """What to say where the scores are taken in place of the answer."""
     return f"'{output}' is picked from '{scores}', whose scores are taken"
+
+
+def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str], None]) -> list[str]:
+    """Outputs without texts, such as names of classes, which LiteRT does not give; all of them where all are texts.
+
+    Args:
+        graph: the graph.
+        names: its outputs.
+        notify: told what is left out.
+    """
+    inferred = infer(graph, outputs=names)
+    texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
+    if not texts or len(texts) == len(names):
+        return list(names)
+    notify(f"texts are left out, as LiteRT gives none: {', '.join(texts)}")
+    return [name for name in names if name not in texts]
