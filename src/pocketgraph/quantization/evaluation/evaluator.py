@@ -151,7 +151,8 @@ def evaluate_as_told(
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
-    if not graphs and not are_arrays(samples) and preset is input_mean is input_std is None:
+    is_unsaid = preset is None and input_mean is None and input_std is None
+    if is_unsaid and not graphs and not are_arrays(samples):
         reading = _as_file_says([model.path for at, model in litert.items() if isinstance(given[at], PATHS)], reading)
     taken = largest_inputs(judged)
     if not are_arrays(samples) and not taken[0].rate:
