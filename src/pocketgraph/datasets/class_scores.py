@@ -49,15 +49,13 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
         graph: the graph.
         names: its outputs.
     """
-    inferred = infer(graph, outputs=names)
-
-    def is_float(name: str) -> bool:
-        dtype = inferred.dtype(canonical(name))
-        return dtype is not None and dtype.is_floating
-
     found = list(names)
-    if len(found) > 1 and not is_float(found[0]):
-        found.sort(key=lambda name: len(_SHARES) + 1 if not is_float(name) else _rank(graph, name))
+    if len(found) > 1:
+        inferred = infer(graph, outputs=names)
+        dtypes = {name: inferred.dtype(canonical(name)) for name in names}
+        others = {name for name, dtype in dtypes.items() if dtype is None or not dtype.is_floating}
+        if found[0] in others:
+            found.sort(key=lambda name: len(_SHARES) + 1 if name in others else _rank(graph, name))
     node = graph.find_producer(found[0], _HANDS_ON)
     few = scores_picked_from(graph, found[0]) if node is not None and node.op in _FIRST_FEW else None
     return [few or found[0], *found[1:]]
@@ -81,6 +79,8 @@ def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str
         names: its outputs.
         notify: told what is left out.
     """
+    if len(names) == 1:
+        return list(names)
     inferred = infer(graph, outputs=names)
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
     if not texts or len(texts) == len(names):
