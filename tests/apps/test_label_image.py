@@ -294,3 +294,16 @@ def test_what_is_no_model_is_refused_in_python() -> None:
             pocketgraph.load(wrong)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="no model is given"):
         pocketgraph.evaluate([], np.zeros((1, 2, 2, 3), np.float32))
+
+
+def test_of_two_heads_of_a_shipped_file_the_shares_are_the_scores(orange: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    heads = parse(AVERAGES + """
+    shares = Softmax(scores, T=float)
+    axis = Const(int32 1)
+    total = Sum(scores, axis, T=float, Tidx=int32, keep_dims=false)
+    bright = Sigmoid(total, T=float)
+    """)  # fmt: skip
+    pocketgraph.export(heads, tmp_path / "heads.tflite", outputs=["shares", "bright"])
+    for model in (heads, tmp_path / "heads.tflite"):
+        (found,) = label_image(model, orange, ["red", "green", "blue"])
+        assert [one.label for one in found.predictions] == ["red", "green", "blue"]

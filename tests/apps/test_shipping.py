@@ -295,6 +295,15 @@ def test_the_scaling_with_which_answers_are_right_is_found(
     assert "--input_mean=127.5 --input_std=127.5: 100% of 48 answers are right so, and 50%" in captured.err
     assert "100.0% of 32 answers are right, 100.0% before" in captured.out
     assert "--input_mean=127.5" in captured.out.partition("next:")[2]
+    names = tmp_path / "labels.txt"
+    names.write_text("bright\ndark\n")
+    shipped = tmp_path / "out" / "model.tflite"
+    for kind in ("bright", "dark"):  # the file says how pixels are scaled, so that no option is needed
+        (found,) = pocketgraph.label_image(shipped, sorted((tmp_path / "photos" / kind).iterdir())[0], names)
+        assert found.predictions[0].label == kind
+    judged = pocketgraph.evaluate(shipped, tmp_path / "photos", labels=names)
+    assert judged[0].accuracy is not None
+    assert judged[0].accuracy.top1 == 1
     assert call("ship", *arguments, "-o", tmp_path / "as_told", "--input_mean=0", "--input_std=255") == 0
     assert "Do not ship" in capsys.readouterr().out
 

@@ -34,7 +34,7 @@ def test_a_picture_for_an_input(
     red = picture(tmp_path / "red.png", (255, 0, 0))
     for feed in (red, f"picture={red}"):
         assert call("verify", classifier, classifier, "--inputs", feed) == 0
-        assert "1 set(s) of feeds" in capsys.readouterr().out
+        assert "1 set of feeds" in capsys.readouterr().out
         assert call("benchmark_model", classifier, "--inputs", feed, "--num_runs=1") == 0
         assert "Input shapes: [1,4,4,3]" in capsys.readouterr().out
         assert call("plan", classifier, "--inputs", feed) == 0

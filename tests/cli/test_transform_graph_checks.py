@@ -43,7 +43,7 @@ def test_a_check_that_passes(model: str, tmp_path: pathlib.Path, capsys: pytest.
     assert transform(model, tmp_path / "out.pb", "-t", "remove_nodes(op=Identity)", "--check") == 0
     assert (
         capsys.readouterr().err
-        == "checked 1 transforms: results differ by at most 0 of their peak\n3 nodes, 108 B -> 2 nodes, 75 B\n"
+        == "checked 1 transform: results differ by at most 0 of their peak\n3 nodes, 108 B -> 2 nodes, 75 B\n"
     )
 
 

@@ -162,8 +162,8 @@ def test_a_folder_of_pictures(tmp_path: pathlib.Path, pictures: pathlib.Path) ->
     options = ("--data", str(pictures), "--input_mean=127.5", "--input_std=127.5", "--outputs=y")
     result = call(a, a, *options)
     assert result.exit_code == 0, result.output
-    assert "3 set(s) of feeds" in result.output
-    assert "2 set(s) of feeds" in call(a, a, *options, "--limit=2").output
+    assert "3 sets of feeds" in result.output
+    assert "2 sets of feeds" in call(a, a, *options, "--limit=2").output
     assert call(a, b, *options).exit_code == 1
 
 
@@ -231,7 +231,7 @@ def test_the_standard_of_eight_bit_models_is_said(tmp_path: pathlib.Path) -> Non
         save(parse(text), tmp_path / f"{name}.pb")
     result = call(str(tmp_path / "float.pb"), str(tmp_path / "coded.pb"))
     assert result.exit_code == 0, result.output
-    assert "equal eight-bit: top class 90%, KL 0.1, SNR 15 dB, 2 set(s) of made-up feeds" in result.output
+    assert "equal eight-bit: top class 90%, KL 0.1, SNR 15 dB, 2 sets of made-up feeds" in result.output
     assert "better judged on --data" in result.output
     assert "SNR dB" in result.output
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pocketgraph.datasets.class_scores import judged_outputs, scores_picked_from
+from pocketgraph.datasets.class_scores import judged_outputs, outputs_of_numbers, scores_picked_from
 from pocketgraph.graph.text_format import parse
 
 GRAPH = """
@@ -43,3 +43,17 @@ def test_the_few_largest_scores_stand_for_all_and_names_of_classes_come_last() -
     assert judged_outputs(graph, ["names", "best"]) == ["shares", "names"]
     assert judged_outputs(graph, ["names", "other", "shares"]) == ["shares", "other", "names"]
     assert judged_outputs(graph, ["other", "shares"]) == ["other", "shares"]
+
+
+def test_texts_are_left_out_of_what_litert_gives() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,5])
+        count = Const(int32 3)
+        best = TopKV2(x, count, T=float)
+        names = AsString(best:1, T=int32)
+    """)
+    told: list[str] = []
+    assert outputs_of_numbers(graph, ["names", "best"], told.append) == ["best"]
+    assert told == ["texts are left out, as LiteRT gives none: names"]
+    assert outputs_of_numbers(graph, ["names"], told.append) == ["names"]
+    assert len(told) == 1

@@ -264,8 +264,11 @@ def test_what_training_left_behind_is_told() -> None:
 
 def test_outputs_that_cannot_be_guessed_are_listed() -> None:
     text = TRAINING + "\nz = Softmax(product, T=float)\n"
-    with pytest.raises(FreezeError, match=r"name of a node to outputs.*likely ones are z \(ends in Softmax\), y"):
+    with pytest.raises(
+        FreezeError, match=r"name of a node to outputs.*likely ones are z \(ends in Softmax\), y"
+    ) as told:
         freeze(parse(text), None, VALUES)
+    assert str(told.value.hint).endswith("outputs=z takes the likeliest")
 
 
 def test_a_directory_with_several_graphs_or_none(tmp_path: pathlib.Path) -> None:

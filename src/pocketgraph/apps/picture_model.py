@@ -26,6 +26,8 @@ from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 
 Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
+SHARES = ("Softmax", "tfl.softmax")
+"""Not a trait: what gives shares of classes, in a graph and in a LiteRT file."""
 GRAY = (0.299, 0.587, 0.114)  # ITU-R BT.601, of red, green, blue
 
 
@@ -238,14 +240,14 @@ def find_output(graph: Graph) -> str:
     from pocketgraph.inspect import summarize
 
     likely = _scores(graph, main_outputs(graph))
-    shares = [name for name in likely if _origin(graph, name).op == "Softmax"]
+    shares = [name for name in likely if _origin(graph, name).op in SHARES]
     likely = shares if len(shares) == 1 else likely
     if len(likely) == 1 and (graph.outputs or graph.signatures):
         return likely[0]
     sinks = summarize(graph).sinks
     scores = _scores(graph, [node.name for node in sinks])
     sinks = tuple(node for node in sinks if node.name in scores)
-    for group in (sinks, [node for node in sinks if _origin(graph, node.name).op == "Softmax"]):
+    for group in (sinks, [node for node in sinks if _origin(graph, node.name).op in SHARES]):
         if len(group) == 1:
             return group[0].name
     if len(likely) == 1:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
@@ -48,15 +49,13 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
         graph: the graph.
         names: its outputs.
     """
-    inferred = infer(graph, outputs=names)
-
-    def is_float(name: str) -> bool:
-        dtype = inferred.dtype(canonical(name))
-        return dtype is not None and dtype.is_floating
-
     found = list(names)
-    if len(found) > 1 and not is_float(found[0]):
-        found.sort(key=lambda name: len(_SHARES) + 1 if not is_float(name) else _rank(graph, name))
+    if len(found) > 1:
+        inferred = infer(graph, outputs=names)
+        dtypes = {name: inferred.dtype(canonical(name)) for name in names}
+        others = {name for name, dtype in dtypes.items() if dtype is None or not dtype.is_floating}
+        if found[0] in others:
+            found.sort(key=lambda name: len(_SHARES) + 1 if name in others else _rank(graph, name))
     node = graph.find_producer(found[0], _HANDS_ON)
     few = scores_picked_from(graph, found[0]) if node is not None and node.op in _FIRST_FEW else None
     return [few or found[0], *found[1:]]
@@ -70,3 +69,21 @@ def _rank(graph: Graph, name: str) -> int:
 def picked_note(output: str, scores: str) -> str:
     """What to say where the scores are taken in place of the answer."""
     return f"'{output}' is picked from '{scores}', whose scores are taken"
+
+
+def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str], None]) -> list[str]:
+    """Outputs without texts, such as names of classes, which LiteRT does not give; all of them where all are texts.
+
+    Args:
+        graph: the graph.
+        names: its outputs.
+        notify: told what is left out.
+    """
+    if len(names) == 1:
+        return list(names)
+    inferred = infer(graph, outputs=names)
+    texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
+    if not texts or len(texts) == len(names):
+        return list(names)
+    notify(f"texts are left out, as LiteRT gives none: {', '.join(texts)}")
+    return [name for name in names if name not in texts]

@@ -30,7 +30,7 @@ from pocketgraph.freezing.training_batch_norms import (
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Node, Signature, node_name
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.entry_points import likely_outputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_outputs, main_outputs, sole_outputs
 from pocketgraph.passes.inlining import ControlFlow
 
 TWICE = (
@@ -283,10 +283,11 @@ def _guessed(graph: Graph, where: str) -> list[str]:
         return found
     ranked = likely_outputs(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
+    names = option("output_node_names", "outputs")
+    best = f"; {names}={','.join(main_outputs(graph))} takes the likeliest" if ranked else ""
     raise UnclearOutputsError(
-        f"You need to supply the name of a node to {option('output_node_names', 'outputs')}, as it "
-        "is not clear which is meant",
-        where=where, hint=f"likely ones are {listed}" if ranked else "no node of the graph looks like an output",
+        f"You need to supply the name of a node to {names}, as it is not clear which is meant",
+        where=where, hint=f"likely ones are {listed}{best}" if ranked else "no node of the graph looks like an output",
     )  # fmt: skip
 
 

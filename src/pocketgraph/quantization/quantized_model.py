@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -105,6 +105,11 @@ class QuantizedModel:
         if self.form != "pb":
             raise UsageError("this model was made for a .tflite file", hint="make it with form='pb' for both")
         return bytes(to_bytes(to_graphdef(self.program, self.graph, self.outputs)))
+
+    def to_described_bytes(self, metadata: Mapping[str, bytes]) -> bytes:
+        """The content of a .tflite file with metadata, named bytes that say how it is to be used."""
+        with _output_names(self.program, self.outputs):
+            return model_bytes(self.program, self.without, metadata)
 
     @cached_property
     def _tflite(self) -> bytes:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_scores import outputs_of_numbers
 from pocketgraph.datasets.dataset import Dataset, own_answer
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
@@ -232,7 +233,7 @@ class _Quantizer:
         if switches:
             reading.notify(switches_note(switches))
             feeds = {**switches, **feeds}
-        self.outputs = list(outputs) or list(sample_fetches(graph))
+        self.outputs = list(outputs) or outputs_of_numbers(graph, sample_fetches(graph), reading.notify)
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         self.texts = None if inputs or self.audio is not None else self._text_preprocessing(graph, feeds)
         if self.audio is not None:

@@ -8,7 +8,7 @@ import pytest
 import pocketgraph
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
-from pocketgraph.apps.live.application_choice import application, chosen
+from pocketgraph.apps.live.application_choice import application, chosen, is_normalised
 from pocketgraph.apps.live.classification import DecayingAverage
 from pocketgraph.apps.live.pictures import as_pixels, slid
 from pocketgraph.apps.picture_model import PictureModel
@@ -191,3 +191,13 @@ def test_a_colour_frame_is_timed_on_a_model_that_takes_gray() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,4,4,1])\ny = Relu(x, T=float)")
     lines = PictureModel(graph, ["y"]).times(np.zeros((8, 8, 3), np.uint8))
     assert any("Relu" in line for line in lines)
+
+
+def test_a_litert_file_of_vectors_of_one_length_is_an_embedding() -> None:
+    """As converters write l2_normalize; operators of files have small letters."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        unit = tfl.l2_normalization(x, _output_shapes=[[1,4]])
+    """)
+    assert is_normalised(graph, "unit")
+    assert not is_normalised(graph, "x")

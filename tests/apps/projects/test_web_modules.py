@@ -104,6 +104,7 @@ def outputs() -> dict[str, tuple[dict[str, np.ndarray], decoders.Reading]]:
         "ssd": (ssd, reading(labels, 300, 300, 0.6, anchors)),
         "yolo": ({"grid": grid}, reading(["cat", "dog", "cow"], 224, 224, 0.25)),
         "heat_maps": (heat, reading(["cat", "dog", "cow"], 224, 224, 0.5)),
+        "selected": ({**api, "boxes": corners * 200}, reading(labels[1:], 200, 300, 0.3)),
         "mtcnn": (faces, reading((), 200, 300, 0.3)),
     }
 

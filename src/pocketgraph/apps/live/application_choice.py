@@ -29,7 +29,7 @@ VECTORS = re.compile(r"embed|bottleneck|feature|vector|descriptor|Dropout|PreLog
 """Names of outputs that are no scores."""
 NEAR = 8
 """Nodes from the end in which its kind shows."""
-BEST = ("ArgMax", "tfl.ARG_MAX")
+BEST = ("ArgMax", "tfl.arg_max")
 """Not a trait: ends that tell the best class alone; its scores go into them."""
 LEAST_GRID = 8
 """An output of fewer rows and columns is no picture."""
@@ -92,7 +92,7 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
     if name is None or not row:
         return "benchmark", None
-    return ("embed" if VECTORS.search(name) or _is_normalised(graph, name) else "classify"), name
+    return ("embed" if VECTORS.search(name) or is_normalised(graph, name) else "classify"), name
 
 
 def application(
@@ -211,13 +211,13 @@ def _scores(graph: Graph, sizes: SizesOf) -> str | None:
     dims = sizes(name)
     if dims is not None and max((size or 0 for size in dims[1:]), default=0) < 2:
         return None
-    ends = ("Softmax", "Sigmoid", "tfl.SOFTMAX", "tfl.LOGISTIC")
+    ends = ("Softmax", "Sigmoid", "tfl.softmax", "tfl.logistic")
     return name if _leads_from(graph, name, ends) else None
 
 
-def _is_normalised(graph: Graph, name: str) -> bool:
+def is_normalised(graph: Graph, name: str) -> bool:
     """Whether a vector has its length divided out."""
-    return _leads_from(graph, name, ("L2Normalize", "Rsqrt", "tfl.L2_NORMALIZATION"))
+    return _leads_from(graph, name, ("L2Normalize", "Rsqrt", "tfl.l2_normalization"))
 
 
 def _leads_from(graph: Graph, name: str, ops: tuple[str, ...]) -> bool:

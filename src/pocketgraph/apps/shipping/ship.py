@@ -14,6 +14,7 @@ from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
+from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
@@ -264,6 +265,13 @@ class _Work:
                     resume=self.path(f"{mode}.resume.npz"), **self.reading,
                 )  # fmt: skip
                 made.save(path, report=self.path("report.html") if static else None)
+                is_folder = self.data is not None and os.path.isdir(self.data)
+                described = described_file(
+                    graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels, reading=self.reading,
+                    pictures=self.data if is_folder else None,
+                )  # fmt: skip
+                if described is not None:
+                    write_atomically(path, described)
                 return [note.removeprefix("warning: ") for note in made.notes]
 
             return make
@@ -271,8 +279,10 @@ class _Work:
         def exported(**how: Any) -> Make:
             def make(path: str) -> Sequence[str]:
                 texts = self.data if text_inputs(graph, self.outputs) else None
+                normalized = {name: self.reading[name] for name in ("preset", "input_mean", "input_std")}
                 made = export(graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
-                              labels=self.labels or (), samples=texts, limit=MOST_CHECKED, **how)  # fmt: skip
+                              labels=self.labels or (), samples=texts, limit=MOST_CHECKED, **normalized,
+                              **how)  # fmt: skip
                 return list(made.notes)
 
             return make

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import struct
-import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
@@ -37,9 +35,6 @@ FIRST_VALUES = "first_values"
 """The name of the subgraph that sets the variables."""
 MANY = 1 << 12
 """Bytes of a constant from which it is looked for in other subgraphs."""
-UTF8 = 1 << 11  # flag: names are UTF-8
-VERSION = 20  # of the specification, 2.0
-DAY = (1 << 5) | 1  # 1980-01-01, so that equal models are equal files
 
 
 def write(
@@ -230,7 +225,7 @@ def _write(
         for piece in file_pieces(contents):
             file.write(piece)
         if files:
-            file.write(archive(files, file.tell()))
+            file.write(metadata.archive(files, file.tell()))
 
 
 def _share(programs: list[Program]) -> None:
@@ -291,25 +286,3 @@ def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
             for port, array in zip(other.outputs, wanted, strict=True)
         )
     return False
-
-
-def archive(files: Mapping[str, bytes], start: int) -> bytes:
-    """Files kept behind a model in its own file: a ZIP archive whose offsets are those of the whole file.
-
-    The task libraries map labels from there, so that nothing is compressed. Source: PKWARE's APPNOTE.TXT, 4.3.
-
-    Args:
-        files: the content by name.
-        start: where in the whole file it begins.
-    """
-    body, directory = bytearray(), bytearray()
-    for name, data in files.items():
-        encoded = name.encode()
-        common = struct.pack(
-            "<HHHHHIIIHH", VERSION, UTF8, 0, 0, DAY, zlib.crc32(data), len(data), len(data), len(encoded), 0
-        )
-        directory += b"PK\1\2" + struct.pack("<H", VERSION) + common
-        directory += struct.pack("<HHHII", 0, 0, 0, 0, start + len(body)) + encoded
-        body += b"PK\3\4" + common + encoded + data
-    end = struct.pack("<HHHHIIH", 0, 0, len(files), len(files), len(directory), start + len(body), 0)
-    return bytes(body + directory + b"PK\5\6" + end)

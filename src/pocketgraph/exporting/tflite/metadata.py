@@ -7,7 +7,9 @@ and the calibration of scores. Source of slots and values: metadata_schema.fbs o
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import struct
+import zlib
+from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
@@ -24,6 +26,9 @@ NORMALIZATION, CALIBRATION = 1, 2
 """Kinds of process units."""
 COLORS = {3: 1, 1: 2}
 """The color space by channels: RGB, GRAYSCALE."""
+ZIP_UTF8 = 1 << 11  # flag: names are UTF-8
+ZIP_VERSION = 20  # of the specification, 2.0
+ZIP_DAY = (1 << 5) | 1  # 1980-01-01, so that equal models are equal files
 LABELS_FILE, CALIBRATION_FILE = "labels.txt", "score_calibration.csv"
 PARSER, AUDIO_PARSER = "1.0.0", "1.3.0"
 """The first metadata parser that knows everything that is used here."""
@@ -36,6 +41,25 @@ BOX_ORDER = (1, 0, 3, 2)
 """Where left, top, right and bottom stand among ymin, xmin, ymax, xmax."""
 CORNERS, RATIO = 1, 0
 """How boxes are told: their boundaries, as shares of the picture."""
+
+
+def described(model: ExportModel, made: Callable[[Mapping[str, bytes]], bytes]) -> bytes | None:
+    """A file that was made elsewhere, with the metadata of the model that it was made of; None where that tells
+    nothing.
+
+    Args:
+        model: the model; labels that it has must fit.
+        made: the file's content with named metadata in it.
+
+    Raises:
+        UsageError: labels or calibration do not fit the output.
+    """
+    told = packed(model)
+    if told is None:
+        return None
+    about, files = told
+    content = made({NAME: about})
+    return content + (archive(files, len(content)) if files else b"")
 
 
 def packed(model: ExportModel, *, takes_bytes: bool = False) -> tuple[bytes, dict[str, bytes]] | None:
@@ -153,3 +177,25 @@ def _stats(low: Sequence[float], high: Sequence[float]) -> Table:
 
 def _file(name: str, description: str, kind: int) -> Table:
     return ((0, "string", name), (1, "string", description), (2, "i8", kind))
+
+
+def archive(files: Mapping[str, bytes], start: int) -> bytes:
+    """Files kept behind a model in its own file: a ZIP archive whose offsets are those of the whole file.
+
+    The task libraries map labels from there, so that nothing is compressed. Source: PKWARE's APPNOTE.TXT, 4.3.
+
+    Args:
+        files: the content by name.
+        start: where in the whole file it begins.
+    """
+    body, directory = bytearray(), bytearray()
+    for name, data in files.items():
+        encoded = name.encode()
+        common = struct.pack(
+            "<HHHHHIIIHH", ZIP_VERSION, ZIP_UTF8, 0, 0, ZIP_DAY, zlib.crc32(data), len(data), len(data), len(encoded), 0
+        )
+        directory += b"PK\1\2" + struct.pack("<H", ZIP_VERSION) + common
+        directory += struct.pack("<HHHII", 0, 0, 0, 0, start + len(body)) + encoded
+        body += b"PK\3\4" + common + encoded + data
+    end = struct.pack("<HHHHIIH", 0, 0, len(files), len(files), len(directory), start + len(body), 0)
+    return bytes(body + directory + b"PK\5\6" + end)

@@ -1,3 +1,5 @@
+const counted = (count, noun) => `${count.toLocaleString("en")} ${noun}${count === 1 ? "" : "s"}`;
+
 // Colours.
 const isDark = () => document.body.classList.contains("dark");
 const mixed = (a, b, share) => {
@@ -152,7 +154,7 @@ function wordsOf(box) {
     return [(node.role === LOOP || node.role === BACK ? "↻ " : "") + short(node.op), short(within(node.name, state.graph.scopes[box.home].path))];
   }
   const scope = state.graph.scopes[box.number], changed = look.color === "change" && state.changedIn.get(box.number);
-  return [`${scope.canOpen ? "+ " : ""}${scopeWords(scope)}`, `${scope.nodes.toLocaleString("en")} nodes${changed ? `, ${changed} differ` : ""}`];
+  return [`${scope.canOpen ? "+ " : ""}${scopeWords(scope)}`, `${counted(scope.nodes, "node")}${changed ? `, ${changed} differ` : ""}`];
 }
 
 // What an edge carries, beside it, where there is room and no other label.

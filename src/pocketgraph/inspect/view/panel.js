@@ -44,7 +44,7 @@ function showWay(to) {
   state.way = way && new Set(way);
   const side = element("panel");
   side.replaceChildren();
-  make("h2", way ? `${way.length} nodes from one to the other` : "No edges lead from one to the other", side);
+  make("h2", way ? `${counted(way.length, "node")} from one to the other` : "No edges lead from one to the other", side);
   list("Way", (way ?? []).map(asEntry), side, 400);
   redraw();
 }
@@ -260,7 +260,7 @@ function panel() {
     make("h2", `${waste.length.toLocaleString("en")} nodes do not run on LiteRT`, side);
     const reasons = new Map();
     for (const node of waste) reasons.set(node.reason, [...(reasons.get(node.reason) ?? []), node]);
-    list("Why", [...reasons].sort((a, b) => b[1].length - a[1].length).map(([reason, nodes]) => [reason, `${nodes.length} nodes`, () => reveal(nodes[0].number), nodes.length / waste.length]), side);
+    list("Why", [...reasons].sort((a, b) => b[1].length - a[1].length).map(([reason, nodes]) => [reason, counted(nodes.length, "node"), () => reveal(nodes[0].number), nodes.length / waste.length]), side);
   }
   const used = Object.values(METRICS).filter(([, metric]) => graph.nodes.some((node) => node[metric] > 0));
   const [title, metric] = METRICS[look.color] || used[0] || [null, null];

@@ -13,6 +13,7 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import load
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -30,6 +31,7 @@ from pocketgraph.quantization.evaluation.text_models import with_texts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 DOUBTFUL = 0.9  # of the answers right: fewer, and pictures may be scaled otherwise than in training
+PATHS = (str, os.PathLike)
 Evaluated = Graph | QuantizedBytes | str | os.PathLike[str]
 
 
@@ -149,6 +151,9 @@ def evaluate_as_told(
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
+    is_unsaid = preset is None and input_mean is None and input_std is None
+    if is_unsaid and not graphs and not are_arrays(samples):
+        reading = _as_file_says([model.path for at, model in litert.items() if isinstance(given[at], PATHS)], reading)
     taken = largest_inputs(judged)
     if not are_arrays(samples) and not taken[0].rate:
         files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
@@ -163,3 +168,11 @@ def evaluate_as_told(
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found
+
+
+def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:
+    """How samples are read, pictures scaled as the metadata of the first of LiteRT files say where it has such."""
+    told = metadata(load(paths[0]).extra) if paths else None
+    if told is None or not told.mean or not told.std:
+        return reading
+    return replace(reading, input_mean=told.mean[0], input_std=told.std[0])

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
 
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
@@ -28,10 +29,19 @@ FILE_PASSES = (
 """What is done to a program when it is written, in order."""
 
 
-def model_bytes(program: Program, without: Collection[str] = ()) -> bytes:
-    """The program as a LiteRT model file, the passes of the names in ``without`` left out."""
+def model_bytes(
+    program: Program, without: Collection[str] = (), metadata: Mapping[str, bytes] = MappingProxyType({})
+) -> bytes:
+    """The program as a LiteRT model file, the passes of the names in ``without`` left out.
+
+    Args:
+        program: what the file holds.
+        without: names of passes.
+        metadata: named bytes that go into the file.
+    """
     written = as_written(program, without)
-    return b"".join(writer.pieces(written, unnamed(written)))
+    contents = writer.Contents([written], unnamed=unnamed(written), metadata=metadata)
+    return b"".join(writer.file_pieces(contents))
 
 
 def as_written(program: Program, without: Collection[str] = ()) -> Program:

@@ -1,5 +1,6 @@
 // What a detector's outputs mean, family by family; boxes are top, left, bottom, right as shares of the picture.
 const YOLO_ANCHORS = [1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52];
+const LARGEST_SHARE = 2; // that a box reaches beyond its picture; more are pixels
 const SSD_SCALES = [10, 10, 5, 5];
 
 export const sigmoid = (x) => (x >= 0 ? 1 / (1 + Math.exp(-x)) : Math.exp(x) / (1 + Math.exp(x)));
@@ -34,6 +35,12 @@ function api(found, how, fromZero) {
   const first = (fromZero ? 0 : 1) - (how.labels[0] === "???" ? 1 : 0);
   return boxes.flatMap((box, i) => (i >= count || found.scores[i] < how.least ? []
     : [clipped({ box, score: found.scores[i], label: found.classes ? named(how, Math.round(found.classes[i]), first) : "" })]));
+}
+
+function selected(found, how) {
+  const inPixels = found.boxes.reduce((most, side) => Math.max(most, side), 0) > LARGEST_SHARE;
+  const size = inPixels ? [how.height, how.width] : [1, 1];
+  return api({ ...found, boxes: found.boxes.map((side, i) => side / size[i % 2]) }, how, true);
 }
 
 function multibox(found, how) {
@@ -114,5 +121,5 @@ function faces(found, how) {
 export const DECODERS = {
   detection_api: (found, how) => api(found, how, false),
   postprocessed: (found, how) => api(found, how, true),
-  multibox, ssd, yolo, heat_maps: heatMaps, mtcnn: faces,
+  selected, multibox, ssd, yolo, heat_maps: heatMaps, mtcnn: faces,
 };

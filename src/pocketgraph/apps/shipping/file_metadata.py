@@ -1,0 +1,45 @@
+"""What a shipped file says of itself: how pictures are normalized, and what its classes are called."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.errors import UsageError
+from pocketgraph.exporting.tflite.metadata import described
+from pocketgraph.exporting.tool import model_to_export
+from pocketgraph.graph import Graph
+from pocketgraph.quantization.text_inputs import text_inputs
+
+
+def described_file(
+    graph: Graph,
+    made: Callable[[Mapping[str, bytes]], bytes],
+    *,
+    outputs: Sequence[str],
+    labels: str | os.PathLike[str] | None,
+    reading: Mapping[str, Any],
+    pictures: str | os.PathLike[str] | None,
+) -> bytes | None:
+    """The content of a quantized file with what apps and task libraries have to know; None where that is nothing.
+
+    Args:
+        graph: what the file was made of.
+        made: the file's content with named metadata in it.
+        outputs: what it gives.
+        labels: the file with the names of classes; left out where they are not of a row of scores.
+        reading: how samples are read, by the names of ``SampleReading``.
+        pictures: a folder of samples, if there is one.
+    """
+    if text_inputs(graph, outputs):
+        return None
+    for names in dict.fromkeys((labels or (), ())):
+        try:
+            how = SampleReading(**reading)
+            model = model_to_export(graph, how, outputs=outputs, labels=names, samples=pictures, limit=1)
+            return described(model, made)
+        except UsageError:
+            continue
+    return None
