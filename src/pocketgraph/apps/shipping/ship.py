@@ -205,7 +205,13 @@ class _Work:
                 "that loses next to nothing is taken"
             )
         elif not result.is_proved:
-            result.unknown.append(f"what it loses on others than the {judged} samples left to judge it on")
+            left = "the one sample" if judged == 1 else f"the {judged} samples"
+            more = f"give more with {option('data')}, 100 are enough"
+            result.unknown.append(
+                f"what it loses on others than {left} left to judge it on"
+                if judged
+                else f"what it loses on samples that it was not made with: {more}"
+            )
         for form, make in self.forms(frozen, calibrated).items():
             result.form = form
             try:
