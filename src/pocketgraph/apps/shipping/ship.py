@@ -14,7 +14,7 @@ from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
-from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.report_page import as_html
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -348,8 +348,9 @@ class _Work:
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
+            first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
             others = evaluate(
-                [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
+                [self.path(FROZEN), path], self.data, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
                 notify=self.notify, **self.reading,
             )  # fmt: skip
@@ -404,7 +405,7 @@ class _Work:
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
             *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
-            f"pocketgraph benchmark_model --graph={model}",
+            f"pocketgraph benchmark_model --graph={model}{benchmark_sizes(self.path(MODEL))}",
             f"pocketgraph view {model}",
         ]
         write_atomically(self.path("ship.html"), as_html(result).encode())
