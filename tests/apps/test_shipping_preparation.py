@@ -9,8 +9,10 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from command_line import call
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.input_sizes import benchmark_sizes
 from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
@@ -350,3 +352,33 @@ def test_a_loop_of_a_length_that_is_fed_says_how_to_set_it(tmp_path: pathlib.Pat
     x = RNG.normal(size=(1, 3)).astype(np.float32)
     wanted = Session(graph).run(["y"], {"seed": x, "steps": np.int32(10)})[0]
     np.testing.assert_allclose(Session(fixed).run(["y"], {"seed": x})[0], wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_a_file_with_open_sizes_is_timed_as_is_proposed(tmp_path: pathlib.Path) -> None:
+    text = "x = Placeholder(dtype=float, shape=[?,?,4])\nz = Placeholder(dtype=float, shape=[?,3])\n"
+    graph = parse(text + "y = Relu(x, T=float)\nw = Neg(z, T=float)").replace(outputs=["y", "w"])
+    pocketgraph.export(graph, tmp_path / "open.tflite")
+    flags = benchmark_sizes(str(tmp_path / "open.tflite"))
+    assert flags == " --input_layer=x,z --input_layer_shape=1,1,4:1,3"
+    assert call("benchmark_model", f"--graph={tmp_path / 'open.tflite'}", "--max_num_runs=1", *flags.split()) == 0
+    pocketgraph.export(graph, tmp_path / "fixed.tflite", shapes={"x": [1, 5, 4]})
+    assert benchmark_sizes(str(tmp_path / "fixed.tflite")) == ""
+
+
+def test_outputs_that_need_fewer_inputs_are_judged_each(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,8])
+        z = Placeholder(dtype=float, shape=[1,8])
+        w = Const(float {rng.normal(size=(8, 4)).tolist()})
+        y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+        sum = AddV2(x, z, T=float)
+        v = MatMul(sum, w, T=float, transpose_a=false, transpose_b=false)
+    """).replace(outputs=["y", "v"])
+    save(graph, tmp_path / "net.pb")
+    arrays = {name: rng.normal(size=(40, 8)).astype(np.float32) for name in ("x", "z")}
+    np.savez(tmp_path / "data.npz", **arrays)
+    found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz", outputs=["v", "y"])
+    assert "name the outputs" not in str(found.tried)
+    assert "it takes" not in str(found.tried)
+    assert found.form in ("static", "dynamic", "weights")

@@ -16,6 +16,7 @@ from pocketgraph.apps.label_text import TextLabeler
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.shipment import size_cause
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.text_format import parse
 
 
 @pytest.fixture(autouse=True)
@@ -134,3 +135,26 @@ def test_python_takes_texts_in_memory() -> None:
     found = pocketgraph.evaluate("reviews.pb", texts)
     assert found[0].accuracy is not None
     assert found[0].accuracy.top1 == 1
+
+
+def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
+    """A table's columns, each by its own preprocessing: a hash, boundaries, and counts."""
+    graph = parse(f"""
+        city = Placeholder(dtype=string, shape=[1])
+        age = Placeholder(dtype=float, shape=[1])
+        hash = StringToHashBucketFast(city, num_buckets=8)
+        decade = Bucketize(age, T=float, boundaries=[20.5, 30.0, 40.0])
+        rows = Const(float {np.eye(8, 4).tolist()})
+        axis = Const(int32 0)
+        place = GatherV2(rows, hash, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        ages = Const(float {np.eye(4, 4).tolist()})
+        period = GatherV2(ages, decade, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        sum = AddV2(place, period, T=float)
+        w = Const(float {np.random.default_rng(0).normal(size=(4, 3)).tolist()})
+        y = MatMul(sum, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    pocketgraph.save(graph, "table.pb")
+    np.savez("table.npz", city=np.array([[b"Bern"], [b"Rome"], [b"Oslo"]]), age=np.float32([[7], [33], [71]]))
+    steps = ship("table.pb", "out", "table.npz").app
+    assert "of 'age': number each by how many of these it has reached: 20.5, 30, 40" in steps
+    assert any(step.startswith("of 'city': number each word by its hash: FarmHash") for step in steps)

@@ -11,7 +11,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import for_session, read_model, ready
@@ -186,3 +186,17 @@ def test_the_signature_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> N
     of_tensorflow = ready(ROOT / "tests" / "fixtures" / "saved_models" / "on_device")
     assert of_tensorflow.freezing is not None
     assert of_tensorflow.freezing.signature == "infer"
+
+
+def test_nodes_inside_of_a_saved_models_functions_are_outputs() -> None:
+    folder = ROOT / "tests" / "fixtures" / "saved_models" / "augmentation"
+    stored, whole = pocketgraph.load(folder), ready(folder, signature="serving_default").graph
+    inner = next(node.name for node in whole if node.op == "Conv2D")
+    assert inner not in stored
+    found = ready(folder, [inner], signature="serving_default")
+    assert found.graph.outputs == (inner,)
+    with pocketgraph.Session(found.graph) as part, pocketgraph.Session(whole) as session:
+        fed = {f"{node.name}:0": np.ones((1, 12, 12, 3), np.float32) for node in whole if node.op == "Placeholder"}
+        np.testing.assert_array_equal(part.run([f"{inner}:0"], fed)[0], session.run([f"{inner}:0"], fed)[0])
+    with pytest.raises(FreezeError, match="nothing_like_it is not in graph"):
+        ready(folder, ["nothing_like_it"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option
@@ -20,6 +20,7 @@ from pocketgraph.freezing.serving_signatures import (
     takes_numbers,
     takes_records,
 )
+from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import with_waiting_lookups
 from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
@@ -195,6 +196,31 @@ def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) 
             raise FreezeError(what, where=error.where, hint=error.hint) from None
         frozen = freeze_and_tell(name, likely, signature=signature, repair=repair)
         return frozen, other_ends(graph, likely, least=LIKELY)[:MOST_NAMED]
+    except TrainingBatchNormError:
+        raise
+    except FreezeError:
+        inside = _frozen_inside(name, outputs, signature, repair)
+        if inside is None:
+            raise
+        return inside, None
+
+
+def _frozen_inside(name: str, outputs: list[str], signature: str | None, repair: bool) -> Frozen | None:
+    """A SavedModel up to nodes of its functions, which are nodes of the graph once the calls are inlined; None where
+    it has no such nodes."""
+    if not outputs or not os.path.isdir(name) or saved_model_file(name) is None:
+        return None
+    try:
+        whole = freeze_and_tell(name, signature=signature, repair=repair)
+    except TrainingBatchNormError:
+        raise  # it freezes when it is repaired
+    except FreezeError:
+        return None
+    if any(node_name(output) not in whole.graph for output in outputs):
+        return None
+    part = extract_sub_graph(whole.graph, outputs)
+    inputs = [ref for ref in part.inputs if node_name(ref) in part]
+    return replace(whole, graph=part.replace(outputs=outputs, inputs=inputs, signatures={}))
 
 
 def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]:

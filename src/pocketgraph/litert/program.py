@@ -6,7 +6,10 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 
@@ -186,3 +189,18 @@ class Program:
                 kept.append(operation)
                 needed.update(operation.inputs)
         self.operations = kept[::-1]
+
+
+def passed_through(value: Value, name: str, sizes: tuple[int, ...] | None = None) -> Operation:
+    """An operation that gives a value once more under another name, as LiteRT passes no input straight through.
+
+    Args:
+        value: an input, or a result that another output gives already.
+        name: of what comes out.
+        sizes: its own shape, perhaps with one open size, -1.
+    """
+    sizes = value.shape if sizes is None else sizes
+    constant = Constant.of(np.array(sizes, np.int32))
+    shape = Value(f"{name}/shape", INT32, constant.shape, constant)
+    copy = Value(name, value.dtype, value.shape, quantization=value.quantization)
+    return Operation("RESHAPE", [value, shape], [copy], {"new_shape": sizes})

@@ -12,7 +12,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Operation, Program, passed_through
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Verdict, notes
 from pocketgraph.pages.quantities import counted
@@ -31,18 +31,23 @@ SUFFIXES = (".tflite", ".pb")
 
 
 @contextmanager
-def _output_names(program: Program, names: Sequence[str]) -> Iterator[None]:
-    """Within it a program's outputs have the names that were asked for, and not those of what they only hand on."""
-    outputs = program.outputs
-    kept = [value.name for value in outputs]
-    for value, name in zip(outputs, names, strict=False):
-        is_own = value not in program.inputs and value.constant is None and outputs.count(value) == 1
-        if is_own and canonical(value.name) != canonical(name):
+def _output_names(program: Program, names: Sequence[str]) -> Iterator[Program]:
+    """The program, whose outputs have the names that were asked for within it, and not those of what they hand on."""
+    outputs = list(program.outputs)
+    kept = [value.name for value in program.outputs]
+    copies: list[Operation] = []
+    for place, (value, name) in enumerate(zip(program.outputs, names, strict=False)):
+        if value.constant is not None or canonical(value.name) == canonical(name):
+            continue
+        if value in program.inputs or program.outputs.count(value) > 1:
+            copies.append(passed_through(value, canonical(name)))
+            outputs[place] = copies[-1].outputs[0]
+        else:
             value.name = canonical(name)
     try:
-        yield
+        yield Program(program.inputs, outputs, [*program.operations, *copies], program.rounded)
     finally:
-        for value, name in zip(outputs, kept, strict=True):
+        for value, name in zip(program.outputs, kept, strict=True):
             value.name = name
 
 
@@ -113,8 +118,8 @@ class QuantizedModel:
 
     @cached_property
     def _tflite(self) -> bytes:
-        with _output_names(self.program, self.outputs):
-            return model_bytes(self.program, self.without)
+        with _output_names(self.program, self.outputs) as program:
+            return model_bytes(program, self.without)
 
     @cached_property
     def report(self) -> QuantizationReport:

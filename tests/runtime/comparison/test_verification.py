@@ -11,7 +11,7 @@ from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
-from pocketgraph.runtime.comparison.compared_models import ComparedModel
+from pocketgraph.runtime.comparison.compared_models import ComparedModel, reached
 from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 
 
@@ -46,6 +46,19 @@ def test_a_model_that_lost_its_input_fails() -> None:
     assert not verify(network(), fixed, outputs=["y"], tolerance=100.0)
     back = verify(fixed, network(), {"x": [[1.0, 2.0]]}, ["y"], tolerance=100.0)
     assert [d.problem for d in back.outputs] == ["does not depend on 'x' in the first model"]
+
+
+def test_each_result_of_one_node_depends_on_inputs_of_its_own(tmp_path: pathlib.Path) -> None:
+    whole = parse("""
+        x = Placeholder(dtype=float, shape=[1,2])
+        z = Placeholder(dtype=float, shape=[1,2])
+        b = Softmax(z, T=float)
+        call = IdentityN(x, b, T=[float, float])
+    """).replace(outputs=["call", "call:1"])
+    assert reached(whole, "call:1", ["x", "z"]) == {"z"}
+    assert reached(whole, "call", ["x", "b"]) == {"x"}
+    export(whole, tmp_path / "net.tflite")
+    assert verify(whole, tmp_path / "net.tflite")
 
 
 @pytest.mark.parametrize("name", ["hidden", "bottleneck:0"])

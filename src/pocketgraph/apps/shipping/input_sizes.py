@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean, option
+from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_inputs, sample_shapes
+from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_fetches, sample_inputs, sample_shapes
 
 Sizes = Mapping[str, Sequence[int]]
 
@@ -66,3 +68,17 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
         f"the model leaves sizes of '{name}' open, {declared}, and the file has {sizes}; give {option('data')}, or "
         f"{option('input_shape', 'shapes')}={said} with the sizes that the app feeds"
     )
+
+
+def benchmark_sizes(path: str) -> str:
+    """Flags with which benchmark_model makes up inputs of a file that leaves sizes open; "" where it leaves none."""
+    graph = load(path)
+    fetches = sample_fetches(graph)
+    names = sample_inputs(graph, fetches)
+    known = infer(graph)
+    dims = [known.shape(name).dims for name in names]
+    if all(sizes is not None and None not in sizes[1:] for sizes in dims):
+        return ""
+    shapes = sample_shapes(graph, fetches)
+    listed = ":".join(",".join(map(str, shapes[name])) for name in names)
+    return f" --input_layer={shlex.quote(','.join(names))} --input_layer_shape={listed}"

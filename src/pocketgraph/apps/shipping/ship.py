@@ -15,7 +15,7 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
-from pocketgraph.apps.shipping.input_sizes import Sizes, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -212,7 +212,13 @@ class _Work:
                 "that loses next to nothing is taken"
             )
         elif not result.is_proved:
-            result.unknown.append(f"what it loses on others than the {judged} samples left to judge it on")
+            left = "the one sample" if judged == 1 else f"the {judged} samples"
+            more = f"give more with {option('data')}, 100 are enough"
+            result.unknown.append(
+                f"what it loses on others than {left} left to judge it on"
+                if judged
+                else f"what it loses on samples that it was not made with: {more}"
+            )
         for form, make in self.forms(frozen, calibrated).items():
             result.form = form
             try:
@@ -328,8 +334,9 @@ class _Work:
         kept, words = self._within(before, after, found_all.samples)
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
+            first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
             others = evaluate_as_told(
-                [self.path(FROZEN), path], self.data, outputs=[name], threads=self.threads,
+                [self.path(FROZEN), path], self.data, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
                 notify=self.notify, **self.reading,
             )  # fmt: skip
@@ -384,7 +391,7 @@ class _Work:
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
             *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
-            f"pocketgraph benchmark_model --graph={model}",
+            f"pocketgraph benchmark_model --graph={model}{benchmark_sizes(self.path(MODEL))}",
             f"pocketgraph view {model}",
         ]
         write_atomically(self.path("ship.html"), as_html(result).encode())

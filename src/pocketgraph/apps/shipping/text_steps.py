@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.order import topological
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable, topological
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
@@ -44,6 +45,8 @@ def text_steps(front: TextPreprocessing, files: Mapping[str, str]) -> list[str]:
         files: the file with the words of each table, by the table's name.
     """
     graph, steps = front.graph, []
+    fed = {name for name in front.front if graph[name].op in ops_with("placeholder")}
+    given = {node_name(cut.name) for cut in front.cuts}
     numbered: set[str] = set()
     for node in topological(graph, partial=True):
         if node.name not in front.front:
@@ -51,7 +54,11 @@ def text_steps(front: TextPreprocessing, files: Mapping[str, str]) -> list[str]:
         behind = any(node_name(ref) in numbered for ref in node.data_inputs)
         if behind or node.op in NUMBERING:
             numbered.add(node.name)
-        said = _said(graph, node, files) if behind or node.op not in OF_NUMBERS else ""
+        said = _said(graph, node, files) if behind or node.op not in OF_NUMBERS or node.name in given else ""
+        said = said if behind else said.replace("the words by their numbers", "how often each number comes")
+        if said and len(fed) > 1:
+            sources = sorted(fed & reachable(graph, [node.name], data_only=True))
+            said = f"of {' and '.join(repr(name) for name in sources)}: {said}" if len(sources) < len(fed) else said
         if said and said not in steps:
             steps.append(said)
     return [*steps, *_given(front)]
@@ -228,6 +235,12 @@ def _added(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     return f"add {found}" if found and found != "0" else ""
 
 
+def _bounded(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
+    boundaries = node.attr("boundaries", ())
+    listed = ", ".join(f"{number:g}" for number in boundaries) if isinstance(boundaries, tuple | list) else ""
+    return f"number each by how many of these it has reached: {listed}"
+
+
 TELLERS: Mapping[str, Callable[[Graph, Node, Mapping[str, str]], str]] = {
     "StringLower": lambda graph, node, files: "make letters small",
     "StringUpper": lambda graph, node, files: "make letters large",
@@ -251,6 +264,7 @@ TELLERS: Mapping[str, Callable[[Graph, Node, Mapping[str, str]], str]] = {
     "RaggedBincount": lambda graph, node, files: f"count the words by their numbers{_binary(node)}",
     "DenseBincount": lambda graph, node, files: f"count the words by their numbers{_binary(node)}",
     "Bincount": lambda graph, node, files: f"count the words by their numbers{_binary(node)}",
+    "Bucketize": _bounded,
     "Pad": lambda graph, node, files: "pad shorter texts with 0",
     "PadV2": _padded,
 }

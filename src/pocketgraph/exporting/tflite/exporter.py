@@ -16,10 +16,10 @@ from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
-from pocketgraph.graph.dtype import INT32, UINT8
+from pocketgraph.graph.dtype import UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Program, Value, passed_through
 from pocketgraph.litert.writing.writer import CUSTOM, Contents, EntrySignature, file_pieces
 from pocketgraph.quantization.conversion.float16_weights import with_half_weights
 from pocketgraph.quantization.observing.calibration_checks import check_weights
@@ -171,12 +171,10 @@ def _named(
     outputs: list[Value] = []
     for port, value in zip(entry.outputs, program.outputs, strict=True):
         if value in outputs or (value not in made and value.constant is None):
-            copy = Value(port.name, value.dtype, value.shape, quantization=value.quantization)
             declared = shapes.get(value, value.shape)
-            new_shape = declared if declared.count(-1) < 2 else value.shape
-            shape = Constant.of(np.array(new_shape, np.int32))
-            operand = Value(f"{port.name}/shape", INT32, shape.shape, shape)
-            program.operations.append(Operation("RESHAPE", [value, operand], [copy], {"new_shape": new_shape}))
+            copying = passed_through(value, port.name, declared if declared.count(-1) < 2 else value.shape)
+            program.operations.append(copying)
+            [copy] = copying.outputs
             if value in shapes:
                 shapes = {**shapes, copy: declared}
             value = copy
