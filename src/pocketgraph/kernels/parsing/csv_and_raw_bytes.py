@@ -17,7 +17,7 @@ from pocketgraph.kernels.arrays import (
     reserve,
 )
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.numbers import number_of
+from pocketgraph.kernels.text_numbers import number_of
 
 UNPACKED = 1 << 20  # bytes of one piece
 

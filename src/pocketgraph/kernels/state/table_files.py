@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.text.numbers import number_of
+from pocketgraph.kernels.text_numbers import number_of
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Column numbers with a meaning of their own."""
