@@ -87,7 +87,8 @@ JSON = b'{"features": {"feature": {"a": {"int64List": {"value": [1]}}}}}'
 ops(
     "op_examples",
     "kernels/parsing/example_records.py kernels/parsing/examples.py kernels/parsing/record_batches.py "
-    "kernels/parsing/example_walk.py kernels/parsing/example_columns.py kernels/parsing/serialized_tensors.py kernels/parsing/json_examples.py",
+    "kernels/parsing/example_walk.py kernels/parsing/example_columns.py "
+    "kernels/parsing/serialized_tensors.py kernels/parsing/json_examples.py",
     [
         f"{ROW}{KEYS}y = ParseExample(x, n, b, a, d, Nsparse=1, Ndense=1, {KINDS})",
         f'{X}{KEYS}y = ParseSingleExample(x, d, num_sparse=1, sparse_keys=["b"], dense_keys=["a"], {KINDS})',
