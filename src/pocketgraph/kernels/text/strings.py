@@ -21,7 +21,6 @@ from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, 
 from pocketgraph.kernels.number_text import number_of
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.printed_values import nested
-from pocketgraph.kernels.text_numbers import number_of
 
 PART = 96  # bytes that Python needs for a short text and its place
 
