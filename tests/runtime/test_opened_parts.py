@@ -11,6 +11,8 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_parts
 
 Array = np.ndarray[Any, Any]
@@ -163,6 +165,23 @@ def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(opened_parts, "with_open_sizes", wrong)
     with pytest.warns(RuntimeWarning, match="for all sizes"):
         assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 7, 3])
+
+
+def test_what_waited_for_a_pause_does_not_disturb_a_comparison(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The pause comes while the program is at its first run."""
+    compare = FirstComparison.__call__
+
+    def interrupted(*args: Any) -> Any:
+        check_schedule.finish()
+        return compare(*args)
+
+    monkeypatch.setattr(FirstComparison, "__call__", interrupted)
+    monkeypatch.setattr(check_schedule, "LOOK", 3600.0)
+    used = assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 3, 40])
+    assert len(compiled) == 1
+    assert any(isinstance(each, opened_parts.SizedExecutables) for each in used)
 
 
 def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None:

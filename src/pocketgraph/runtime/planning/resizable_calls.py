@@ -32,6 +32,11 @@ class ResizableCalls:
         self._may_answer = True
         self._answer: ReferenceAnswer | None = None
 
+    @property
+    def is_untried(self) -> bool:
+        """Whether no program was opened so far, nor one found that cannot be."""
+        return not self._served and not self._refused
+
     def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> ExecutionPlan | None:
         """A plan for these sizes that needs no compiling; None where there cannot be one.
 

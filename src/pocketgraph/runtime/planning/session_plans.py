@@ -271,7 +271,9 @@ class SessionPlans:
     def get_ready_for_all(self, call: ResolvedCall, key: CallKey) -> None:
         """Makes what serves a call's sizes, and all others, if that was not done yet."""
         with at_work(), self.lock, collector_paused():
-            if self._is_open and key not in self.calls.plans:
+            resizable = self._sizes.of(key).resizable
+            # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
+            if self._is_open and resizable is not None and resizable.is_untried:
                 self._for_all_sizes(call, key)
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
