@@ -57,7 +57,7 @@ def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> li
     """The time of each run of a new session without a cache, in seconds of the processor."""
     found = []
     with (
-        tempfile.TemporaryDirectory() as cache,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache,
         Session(model, threads=1, cache_dir=cache, without=without) as session,
     ):
         outputs = list(session.outputs)
@@ -84,7 +84,7 @@ def with_pauses(model: str, lengths: list[int], without: tuple[str, ...] = ()) -
     check_schedule.LOOK = 3600.0
     found = []
     with (
-        tempfile.TemporaryDirectory() as cache,
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache,
         Session(model, threads=1, cache_dir=cache, without=without) as session,
     ):
         outputs = list(session.outputs)
