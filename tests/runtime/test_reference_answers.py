@@ -54,13 +54,13 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
 def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lengths that the reference engine answers."""
     found: list[int] = []
-    run = reference_answers.Answer.run
+    run = reference_answers.ReferenceAnswer.run
 
-    def noted(answer: reference_answers.Answer, inputs: Any) -> list[Array]:
+    def noted(answer: reference_answers.ReferenceAnswer, inputs: Any) -> list[Array]:
         found.append(inputs[0].shape[1])
         return run(answer, inputs)
 
-    monkeypatch.setattr(reference_answers.Answer, "run", noted)
+    monkeypatch.setattr(reference_answers.ReferenceAnswer, "run", noted)
     return found
 
 
