@@ -429,6 +429,17 @@ def test_a_loaded_graph_is_known_by_its_file(tmp_path: pathlib.Path) -> None:
     assert graph_content.graph_digest(formats.load(path), "") != first
 
 
+def test_a_loaded_graph_is_not_named_as_a_file_that_differs_from_its_own_in_one_number(tmp_path: pathlib.Path) -> None:
+    path, notes, weights = tmp_path / "model.pb", tmp_path / "notes", np.zeros(1 << 16, np.float32)
+    formats.save(Graph([const("w", weights)]), path)
+    held = formats.load(path)
+    first = graph_content.graph_digest(formats.load(path), notes)
+    weights[12345] = 1
+    formats.save(Graph([const("w", weights)]), path)
+    now = graph_content.graph_digest(formats.load(path), notes)
+    assert graph_content.graph_digest(held, notes) == first != now
+
+
 def test_a_large_loaded_graph_is_known_by_its_file_unhashed(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
