@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from function_text import with_functions
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
@@ -54,13 +55,13 @@ def ready(monkeypatch: pytest.MonkeyPatch) -> None:
 def answered(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The lengths that the reference engine answers."""
     found: list[int] = []
-    run = reference_answers.Answer.run
+    run = reference_answers.ReferenceAnswer.run
 
-    def noted(answer: reference_answers.Answer, inputs: Any) -> list[Array]:
+    def noted(answer: reference_answers.ReferenceAnswer, inputs: Any) -> list[Array]:
         found.append(inputs[0].shape[1])
         return run(answer, inputs)
 
-    monkeypatch.setattr(reference_answers.Answer, "run", noted)
+    monkeypatch.setattr(reference_answers.ReferenceAnswer, "run", noted)
     return found
 
 
@@ -77,6 +78,28 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(opened_programs, "with_open_sizes", noted)
     return found
+
+
+def test_numbers_drawn_in_a_function_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_answers, "ANSWERED_SHARE", 1e9)
+    graph = with_functions(
+        parse(
+            LAYERS
+            + """
+    s2 = Shape(y, T=float, out_type=int32)
+    r = StatefulPartitionedCall(s2, f=func(noise), Tin=[int32], Tout=[float])
+    z = AddV2(y, r, T=float)
+"""
+        ),
+        ["stateful noise(s: int32) -> r:output:0", "r = RandomUniform(s, T=int32, dtype=float, seed=1, seed2=2)"],
+    )
+
+    def drawn(engine: str | None) -> list[float]:
+        with Session(graph, engine=engine, cache_dir="") as session:
+            feeds = [np.zeros((1, length, 4), np.float32) for length in (4, 8, 8, 16)]
+            return [float(session.run(["z"], {"x": each})[0][0, 0, 0]) for each in feeds]
+
+    assert drawn(None) == drawn("reference")
 
 
 def test_the_second_length_needs_no_program(answered: list[int], opened: list[int]) -> None:

@@ -64,11 +64,11 @@ def test_each_result_of_one_node_depends_on_inputs_of_its_own(tmp_path: pathlib.
 @pytest.mark.parametrize("name", ["hidden", "bottleneck:0"])
 def test_feeds_that_cut_weights_off_are_refused(name: str) -> None:
     other = network("[[1.0, 2.0], [3.0, 4.0]]")
-    with pytest.raises(UsageError, match="cut 1 of 1 weights of the first model off") as caught:
+    with pytest.raises(UsageError, match="cut 1 of 1 weight of the first model off") as caught:
         verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"])
     assert "say partial" in str(caught.value)
     assert verify(network(), other, {name: np.ones((1, 2), np.float32)}, ["y"], partial=True)
-    with pytest.raises(UsageError, match="weights of the second model"):
+    with pytest.raises(UsageError, match="weight of the second model"):
         verify(cut(), other, {"hidden": np.ones((1, 2), np.float32)}, ["y"])
 
 
