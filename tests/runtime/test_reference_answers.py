@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert import open_program
-from pocketgraph.runtime import Session
+from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning import opened_programs, reference_answers
@@ -78,6 +78,14 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(opened_programs, "with_open_sizes", noted)
     return found
+
+
+def test_a_call_with_a_deadline_is_answered_once_too(answered: list[int]) -> None:
+    with Session(TEXT, threads=1, cache_dir="") as session:
+        asked(session, 60)
+        for _ in range(2):
+            session.run(["y"], {"x": numbers(61)}, options=RunOptions(timeout_in_ms=60_000))
+        assert answered == [61]
 
 
 def test_numbers_drawn_in_a_function_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
