@@ -142,7 +142,7 @@ def test_the_forged_file_is_sound(tmp_path: pathlib.Path) -> None:
         ((4,), {((0, 2),): [1, 2], ((1, 2),): [3, 4]}, None, "two of its slices overlap"),
         ((3,), {((2, 2),): [1, 2]}, None, "not inside its shape"),
         ((2,), {FULL: [1, 2, 3]}, None, "holds 3 values where its shape asks for 2"),
-        ((2,), {FULL: [1]}, None, "holds 1 values where its shape asks for 2"),
+        ((2,), {FULL: [1]}, None, "holds 1 value where its shape asks for 2"),
         ((2,), {FULL: [1, 2]}, {}, "is listed in .* but not there"),
         ((1 << 40, 1 << 20), {((0, -1), (0, -1)): [1]}, None, "the files are too small to hold"),
         ((-1,), {FULL: [1]}, None, "no sound shape"),

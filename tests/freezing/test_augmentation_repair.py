@@ -53,7 +53,8 @@ CHANGED = """
     size = Shape(x, T=float, out_type=int32)
     NAME/noise = RandomStandardNormal(size, dtype=float, T=int32)
     NAME/sum = AddV2(x, NAME/noise, T=float)
-    y = Relu(NAME/sum, T=float)
+    w = Const(float[3,3,3,8] 0.5)
+    y = Conv2D(NAME/sum, w, T=float, strides=[1,1,1,1], padding="SAME")
 """
 
 
@@ -88,6 +89,10 @@ WEIGHTS = np.ones((3, 3, 3, 8), np.float32).tolist()
         pytest.param(CHANGED.replace("NAME", "layer"), id="a scope of another name without a seed of its own"),
         pytest.param(CHANGED.replace("NAME", "gaussian_noise").replace("[?,8,8,3]", "[?,8]"), id="no picture"),
         pytest.param(
+            CHANGED.replace("NAME", "gaussian_noise").replace("Conv2D(", "Relu("),
+            id="a graph that augments alone",
+        ),
+        pytest.param(
             f"""
             x = Placeholder(dtype=float, shape=[?,8,8,3])
             w = Const(float {WEIGHTS})
@@ -95,7 +100,8 @@ WEIGHTS = np.ones((3, 3, 3, 8), np.float32).tolist()
             size = Shape(features, T=float, out_type=int32)
             gaussian_noise/drawn = RandomStandardNormal(size, dtype=float, T=int32)
             gaussian_noise/sum = AddV2(features, gaussian_noise/drawn, T=float)
-            y = Relu(gaussian_noise/sum, T=float)
+            w2 = Const(float[1,1,8,64] 0.5)
+            y = Conv2D(gaussian_noise/sum, w2, T=float, strides=[1,1,1,1], padding="SAME")
             """,
             id="behind weights",
         ),
@@ -109,13 +115,21 @@ WEIGHTS = np.ones((3, 3, 3, 8), np.float32).tolist()
             id="a generator without an input",
         ),
         pytest.param(
+            CHANGED.replace("NAME", "gaussian_noise").replace(
+                "y = ", "y = Relu(random_blur/y, T=float)\n    random_blur/y = "
+            ),
+            id="a graph that augments twice",
+        ),
+        pytest.param(
             """
             mean = Placeholder(dtype=float, shape=[?,8,8,3])
             scale = Placeholder(dtype=float, shape=[?,8,8,3])
             size = Shape(mean, T=float, out_type=int32)
-            random_sample/drawn = RandomStandardNormal(size, dtype=float, T=int32)
-            random_sample/scaled = Mul(random_sample/drawn, scale, T=float)
-            y = AddV2(mean, random_sample/scaled, T=float)
+            random_jitter/drawn = RandomStandardNormal(size, dtype=float, T=int32)
+            random_jitter/scaled = Mul(random_jitter/drawn, scale, T=float)
+            random_jitter/sum = AddV2(mean, random_jitter/scaled, T=float)
+            w = Const(float[3,3,3,8] 0.5)
+            y = Conv2D(random_jitter/sum, w, T=float, strides=[1,1,1,1], padding="SAME")
             """,
             id="a sample of a distribution",
         ),
@@ -130,7 +144,8 @@ WEIGHTS = np.ones((3, 3, 3, 8), np.float32).tolist()
             random_crop/begin = Pack(zero, random_crop/drawn, random_crop/drawn, zero, N=4, T=int32)
             sizes = Const(int32 [1,4,4,3])
             random_crop/part = Slice(x, random_crop/begin, sizes, T=float, Index=int32)
-            y = Identity(random_crop/part, T=float)
+            w = Const(float[3,3,3,8] 0.5)
+            y = Conv2D(random_crop/part, w, T=float, strides=[1,1,1,1], padding="SAME")
             """,
             id="a crop whose size the result has",
         ),

@@ -9,6 +9,8 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -378,6 +380,69 @@ def test_a_file_that_changed_before_it_was_hashed_shares_no_name(
     assert hashlib.sha256(b"now").hexdigest() not in names
 
 
+def test_a_copy_that_is_replaced_while_it_is_hashed_gives_its_name_to_nobody(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    first, second, notes = tmp_path / "first.pb", tmp_path / "second.pb", tmp_path / "cache"
+    first.write_bytes(b"abc")
+    name = digest.content_name(first, notes)
+    second.write_bytes(b"abd")
+    really = digest._sha256
+
+    def exchanged(path: str) -> str:
+        if path.endswith("first.pb"):
+            first.write_bytes(b"abd")
+        return really(path)
+
+    with monkeypatch.context() as meanwhile:
+        meanwhile.setattr(digest, "_sha256", exchanged)
+        assert digest.content_name(second, notes) != name
+    assert digest.content_name(second, notes) == hashlib.sha256(b"abd").hexdigest()
+
+
+def whole_seconds(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Has all files the times, inode and device of one moment, which is given and may be changed: a whole second."""
+    really, moment = os.fstat, [1_700_000_000]
+
+    def told(number: int) -> os.stat_result:
+        found = really(number)
+        coarse = SimpleNamespace(**{key: getattr(found, key) for key in dir(found) if key.startswith("st_")})
+        coarse.st_ctime_ns = coarse.st_mtime_ns = moment[0] * 10**9
+        coarse.st_ino = coarse.st_dev = 1
+        return coarse  # type: ignore[return-value]
+
+    monkeypatch.setattr(os, "fstat", told)
+    return moment
+
+
+def test_two_contents_of_one_whole_second_have_two_names(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    moment, path, notes = whole_seconds(monkeypatch), tmp_path / "model.pb", tmp_path / "cache"
+    large = bytes(1 << 16)
+    moment[0] = int(time.time())
+    for content in (b"abc", b"abd", large, large[:12345] + b"1" + large[12346:]):
+        path.write_bytes(content)
+        for _ in range(2):
+            assert digest.content_name(path, notes) == hashlib.sha256(content).hexdigest()
+    assert not [*notes.glob("digest*")]
+
+
+def test_a_file_of_an_image_whose_files_have_one_time_is_named_by_its_content(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(digest, "LATER_FROM", 3)
+    whole_seconds(monkeypatch)
+    path, notes = tmp_path / "model.pb", tmp_path / "cache"
+    for content in (bytes(1 << 16), bytes([1]) * (1 << 16)):
+        path.write_bytes(content)
+        assert digest.content_name(path, notes) == hashlib.sha256(content).hexdigest()
+    monkeypatch.setattr(digest, "_sha256", lambda path: 1 / 0)  # it is remembered
+    assert digest.content_name(path, notes) == hashlib.sha256(content).hexdigest()
+
+
 @pytest.mark.parametrize("folder", ["cache", ""])
 def test_a_file_whose_name_is_no_text_has_a_name_too(
     folder: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
@@ -427,6 +492,17 @@ def test_a_loaded_graph_is_known_by_its_file(tmp_path: pathlib.Path) -> None:
     formats.save(other, path)
     assert graph_content.graph_digest(held, "") == first
     assert graph_content.graph_digest(formats.load(path), "") != first
+
+
+def test_a_loaded_graph_is_not_named_as_a_file_that_differs_from_its_own_in_one_number(tmp_path: pathlib.Path) -> None:
+    path, notes, weights = tmp_path / "model.pb", tmp_path / "notes", np.zeros(1 << 16, np.float32)
+    formats.save(Graph([const("w", weights)]), path)
+    held = formats.load(path)
+    first = graph_content.graph_digest(formats.load(path), notes)
+    weights[12345] = 1
+    formats.save(Graph([const("w", weights)]), path)
+    now = graph_content.graph_digest(formats.load(path), notes)
+    assert graph_content.graph_digest(held, notes) == first != now
 
 
 def test_a_large_loaded_graph_is_known_by_its_file_unhashed(

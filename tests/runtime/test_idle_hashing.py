@@ -72,3 +72,23 @@ def test_a_process_that_ends_soon_hashes_nothing(tmp_path: pathlib.Path, monkeyp
     check_schedule.finish()
     (note,) = (tmp_path / "cache").glob("digest*.json")
     assert cache_integrity.unsealed(str(note))["sha256"] is None
+
+
+@pytest.mark.parametrize("is_named", [False, True])
+def test_a_graph_that_was_read_before_its_file_was_replaced_is_not_kept_as_the_new_ones(
+    is_named: bool, tmp_path: pathlib.Path
+) -> None:
+    folder, model = tmp_path / "cache", saved(tmp_path / "model.pb", 2)
+    content = model.read_bytes()
+    feeds = {"x:0": np.ones((8, 8), np.float32)}
+    with Session(model, threads=1, cache_dir=folder) as session:
+        if is_named:
+            session._plans._source.key()
+        else:
+            assert session.graph
+        saved(tmp_path / "new.pb", 3).replace(model)
+        wanted = session.run(["z"], feeds)[0][0, 0]
+    assert wanted == (24 if is_named else 16)
+    assert first_result(model, folder) == 24
+    model.write_bytes(content)
+    assert first_result(model, folder) == 16

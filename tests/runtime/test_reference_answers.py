@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from function_text import with_functions
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert import open_program
-from pocketgraph.runtime import Session
+from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning import opened_programs, reference_answers
@@ -77,6 +78,36 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(opened_programs, "with_open_sizes", noted)
     return found
+
+
+def test_a_call_with_a_deadline_is_answered_once_too(answered: list[int]) -> None:
+    with Session(TEXT, threads=1, cache_dir="") as session:
+        asked(session, 60)
+        for _ in range(2):
+            session.run(["y"], {"x": numbers(61)}, options=RunOptions(timeout_in_ms=60_000))
+        assert answered == [61]
+
+
+def test_numbers_drawn_in_a_function_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_answers, "ANSWERED_SHARE", 1e9)
+    graph = with_functions(
+        parse(
+            LAYERS
+            + """
+    s2 = Shape(y, T=float, out_type=int32)
+    r = StatefulPartitionedCall(s2, f=func(noise), Tin=[int32], Tout=[float])
+    z = AddV2(y, r, T=float)
+"""
+        ),
+        ["stateful noise(s: int32) -> r:output:0", "r = RandomUniform(s, T=int32, dtype=float, seed=1, seed2=2)"],
+    )
+
+    def drawn(engine: str | None) -> list[float]:
+        with Session(graph, engine=engine, cache_dir="") as session:
+            feeds = [np.zeros((1, length, 4), np.float32) for length in (4, 8, 8, 16)]
+            return [float(session.run(["z"], {"x": each})[0][0, 0, 0]) for each in feeds]
+
+    assert drawn(None) == drawn("reference")
 
 
 def test_the_second_length_needs_no_program(answered: list[int], opened: list[int]) -> None:

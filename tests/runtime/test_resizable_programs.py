@@ -13,6 +13,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import open_program, program_building
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_programs, session_plans
 
 Array = np.ndarray[Any, Any]
@@ -302,6 +303,26 @@ def test_a_program_that_is_wrong_serves_nobody(compiled: list[str], monkeypatch:
     monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
     with pytest.warns(RuntimeWarning, match="other numbers"):
         assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9)])
+    assert len(compiled) == 2
+
+
+def test_a_call_that_comes_while_the_program_is_compared_does_not_end_it(
+    compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compare, sessions = FirstComparison.__call__, list[Session]()
+
+    def interrupted(*arguments: Any) -> Any:
+        np.testing.assert_allclose(asked(sessions[0], numbers(1, 9, 8)), wanted, rtol=1e-4, atol=1e-5)
+        return compare(*arguments)
+
+    monkeypatch.setattr(FirstComparison, "__call__", interrupted)
+    without = ["first_on_reference"]
+    with Session(ATTENTION, engine="reference") as reference, Session(ATTENTION, cache_dir="", without=without) as it:
+        wanted = asked(reference, numbers(1, 9, 8))
+        sessions.append(it)
+        for length in (5, 7, 12, 20):
+            values = numbers(1, length, 8)
+            np.testing.assert_allclose(asked(it, values), asked(reference, values), rtol=1e-4, atol=1e-5)
     assert len(compiled) == 2
 
 

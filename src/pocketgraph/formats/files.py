@@ -17,6 +17,16 @@ Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 """What to write: bytes, pieces of bytes, or a function that writes into the open file."""
 
 
+class MappedFile(mmap):
+    """A mapped file.
+
+    Attributes:
+        status: the file's when it was opened; another file lies at its path where that one has another.
+    """
+
+    status: os.stat_result
+
+
 def mapped(path: PathLike) -> Buffer:
     """A file's content without reading it: pages come in when they are touched.
 
@@ -33,7 +43,9 @@ def mapped(path: PathLike) -> Buffer:
                 return file.read()
             if not status.st_size:
                 return b""
-            return mmap(file.fileno(), 0, access=ACCESS_READ)
+            found = MappedFile(file.fileno(), 0, access=ACCESS_READ)
+            found.status = status
+            return found
     except FileNotFoundError:
         raise FormatError("there is no such file", where=name, hint=near(name)) from None
     except IsADirectoryError:

@@ -3,6 +3,10 @@
 What is kept of a file needs a name that no other content has. A digest is one, and takes as long as packing the
 weights. The file's path, size, times and inode are one as well, as long as it stays as it is. So a large file is hashed
 only where one of the same size is known, which it might be a copy of, or when the process has nothing else to do.
+
+File systems that tell whole seconds give two contents of one second the same times, and images that are made to be
+reproducible give them to all their files. Files with such times are hashed before they have a name, which is kept once
+some seconds have passed, and what lies at some places of them counts as well.
 """
 
 from __future__ import annotations
@@ -17,6 +21,9 @@ from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unse
 from pocketgraph.litert.code_version import short_digest
 
 TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
+SECOND = 1_000_000_000  # nanoseconds
+COARSE = 2 * SECOND  # what the coarsest clocks of file systems take between two times
+PROBES, PROBE = 64, 256  # places of a file with whole seconds that are looked at, and bytes of each
 LATER_FROM = 4 << 20  # bytes of a file, from which hashing it at once takes longer than some milliseconds
 CHUNK = 16 << 20  # bytes hashed before a look at the time; after each the interpreter's lock is waited for
 PREFIX, HASH, NAME, STATE = "digest", "sha256", "name", "state"
@@ -39,6 +46,11 @@ class _DigestedFile(NamedTuple):
     def size(self) -> int:
         """In bytes."""
         return int(self.state[1])
+
+    @property
+    def is_coarse(self) -> bool:
+        """Whether its time of change is a whole second."""
+        return int(self.state[3]) % SECOND == 0
 
 
 def content_name(
@@ -63,7 +75,7 @@ def content_name(
     known = _known(file)
     if known is not None:
         return str(known[NAME])
-    if file.size >= LATER_FROM and not _alike(file):
+    if file.size >= LATER_FROM and not file.is_coarse and not _alike(file):
         _settle(file)
         name = short_digest(repr(file.state).encode(), 32)
         _remember(file, name, None)
@@ -125,7 +137,9 @@ def _hashed_other(known: dict[str, Any], folder: str) -> dict[str, Any]:
     with contextlib.suppress(OSError):
         other = _file(str(known[STATE][0]), folder)
         if other.state == known[STATE]:
-            return _remember(other, known[NAME], _sha256(other.path))
+            digest = _sha256(other.path)
+            if _state(other.path) == other.state:
+                return _remember(other, known[NAME], digest)
     return known
 
 
@@ -141,7 +155,14 @@ def _file(path: str | os.PathLike[str], cache_dir: cache.Folder | None) -> _Dige
 def _state(path: str) -> list[Any]:
     with open(path, "rb", buffering=0) as opened:
         status = os.fstat(opened.fileno())
-    return [path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+        found = [path, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev]
+        if status.st_ctime_ns % SECOND == 0:
+            step, read = max(1, status.st_size // PROBES), bytearray()
+            for start in range(0, status.st_size, step):
+                opened.seek(start)
+                read += opened.read(PROBE)
+            found.append(short_digest(bytes(read), 12))
+    return found
 
 
 def _ending(size: int) -> str:
@@ -171,7 +192,7 @@ def _read(note: str) -> dict[str, Any] | None:
 def _remember(file: _DigestedFile, name: str, digest: str | None) -> dict[str, Any]:
     """Notes the name of a file's content, and its digest where that is known."""
     known = {STATE: file.state, NAME: name, HASH: digest}
-    if file.note is not None:
+    if file.note is not None and not (file.is_coarse and _age(file) < COARSE):
         with contextlib.suppress(OSError):
             cache.write(file.note, sealed_text(known))
     return known
@@ -222,6 +243,13 @@ def _settle(file: _DigestedFile) -> None:
     """Waits until a file that was changed just now would get another time if it were changed again."""
     import time
 
-    since = time.time_ns() - int(file.state[3])
-    if 0 <= since < TICK:
-        time.sleep((TICK - since) / 1e9)
+    age = _age(file)
+    if age < TICK:  # what was changed later than now was so by another machine's clock
+        time.sleep(min(TICK, TICK - age) / 1e9)
+
+
+def _age(file: _DigestedFile) -> int:
+    """Nanoseconds since a file was changed."""
+    import time
+
+    return time.time_ns() - int(file.state[3])

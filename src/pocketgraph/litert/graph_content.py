@@ -17,10 +17,6 @@ from pocketgraph.graph.attr import Opaque, Parameter
 from pocketgraph.litert.cache import Folder
 from pocketgraph.litert.digest import content_name
 
-PROBES = 64  # places at which a mapped file is compared with what now lies at its path
-PROBE = 256  # bytes
-
-
 _graphs: WeakKeyDictionary[Graph, str] = WeakKeyDictionary()
 
 
@@ -74,20 +70,21 @@ def _path(source: Any) -> str:
 def _mapped_digest(buffer: mmap.mmap, path: str, cache_dir: Folder | None) -> str:
     """What stands for a mapped file's content."""
     with contextlib.suppress(OSError, ValueError):
-        if path and os.path.getsize(path) == len(buffer) and _is_still(buffer, path):
-            return content_name(path, cache_dir)
+        if path and _is_still(buffer, path):
+            name = content_name(path, cache_dir)
+            if _is_still(buffer, path):
+                return name
     return hashlib.sha256(buffer).hexdigest()
 
 
 def _is_still(buffer: mmap.mmap, path: str) -> bool:
-    """Whether the file at ``path`` seems to be the mapped one still; it may have been replaced in the meantime."""
-    step = max(1, (len(buffer) - PROBE) // PROBES)
-    with open(path, "rb") as file:
-        for start in range(0, len(buffer), step):
-            file.seek(start)
-            if file.read(PROBE) != buffer[start : start + PROBE]:
-                return False
-    return True
+    """Whether the file at ``path`` is the mapped one still, as it was then; one that reads files tells how."""
+    then, now = getattr(buffer, "status", None), os.stat(path)
+    return isinstance(then, os.stat_result) and _state(then) == _state(now)
+
+
+def _state(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino, status.st_dev
 
 
 def _add_node(total: Any, node: Node) -> None:

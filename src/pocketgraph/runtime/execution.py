@@ -53,8 +53,6 @@ class Running:
     def execution(self, plan: ExecutionPlan) -> Execution:
         """The quickest way to run what was plan."""
         directly, ran = self._directly(plan), plan.ran
-        if plan.once_with is not None:
-            directly = _once(directly, plan.once_with)
         if ran is None:
             return self._in_turn(directly)
 
@@ -91,6 +89,8 @@ class Running:
                 results = program.run(given, self._new_run(trace, deadline))
                 if trace is not None:
                     trace.finish()
+            if plan.once_with is not None and plan.ran is not None:
+                plan.ran(0.0)
             if deadline is not None:
                 deadline.check(f"node '{call.outputs[-1].node if call.outputs else call.targets[-1]}'")
             return results
@@ -110,6 +110,10 @@ class Running:
         return waiting
 
     def _directly(self, plan: ExecutionPlan) -> Execution:
+        found = self._of_plan(plan)
+        return found if plan.once_with is None else _once(found, plan.once_with)
+
+    def _of_plan(self, plan: ExecutionPlan) -> Execution:
         if plan.whole is not None and self.memory_limit is None:
             return plan.directly()
         program = plan.program

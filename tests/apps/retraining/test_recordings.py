@@ -65,7 +65,7 @@ def test_a_classifier_of_tones(tones: pathlib.Path, tmp_path: pathlib.Path, caps
     right = re.search(r"Final test accuracy = ([\d.]+)% ", said.out)
     assert right is not None
     assert float(right[1]) > 80
-    assert "1 files did not open" in said.out
+    assert "1 file that did not open was left out" in said.out
     assert "broken.wav" in said.err
     flags = [f"--graph={out}", f"--labels={tmp_path / 'labels.txt'}", f"--wav={tones / 'high' / '3.wav'}"]
     assert call("label_wav", *flags, "--how_many_labels=1") == 0

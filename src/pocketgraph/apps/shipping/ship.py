@@ -60,8 +60,7 @@ LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when n
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
 LEAST_DECIBELS = 20.0  # of results that are no scores of classes
 SAFE_DECIBELS = 25.0  # on made-up inputs, from which a form ships without data
-Make = Callable[[str], Sequence[str]]
-"""Writes a form to a path, and tells what was done."""
+Make = Callable[[str], Sequence[str]]  # writes a form to a path, and tells what was done
 
 
 def ship(

@@ -53,13 +53,16 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
              random_flip/turn = LessEqual(random_flip/noise, half, T=float)
              random_flip/turned = ReverseV2(x, axis, T=float, Tidx=int32)
              random_flip/out = SelectV2(random_flip/turn, random_flip/turned, x, T=float)
-             y = Relu(random_flip/out, T=float)
+             w = Const(float[3,3,3,8] 0.5)
+             y = Conv2D(random_flip/out, w, T=float, strides=[1,1,1,1], padding="SAME")
     Result:  x = Placeholder(dtype=float, shape=[1,8,8,3])
              random_flip/out = Identity(x, T=float)
-             y = Relu(random_flip/out, T=float)
+             w = Const(float[3,3,3,8] 0.5)
+             y = Conv2D(random_flip/out, w, T=float, strides=[1,1,1,1], padding="SAME")
 
     A scope augments that draws random numbers, takes one tensor of what is fed, before any weights, and gives one that
-    could stand in its place. It is the layer of Keras in which the state of a seed is read, or is named as such.
+    could stand in its place, for layers to take. It is the layer of Keras in which the state of a seed is read, or is
+    named as such. A graph that does nothing but augment stays as it is.
     """
     lines: list[str] = []
     while True:
@@ -113,6 +116,7 @@ class _Finder:
         self._of_data = {*fed, *_behind(graph, fed)}
         self._drawn = {node.name for node in dependents(graph, (node.name for node in graph if _draws(node)))}
         self._layers = {node.name for node in graph if self._has_weights(node)}
+        self._before_layers = reachable(graph, [node.name for node in graph if _may_be_a_layer(node)], missing_ok=True)
         self._behind_layers = {*self._layers, *(node.name for node in dependents(graph, self._layers))}
 
     def around(self, draw: str, *, may_crop: bool = False) -> Augmentation | None:
@@ -164,9 +168,11 @@ class _Finder:
         return dtype is not None and dtype.name == "int64" and self.known.shape(node.name).dims == (2,)
 
     def _fits(self, source: str, result: str, may_crop: bool) -> bool:
-        """Whether the one tensor can stand in the place of the other, and no weights were applied before."""
+        """Whether the one tensor can stand in the other's place, before layers that take it and behind no weights."""
         before, after = self.known.shape(source).dims, self.known.shape(result).dims
         dtypes = self.known.dtype(source), self.known.dtype(result)
+        if node_name(result) not in self._before_layers:
+            return False
         if node_name(source) in self._behind_layers or before is None or after is None or None in dtypes:
             return False
         if len(before) != len(after) or len(before) < LEAST_RANK:
@@ -199,6 +205,11 @@ class _Finder:
             if count >= LEAST_WEIGHTS:
                 return True
         return False
+
+
+def _may_be_a_layer(node: Node) -> bool:
+    """Whether a node may combine data with weights, however few, or calls what may; and does not augment itself."""
+    return node.op in ops_with("layer", "call", "branch", "loop") and SCOPE.search(node.name) is None
 
 
 def _draws(node: Node) -> bool:

@@ -39,6 +39,11 @@ class FirstComparison:
         """Whether that came out well."""
         return self._part.verdict is Agreement.RIGHT
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it was made."""
+        return self._part.verdict is not None
+
     def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
         # For other numbers the layers were found right when they were compiled.
         right = self._check.compare(executable, feeds, results, "", varies=False, known=self.known)

@@ -23,6 +23,7 @@ def hash_when_idle(path: str, cache_dir: str | None) -> None:
         path: the file.
         cache_dir: see cache.directory.
     """
+    path = os.path.realpath(path)  # the process may be in another directory by then
     if (path, cache_dir) in _asked:
         return
     _asked.add((path, cache_dir))

@@ -281,6 +281,11 @@ class OpenedCalls:
         """As Served."""
         return self._executable.is_new or self._executable.comparison.is_right
 
+    @property
+    def is_undecided(self) -> bool:
+        """As Served."""
+        return not (self._executable.is_new or self._executable.comparison.is_over)
+
     def compare(self, known: KnownRun) -> None:
         """As Served: of a part other tensors are compared than a call's."""
 

@@ -20,6 +20,7 @@ from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.litert.cost_model import ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
 from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
@@ -62,7 +63,10 @@ def answered_by_reference(
     items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
     nodes = [item.node for item in items.values()]
     ops = {node.op for node in nodes}
-    if not (UNFIT | user_ops()).isdisjoint(ops) or any(KERNELS.row(op) is None for op in ops - FLOW):
+    bodies = FunctionLibrary(request.graph).with_bodies(nodes)
+    if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(
+        KERNELS.row(op) is None for op in ops - FLOW
+    ):
         return None
     if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
         if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:

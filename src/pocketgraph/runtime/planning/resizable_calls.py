@@ -62,6 +62,8 @@ class ResizableCalls:
             opened = self._opened(key, compiled, request)
         if opened is None:
             return None
+        if self._served[opened].is_undecided:  # another thread's call
+            return None
         try:
             if self._served[opened].is_trusted:
                 return self._served[opened].plan(key)

@@ -26,6 +26,10 @@ class Served(Protocol):
     def is_trusted(self) -> bool:
         """Whether it was compared and right; the first sizes are those for which it is."""
 
+    @property
+    def is_undecided(self) -> bool:
+        """Whether it is at its first run, which it is compared at."""
+
     def compare(self, known: KnownRun) -> None:
         """Compares it with a run of the reference engine, where that takes less than to compare its first run."""
 
@@ -58,6 +62,11 @@ class ServedCalls:
     def is_trusted(self) -> bool:
         """As Served."""
         return self._is_new or self._comparison is None or self._comparison.is_right
+
+    @property
+    def is_undecided(self) -> bool:
+        """As Served."""
+        return not self._is_new and self._comparison is not None and not self._comparison.is_over
 
     def compare(self, known: KnownRun) -> None:
         """As Served."""

@@ -32,6 +32,7 @@ class SessionGraph:
         self._cache_dir = cache_dir
         self._permits = permits
         self._key: str | None = None
+        self._was: tuple[int, ...] | None = None  # the file, when it was read or named
         self._looked_for: frozenset[str] = frozenset()
         self._has_them = False
 
@@ -53,12 +54,17 @@ class SessionGraph:
                     from pocketgraph.formats import load
 
                     assert self._path is not None
+                    was = self._was or _state(self._path)
                     self._graph = load(self._path)
+                    if self._key and _state(self._path) != was:
+                        self._key = ""
+                    self._was = was
         return self._graph
 
     def key(self) -> str:
         """A digest of the model and of what a session lets it do, under which plans and compiled parts are kept; ""
-        when there is none, or when the model has ops whose kernels are a user's, of which nobody knows the version."""
+        when there is none, when the model has ops whose kernels are a user's, of which nobody knows the version, or
+        when another file lay at the path when the graph was read."""
         if (ops := user_ops()) and self._has_ops(ops):
             return ""
         if self._key is None:
@@ -70,7 +76,10 @@ class SessionGraph:
                 from pocketgraph.litert.digest import content_name
 
                 is_file = os.path.isfile(self._path)
+                was = self._was = self._was or _state(self._path)
                 key = content_name(self._path, self._cache_dir, self._get_ready) if is_file else ""
+                if _state(self._path) != was:
+                    key = ""
             self._key = key and key + self._permits
         return self._key
 
@@ -100,3 +109,12 @@ class SessionGraph:
             self._has_them = any(node.op in ops for node in chain(graph, bodies))
             self._looked_for = ops
         return self._has_them
+
+
+def _state(path: str) -> tuple[int, ...] | None:
+    """What is another one when another file lies at a path; None where none does."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
