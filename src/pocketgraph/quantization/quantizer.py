@@ -355,6 +355,8 @@ class _Quantizer:
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
+        warned = sum(note.startswith("warning:") for note in outcome.notes)
+        outcome.notes[warned:warned] = found.warnings(self.outputs)
         if not budget.is_set:
             which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
             warned = sum(note.startswith("warning:") for note in outcome.notes)
