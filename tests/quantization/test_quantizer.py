@@ -192,3 +192,19 @@ def test_an_output_of_which_little_is_left_is_said() -> None:
     assert "'parts:1': its signal to noise is" in told[0]
     kept = pocketgraph.quantize(graph, given, outputs=outputs, keep=["hidden"])
     assert not any("little is left" in note for note in kept.notes)
+
+
+def test_an_input_without_dimensions_is_timed_and_judged_too(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        gain = Placeholder(dtype=float, shape=[])
+        w = Const(float[4,3] 0.25)
+        product = MatMul(x, w, T=float)
+        y = Mul(product, gain, T=float)
+    """)
+    given = np.random.default_rng(0).standard_normal((12, 4)).astype(np.float32)
+    samples_of_both = {"x": given, "gain": np.linspace(0.5, 2, 12, dtype=np.float32)}
+    made = pocketgraph.quantize(graph, samples_of_both, outputs=["y"])
+    made.save(tmp_path / "small.tflite", report=tmp_path / "small.html")
+    rows = pocketgraph.evaluate([graph, tmp_path / "small.tflite"], samples_of_both)
+    assert len(rows) == 2
