@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.datasets.csv_tables import read_table
+from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError
 
 
@@ -44,3 +46,13 @@ def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> No
 def test_what_does_not_fit_is_said(tmp_path: pathlib.Path, text: str, kind: type[Exception], part: str) -> None:
     with pytest.raises(kind, match=part):
         read_table(table(tmp_path, text), [2])
+
+
+def test_names_of_tables_and_arrays_in_capitals(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "A.TSV").write_text("1\t2\tx\n")
+    (tmp_path / "A.CSV").write_text("1,2,x\n")
+    np.savez(tmp_path / "a.npz", x=np.float32([[1, 2]]))
+    (tmp_path / "a.npz").rename(tmp_path / "A.NPZ")
+    inputs = (ModelInput("x:0", (1, 2), np.dtype(np.float32)),)
+    for name in ("A.TSV", "A.CSV", "A.NPZ"):
+        np.testing.assert_array_equal(next(open_dataset(tmp_path / name, inputs).samples()), [[[1, 2]]])

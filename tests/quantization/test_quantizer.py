@@ -12,7 +12,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import UsageError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.text_format import parse
 from quantize_nets import net, samples
@@ -167,3 +167,44 @@ def test_outputs_that_a_node_hands_on_have_its_names(mode: str, tmp_path: pathli
         )
         assert found[1].comparison is not None
         assert found[1].comparison.snr > 15
+
+
+def test_an_output_of_which_little_is_left_is_said() -> None:
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,6,6,3])
+        first = Conv2D(x, f, T=float, strides=[1,1,1,1], padding="SAME")
+        hidden = Conv2D(first, k, T=float, strides=[1,1,1,1], padding="SAME")
+        y = Mean(hidden, places, T=float, Tidx=int32)
+        parts = Split(last, hidden, T=float, num_split=2)
+    """)
+    weights = np.random.default_rng(0).standard_normal((3, 3, 3, 2)).astype(np.float32) * np.float32([1, 1e-3])
+    constants = [
+        const("k", weights),
+        const("f", weights[..., [0, 0, 0]]),
+        const("places", np.int32([1, 2])),
+        const("last", np.int32(3)),
+    ]
+    graph = Graph([*nodes, *constants])
+    given = np.random.default_rng(1).standard_normal((20, 6, 6, 3)).astype(np.float32)
+    outputs = ["y", "parts:0", "parts:1"]
+    told = [note for note in pocketgraph.quantize(graph, given, outputs=outputs).notes if "little is left" in note]
+    assert len(told) == 1
+    assert "'parts:1': its signal to noise is" in told[0]
+    kept = pocketgraph.quantize(graph, given, outputs=outputs, keep=["hidden"])
+    assert not any("little is left" in note for note in kept.notes)
+
+
+def test_an_input_without_dimensions_is_timed_and_judged_too(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        gain = Placeholder(dtype=float, shape=[])
+        w = Const(float[4,3] 0.25)
+        product = MatMul(x, w, T=float)
+        y = Mul(product, gain, T=float)
+    """)
+    given = np.random.default_rng(0).standard_normal((12, 4)).astype(np.float32)
+    samples_of_both = {"x": given, "gain": np.linspace(0.5, 2, 12, dtype=np.float32)}
+    made = pocketgraph.quantize(graph, samples_of_both, outputs=["y"])
+    made.save(tmp_path / "small.tflite", report=tmp_path / "small.html")
+    rows = pocketgraph.evaluate([graph, tmp_path / "small.tflite"], samples_of_both)
+    assert len(rows) == 2

@@ -55,7 +55,7 @@ def feeds_of(graph: Graph, given: Given | None, reading: SampleReading, outputs:
         path = _path_of(graph, name, value)
         if path is None:
             found = {tensor_of_key(name, graph, {}): value}
-        elif not name and path.endswith((".npz", ".npy")):
+        elif not name and path.lower().endswith((".npz", ".npy")):
             found = dict(read_feeds(path, graph))
         else:
             tensor = tensor_of_key(name, graph, {}) if name else _only_input(graph, outputs, path)
@@ -99,8 +99,8 @@ def _of_input(
     from pocketgraph.runtime.feeding.feed_files import read_input
 
     takes_text = graph.producer(tensor).attr("dtype", None) is STRING
-    is_sample = file_lists.is_picture(path) or file_lists.is_recording(path) or path.endswith(csv_tables.SUFFIXES)
-    if takes_text and path.lower().endswith(csv_tables.SUFFIXES):
+    is_sample = file_lists.is_picture(path) or file_lists.is_recording(path) or csv_tables.is_table(path)
+    if takes_text and csv_tables.is_table(path):
         return dict(data_feeds(graph, path, reading, outputs=outputs, inputs=[tensor], limit=1)[0])
     if takes_text or not is_sample:
         return {tensor: read_input(graph, tensor, path)}

@@ -37,11 +37,11 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
         raise UsageError(f"the labels file has {counted(len(names), 'line')}, but the model gives {scores} scores")
     if not classes:
         return None
-    are_numbers = all(name.isdigit() and int(name) < scores for name in classes)
+    are_numbers = all(name.isdecimal() and int(name) < scores for name in classes)
     if names is None:
         if are_numbers:
             return [int(name) for name in classes]
-        known = sorted(set(classes), key=lambda name: (int(name) if name.isdigit() else -1, name))
+        known = sorted(set(classes), key=lambda name: (int(name) if name.isdecimal() else -1, name))
         return [known.index(name) for name in classes] if len(known) == scores else None
     wanted = [name.strip().lower() for name in names]
     index = {name: position for position, name in enumerate(wanted)}
@@ -137,7 +137,7 @@ def _of_label_map(items: Sequence[str], place: str) -> list[str]:
     for item in items:
         fields = {key: quoted[1:-1] or number for key, quoted, number in LABEL_MAP_FIELD.findall(item)}
         name = fields.get("display_name") or fields.get("name")
-        if not fields.get("id", "").isdigit() or name is None or int(fields["id"]) > MAX_LABEL_BYTES:
+        if not fields.get("id", "").isdecimal() or name is None or int(fields["id"]) > MAX_LABEL_BYTES:
             raise FormatError(f"an item of this label map has no id or no name: {item.strip()[:60]}", where=place)
         named[int(fields["id"])] = name
     return [named.get(at, NO_LABEL) for at in range(max(named) + 1)]

@@ -17,6 +17,11 @@ SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
 
 
+def is_table(path: str) -> bool:
+    """Whether a file's name is that of a table."""
+    return path.lower().endswith(SUFFIXES)
+
+
 def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]:
     """The numbers of each input, float64 [rows, size], and the class of each row, if there is a column for it.
 
@@ -81,7 +86,7 @@ def rows_of(path: str) -> list[list[str]]:
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            return [row for row in csv.reader(file, delimiter="\t" if path.endswith(".tsv") else ",") if row]
+            return [row for row in csv.reader(file, delimiter="\t" if path.lower().endswith(".tsv") else ",") if row]
     except OSError as error:
         raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
     except (UnicodeDecodeError, csv.Error) as error:

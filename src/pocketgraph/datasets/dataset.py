@@ -293,7 +293,7 @@ def open_dataset(
     elif os.path.isdir(name):
         files, classes = file_lists.of_folder(name)
         data = Dataset(name, inputs, files, scaling=how, classes=classes)
-    elif name.endswith(csv_tables.SUFFIXES):
+    elif csv_tables.is_table(name):
         columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
         data = Dataset(name, inputs, [], [*columns], how, classes, targets=class_labels.numbers_of(classes))
     else:

@@ -28,7 +28,7 @@ def are_arrays(source: SampleSource) -> bool:
     """Whether samples are arrays, in memory or in a file, so that they have sizes."""
     if not isinstance(source, (str, os.PathLike)):
         return True
-    return os.fspath(source).endswith((".npz", ".npy")) and not os.path.isdir(source)
+    return os.fspath(source).lower().endswith((".npz", ".npy")) and not os.path.isdir(source)
 
 
 def arrays_of(source: SampleSource) -> dict[str, SampleArray]:

@@ -58,7 +58,7 @@ def read_text_table(place: str, names: Sequence[str] = (), numbers: Sequence[str
     if os.path.isdir(place):
         files, classes = file_lists.texts_of_folder(place)
         return TextTable(place, {"text": [read_text(path) for path in files]}, "text", classes)
-    if place.lower().endswith(csv_tables.SUFFIXES):
+    if csv_tables.is_table(place):
         return _of_rows(place, csv_tables.rows_of(place), names, numbers)
     return _of_lines(place, [line for line in read_text(place).splitlines() if line.strip()])
 

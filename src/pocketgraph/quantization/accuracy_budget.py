@@ -3,21 +3,29 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 
 from pocketgraph.datasets.dataset import own_answer
 from pocketgraph.errors import RunError, UsageError, option
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.pipeline import Outcome, analyze, finish
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks, scores_of_classes
+from pocketgraph.runtime.comparison.answer_metrics import (
+    ClassAccuracy,
+    Comparison,
+    Likeness,
+    are_picks,
+    scores_of_classes,
+)
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
+LITTLE_DECIBELS = 10.0  # with less, the noise of an output is more than a tenth of what it says
 
 Truth = Callable[[int], "Sequence[int] | None"]
 """Gives the class of each sample, or None, when told how many scores there are."""
@@ -57,11 +65,23 @@ class ProgramComparison:
     Attributes:
         comparison: of the first outputs.
         exact, coded: how often each is right, when the classes are known.
+        others: of the other outputs of floats, by their places.
     """
 
     comparison: Comparison
     exact: ClassAccuracy | None
     coded: ClassAccuracy | None
+    others: dict[int, Likeness] = field(default_factory=dict)
+
+    def warnings(self, outputs: Sequence[str]) -> Iterator[str]:
+        """What is lost of outputs that are not judged, a sentence each; ``outputs`` are the names of all."""
+        for place, likeness in self.others.items():
+            if likeness.signal and likeness.snr < LITTLE_DECIBELS:
+                yield (
+                    f"warning: little is left of the output '{outputs[place]}': its signal to noise is "
+                    f"{likeness.snr:.1f} dB; {option('activations')}=int16 loses less, and {option('keep')} leaves the "
+                    "layers in front of it in float"
+                )
 
     @property
     def drop(self) -> float:
@@ -101,8 +121,12 @@ def compare_programs(
     result = ProgramComparison(Comparison(), None, None)
     labels: Sequence[int] | None = None
     for index, sample in enumerate(islice(samples(), count)):
-        wanted = own_answer(exact(sample)[0], repetitions)
-        given = own_answer(coded.numbers(as_fed(sample, outcome.converted.program.inputs))[0], repetitions)
+        wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact(sample))
+        answers = coded.numbers(as_fed(sample, outcome.converted.program.inputs))
+        given, *given_others = (own_answer(answer, repetitions) for answer in answers)
+        for place, pair in enumerate(zip(wanted_others, given_others, strict=True), 1):
+            if outcome.exact.outputs[place].dtype is FLOAT:
+                result.others.setdefault(place, Likeness()).add(*pair)
         if index == 0 and wanted.size > 1:
             labels = truth(wanted.size)
             if labels is not None:

@@ -34,7 +34,7 @@ from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of,
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
-from pocketgraph.quantization.conversion.layout_check import check_layouts
+from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
@@ -169,7 +169,7 @@ def quantize(
     options = QuantizationOptions(
         ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
         float_share=float_share, widen=widen, activations=activations, weights=weights,
-        with_tables=form == "tflite", without=tuple(without), threads=threads, seed=seed,
+        with_tables=form == "tflite", without=way.without, threads=threads, seed=seed,
     )  # fmt: skip
     budget = AccuracyBudget(max_kl, max_accuracy_drop)
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
@@ -265,11 +265,16 @@ class _Quantizer:
                 self.program, self.graph, self.outputs
             )  # what it does not hold is said before the work
             check_layouts(written, self.graph, self.program.inputs, self.outputs)
+            if not has_place(with_depthwise_affine(self.program), self.graph, self.outputs):
+                self.without += ("depthwise_affine",)
         self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs)))
 
     def inner_operations(self) -> list[str]:
         """What has to stay in float because the form that is written has no place for its codes."""
-        return [] if self.form == "tflite" else inner_operations(with_depthwise_affine(self.program), self.graph)
+        if self.form == "tflite":
+            return []
+        is_changed = "depthwise_affine" not in self.without
+        return inner_operations(with_depthwise_affine(self.program) if is_changed else self.program, self.graph)
 
     def opened(self, source: SampleSource | None) -> Dataset:
         """Samples for the float program."""
@@ -350,6 +355,8 @@ class _Quantizer:
         if options.io == "uint8" and data.are_pictures:
             take_pixels(outcome.converted.program, *data.pixel_scaling)
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
+        warned = sum(note.startswith("warning:") for note in outcome.notes)
+        outcome.notes[warned:warned] = found.warnings(self.outputs)
         if not budget.is_set:
             which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
             warned = sum(note.startswith("warning:") for note in outcome.notes)

@@ -206,3 +206,25 @@ def test_without_a_compiler_it_is_written_and_said(tmp_path: pathlib.Path, monke
     made = pocketgraph.export(NET, tmp_path / "net", target="c")
     assert "no C compiler" in made.unchecked
     assert not made.checks
+
+
+@needs_cc
+@pytest.mark.parametrize(
+    "between",
+    [
+        "moved = Transpose(x, order, T=float, Tperm=int32)",
+        'd = Const(int32 [[0,0],[0,0],[0,0],[1,1]])\nmoved = MirrorPad(x, d, T=float, Tpaddings=int32, mode="REFLECT")',
+    ],
+)
+def test_what_is_moved_is_there_for_the_next_operator_also_when_compilers_inline_both(
+    tmp_path: pathlib.Path, between: str
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 3, 4, 6])
+        order = Const(int32 [0, 1, 3, 2])
+        {between}
+        shares = Softmax(moved, T=float)
+        y = Transpose(shares, order, T=float, Tperm=int32)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net", target="c", outputs=["y"])
+    assert made.checks[0].passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_runs import assert_same, operators
+from onnx_runs import assert_same, exported, operators
 
 NET = """
     x = Placeholder(dtype=float, shape=[{batch},16,16,3])
@@ -110,3 +110,19 @@ def test_volumes() -> None:
         {"x": np.random.default_rng(1).normal(size=(1, 6, 6, 6, 2)).astype(np.float32)},
     )
     assert operators(proto)["Transpose"] == 2
+
+
+@pytest.mark.parametrize(
+    ("length", "count", "options"),
+    [(14, 16, ""), (26, 14, ""), (32, 97, "half_pixel_centers=true"), (32, 29, "align_corners=true"), (8, 16, "")],
+)
+def test_the_nearest_pixels_are_tensorflows_where_places_lie_between_two(length: int, count: int, options: str) -> None:
+    graph = f"""
+        x = Placeholder(dtype=float, shape=[?,{length},6,2])
+        size = Const(int32 [{count}, 12])
+        y = ResizeNearestNeighbor(x, size, T=float{", " * bool(options)}{options})
+    """
+    feeds = {"x": np.arange(length * 24, dtype=np.float32).reshape(2, length, 6, 2)}
+    assert_same(graph, feeds, ["y"])
+    ops = operators(exported(graph, ["y"]))
+    assert ("Resize" in ops) == (length == 8)  # what divides evenly stays one operator

@@ -124,7 +124,7 @@ class StylizeApp(PictureApp):
             self.model = PictureModel(self.graph, [self.output], **{**self.how, "width": value, "height": value})
             return
         number = name.removeprefix("style")
-        if not number.isdigit() or int(number) >= len(self.weights):
+        if not number.isdecimal() or int(number) >= len(self.weights):
             raise UsageError(f"there is no setting '{name}'", hint=f"style0 to style{len(self.weights) - 1}")
         if not isinstance(value, (int, float)) or isinstance(value, bool) or not 0 <= value <= 1:
             raise UsageError(f"'{name}' is a number from 0 to 1, not {value!r}")

@@ -40,7 +40,7 @@ def stream(
         FormatError: it cannot be read, or is none of these.
         UsageError: what it takes is not installed.
     """
-    if source.isdigit():
+    if source.isdecimal():
         return _camera(int(source), camera_size)
     if source == "-":
         return _content(sys.stdin.buffer, "standard input")
@@ -53,7 +53,7 @@ def stream(
 
 def is_endless(source: str) -> bool:
     """Whether a source goes on until somebody stops it."""
-    return source.isdigit()
+    return source.isdecimal()
 
 
 def _opened(path: str) -> Iterator[Frame | Sound]:

@@ -32,7 +32,7 @@ INPUT, ALIKE = "row", "columns/alike"
 
 def is_table(path: str) -> bool:
     """Whether a path is that of a table: rows of numbers, each with its class."""
-    return path.endswith(SUFFIXES) and not os.path.isdir(path)
+    return path.lower().endswith(SUFFIXES) and not os.path.isdir(path)
 
 
 def taken_by(graph: Graph, tensor: str) -> ModelInput:
@@ -75,7 +75,7 @@ def read_table(path: str, wanted: ModelInput | None) -> Dataset:
 
 
 def _width(path: str) -> int:
-    if path.endswith(csv_tables.SUFFIXES):
+    if csv_tables.is_table(path):
         return csv_tables.columns_of(path) - 1
     arrays = {key: array for key, array in named_arrays.arrays_of(path).items() if key not in named_arrays.LABEL_KEYS}
     if len(arrays) != 1:

@@ -101,21 +101,27 @@ def resize_bilinear_grad(
     return result.astype(original_image.dtype)
 
 
+def nearest_places(length: int, count: int, align_corners: bool, half_pixel_centers: bool) -> Array:
+    """Which of ``length`` pixels each of ``count`` takes, int64 [count]."""
+    places = np.arange(count, dtype=FLOAT)
+    if half_pixel_centers:
+        places = places + FLOAT(0.5)
+    places = places * scale_of(length, count, align_corners)
+    whole = np.floor(places + FLOAT(0.5)) if align_corners else np.floor(places)
+    result: Array = np.clip(whole.astype(np.int64), 0, length - 1)
+    return result
+
+
 @kernel("ResizeNearestNeighbor")
 def resize_nearest_neighbor(
     images: Array, size: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array:
     """The type of the images is kept."""
     wanted = _target(images, size, align_corners, half_pixel_centers)
-    picked = []
-    for length, count in zip(images.shape[1:3], wanted, strict=True):
-        scale = scale_of(length, count, align_corners)
-        places = np.arange(count, dtype=FLOAT)
-        if half_pixel_centers:
-            places = places + FLOAT(0.5)
-        places = places * scale
-        whole = np.floor(places + FLOAT(0.5)) if align_corners else np.floor(places)
-        picked.append(np.clip(whole.astype(np.int64), 0, length - 1))
+    picked = [
+        nearest_places(length, count, align_corners, half_pixel_centers)
+        for length, count in zip(images.shape[1:3], wanted, strict=True)
+    ]
     return np.ascontiguousarray(images[:, picked[0]][:, :, picked[1]])
 
 

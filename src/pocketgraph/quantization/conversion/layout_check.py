@@ -16,7 +16,8 @@ from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operands import attr_text
-from pocketgraph.litert.program import Value
+from pocketgraph.litert.program import Program, Value
+from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.runtime.session import Session
 
 Array = np.ndarray[Any, Any]
@@ -35,9 +36,35 @@ def check_layouts(written: Graph, graph: Graph, inputs: Sequence[Value], outputs
     Raises:
         UsageError: they give different numbers.
     """
-    changing = [node for node in graph if _changes_layout(node)]
-    if not changing:
-        return
+    changing = _changing(graph)
+    if changing and not _gives_the_same(written, graph, inputs, outputs):
+        raise UsageError(
+            f"a quantized graph has no place for the layout that the program computes in, because of {len(changing)}"
+            f" nodes such as '{changing[0].name}' ({changing[0].op})",
+            hint="write a .tflite file",
+        )
+
+
+def has_place(changed: Program, graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether a program that a step changed can be written as a graph that computes the same.
+
+    Args:
+        changed: a float program that computes what the graph does.
+        graph: what the program was lowered from.
+        outputs: names of tensors.
+    """
+    try:
+        written = to_graphdef(changed, graph, outputs)
+    except UsageError:
+        return False
+    return not _changing(graph) or _gives_the_same(written, graph, changed.inputs, outputs)
+
+
+def _changing(graph: Graph) -> list[Node]:
+    return [node for node in graph if _changes_layout(node)]
+
+
+def _gives_the_same(written: Graph, graph: Graph, inputs: Sequence[Value], outputs: Sequence[str]) -> bool:
     rng = np.random.default_rng(0)
     feeds = {
         value.name: rng.uniform(-1, 1, value.shape).astype(np.float32)
@@ -48,17 +75,12 @@ def check_layouts(written: Graph, graph: Graph, inputs: Sequence[Value], outputs
     try:
         wanted = _results(graph, feeds, outputs)
     except PocketgraphError:  # made-up inputs are not for this graph
-        return
+        return True
     try:
         found = _results(written, feeds, outputs)
     except PocketgraphError:
-        found = []
-    if len(found) != len(wanted) or not all(map(_is_same, found, wanted)):
-        raise UsageError(
-            f"a quantized graph has no place for the layout that the program computes in, because of {len(changing)}"
-            f" nodes such as '{changing[0].name}' ({changing[0].op})",
-            hint="write a .tflite file",
-        )
+        return False
+    return len(found) == len(wanted) and all(map(_is_same, found, wanted))
 
 
 def _changes_layout(node: Node) -> bool:

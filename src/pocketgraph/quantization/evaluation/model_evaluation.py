@@ -230,7 +230,7 @@ def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_gue
     names = sorted(set(data.classes))
     first = verdicts[0].accuracy
     is_doubtful = is_guessed and first is not None and first.top1 < DOUBTFUL
-    if is_doubtful and not all(name.isdigit() for name in names):
+    if is_doubtful and not all(name.isdecimal() for name in names):
         listed = ", ".join(names[:MOST_CLASSES]) + (", …" if len(names) > MOST_CLASSES else "")
         yield (
             f"the scores are taken to be of {listed}, in alphabetical order; if the model has another, "

@@ -294,7 +294,7 @@ def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
 
 def _coded(array: Array, detail: TensorDetail) -> Array:
     if not detail.scale:
-        return np.ascontiguousarray(array, detail.dtype)
+        return np.asarray(array, detail.dtype, order="C")
     info = np.iinfo(detail.dtype)
     result: Array = np.clip(np.rint(array / detail.scale) + detail.zero_point, info.min, info.max).astype(detail.dtype)
     return result

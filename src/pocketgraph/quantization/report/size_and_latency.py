@@ -94,7 +94,7 @@ def measure_size_and_latency(
         islice(samples(), 1), [np.zeros(value.shape, value.dtype.numpy) for value in exact.inputs]
     )
     runners = [PlainRunner(content, threads), PlainRunner(model_bytes(quantized), threads)]
-    given = [[np.ascontiguousarray(array) for array in sample], as_fed(sample, quantized.inputs)]
+    given = [[np.asarray(array, order="C") for array in sample], as_fed(sample, quantized.inputs)]
     least = [float("inf")] * 2
     for _ in range(TURNS):
         for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):

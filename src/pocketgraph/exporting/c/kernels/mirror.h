@@ -1,4 +1,4 @@
-/* MIRROR_PAD: borders from the tensor's own content. */
+/* MIRROR_PAD: borders from the tensor's own content. T has the size of an element; see copy.h for memcpy. */
 #include "walk.h"
 
 typedef struct {
@@ -19,7 +19,9 @@ static PG_UNUSED pg_size pg_mirrored_place(pg_size at, pg_size size, pg_size edg
             const T *x = in;                                                                                          \
             for (pg_size d = 0; d < last; d++)                                                                        \
                 x += pg_mirrored_place(index[d] - p->before[d], p->inner[d], p->edge) * p->strides[d];                \
-            for (pg_size i = 0; i < p->sizes[last]; i++)                                                              \
-                *out++ = x[pg_mirrored_place(i - p->before[last], p->inner[last], p->edge)];                          \
+            for (pg_size i = 0; i < p->sizes[last]; i++, out++) {                                                     \
+                const pg_size at = pg_mirrored_place(i - p->before[last], p->inner[last], p->edge);                   \
+                memcpy(out, x + at, sizeof(T));                                                                       \
+            }                                                                                                         \
         } while (pg_next_row(rank, p->sizes, index));                                                                 \
     }

@@ -14,14 +14,20 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.kernels.image.resizing import nearest_places
 from pocketgraph.litert.operands import attr_text
+
+Array = np.ndarray[Any, Any]
 
 
 @converts("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")
 def resize(emit: OnnxEmit, node: Node) -> None:
-    source = channels_first(emit, emit.input(0))
     dtype, shape = emit.output()
     aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
+    if node.op == "ResizeNearestNeighbor" and _is_off(emit.input(0).shape, shape, aligned, centred):
+        _pick(emit, shape, aligned, centred)
+        return
+    source = channels_first(emit, emit.input(0))
     if source.dtype is not dtype:
         source = emit.cast(source, dtype)
     attrs: dict[str, Any] = {"coordinate_transformation_mode": "asymmetric"}
@@ -49,6 +55,41 @@ def resize(emit: OnnxEmit, node: Node) -> None:
     if first is not None and first.is_known:
         dims = emit.ints(first.known)
     emit.result(emit.from_first(emit.op("Resize", [source, None, None, dims], first, **attrs), shape))
+
+
+def _is_off(source: Shape, result: Shape, aligned: bool, centred: bool) -> bool:
+    """Whether ONNX's division, in float32 or float64, takes the pixel beside TensorFlow's for any place."""
+    for axis in (1, 2):
+        length, count = source[axis], result[axis]
+        if not length or not count:
+            return False
+        wanted = nearest_places(length, count, aligned, centred)
+        if any((_onnx_places(length, count, aligned, centred, kind) != wanted).any() for kind in (np.float32, float)):
+            return True
+    return False
+
+
+def _onnx_places(length: int, count: int, aligned: bool, centred: bool, kind: type[np.floating[Any] | float]) -> Array:
+    """Which pixel ONNX's Resize takes for each, computed in a type of floats."""
+    places = np.arange(count).astype(kind)
+    if aligned:
+        places = places * kind(length - 1) / kind(max(count - 1, 1))
+    else:
+        shift = kind(0.5 if centred else 0)
+        places = (places + shift) / (kind(count) / kind(length)) - shift
+    whole = np.floor(places + kind(0.5)) if aligned or centred else np.floor(places)
+    result: Array = np.clip(whole.astype(np.int64), 0, length - 1)
+    return result
+
+
+def _pick(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:
+    """The nearest pixels by index."""
+    value = emit.input(0)
+    for axis in (1, 2):
+        places = nearest_places(int(value.shape[axis] or 0), int(shape[axis] or 0), aligned, centred)
+        dims = [shape[at] if at <= axis else value.shape[at] for at in range(4)]
+        value = emit.op("Gather", [value, emit.const(places)], dims, axis=axis)
+    emit.result(value)
 
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
