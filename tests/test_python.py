@@ -128,7 +128,7 @@ def test_models_are_compared_on_files_and_folders(colours: pathlib.Path, photos:
     report = pocketgraph.verify(colours, worse, data=photos, input_std=255)
     assert not report
     assert report.runs == 2
-    assert repr(report).startswith("<Report: 1 of 1 outputs differ, within 0.0001 of the largest magnitude on 2 sets")
+    assert repr(report).startswith("<Report: 1 of 1 output differs, within 0.0001 of the largest magnitude on 2 sets")
     assert pocketgraph.verify(graph, engines=True)
     for wrong in ({}, {"b": graph, "engines": True}, {"b": graph, "data": photos, "runs": 3}):
         with pytest.raises(UsageError):

@@ -12,7 +12,7 @@ import pocketgraph
 from command_line import call
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
-from pocketgraph.apps.shipping.input_sizes import benchmark_sizes
+from pocketgraph.apps.shipping.input_sizes import benchmark_command
 from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
@@ -358,11 +358,13 @@ def test_a_file_with_open_sizes_is_timed_as_is_proposed(tmp_path: pathlib.Path) 
     text = "x = Placeholder(dtype=float, shape=[?,?,4])\nz = Placeholder(dtype=float, shape=[?,3])\n"
     graph = parse(text + "y = Relu(x, T=float)\nw = Neg(z, T=float)").replace(outputs=["y", "w"])
     pocketgraph.export(graph, tmp_path / "open.tflite")
-    flags = benchmark_sizes(str(tmp_path / "open.tflite"))
-    assert flags == " --input_layer=x,z --input_layer_shape=1,1,4:1,3"
-    assert call("benchmark_model", f"--graph={tmp_path / 'open.tflite'}", "--max_num_runs=1", *flags.split()) == 0
+    program, *words = benchmark_command(str(tmp_path / "open.tflite")).split()
+    assert program == "pocketgraph"
+    assert words[2:] == ["--input_layer=x,z", "--input_layer_shape=1,1,4:1,3"]
+    assert call(*words, "--max_num_runs=1") == 0
     pocketgraph.export(graph, tmp_path / "fixed.tflite", shapes={"x": [1, 5, 4]})
-    assert benchmark_sizes(str(tmp_path / "fixed.tflite")) == ""
+    fixed = benchmark_command(str(tmp_path / "fixed.tflite"))
+    assert fixed == f"pocketgraph benchmark_model --graph={tmp_path / 'fixed.tflite'}"
 
 
 def test_outputs_that_need_fewer_inputs_are_judged_each(tmp_path: pathlib.Path) -> None:

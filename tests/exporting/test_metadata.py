@@ -133,7 +133,8 @@ def test_the_values_of_a_picture_are_bytes_where_bytes_go_in(takes_bytes: bool, 
     model = replace(opened(CLASSIFIER), normalization=Normalization((127.5,), (127.5,)))
     made = writer.packed(model, takes_bytes=takes_bytes)
     assert made is not None
-    (subgraph,) = Bytes(made.content, struct.unpack_from("<I", made.content)[0]).tables(3)
+    about, _ = made
+    (subgraph,) = Bytes(about, struct.unpack_from("<I", about)[0]).tables(3)
     (picture,) = subgraph.tables(2)
     (unit,) = picture.tables(4)
     assert (unit.table(1).floats(0), unit.table(1).floats(1)) == ([127.5], [127.5])

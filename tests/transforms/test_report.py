@@ -56,7 +56,7 @@ def test_as_json() -> None:
 def test_the_steps_of_a_preset() -> None:
     _, (mobile,) = recorded(GRAPH, "mobile")
     names = [step.rule for step in mobile.steps]
-    assert names[:3] == ["strip_unused_nodes", "remove_device", "remove_nodes"]
+    assert names[:3] == ["strip_unused_nodes", "remove_device", "remove_attribute"]
     assert names[-1] == "sort_by_execution_order"
     assert mobile.nodes == (6, 3)
     (norms, *_) = (step for step in mobile.steps if step.rule == "fold_batch_norms")

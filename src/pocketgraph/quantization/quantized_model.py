@@ -112,7 +112,14 @@ class QuantizedModel:
         return bytes(to_bytes(to_graphdef(self.program, self.graph, self.outputs)))
 
     def to_described_bytes(self, metadata: Mapping[str, bytes]) -> bytes:
-        """The content of a .tflite file with metadata, named bytes that say how it is to be used."""
+        """The .tflite file with metadata.
+
+        Args:
+            metadata: named bytes that say how it is to be used.
+
+        Returns:
+            Its content.
+        """
         with _output_names(self.program, self.outputs):
             return model_bytes(self.program, self.without, metadata)
 

@@ -70,15 +70,18 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
     )
 
 
-def benchmark_sizes(path: str) -> str:
-    """Flags with which benchmark_model makes up inputs of a file that leaves sizes open; "" where it leaves none."""
+SIZED_BENCHMARK = "pocketgraph benchmark_model --graph={model} --input_layer={names} --input_layer_shape={shapes}"
+
+
+def benchmark_command(path: str) -> str:
+    """What times a file in a shell, with sizes of the inputs that it leaves open."""
     graph = load(path)
     fetches = sample_fetches(graph)
     names = sample_inputs(graph, fetches)
     known = infer(graph)
     dims = [known.shape(name).dims for name in names]
     if all(sizes is not None and None not in sizes[1:] for sizes in dims):
-        return ""
+        return f"pocketgraph benchmark_model --graph={shlex.quote(path)}"
     shapes = sample_shapes(graph, fetches)
     listed = ":".join(",".join(map(str, shapes[name])) for name in names)
-    return f" --input_layer={shlex.quote(','.join(names))} --input_layer_shape={listed}"
+    return SIZED_BENCHMARK.format(model=shlex.quote(path), names=shlex.quote(",".join(names)), shapes=listed)

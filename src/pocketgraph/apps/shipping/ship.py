@@ -15,7 +15,7 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
-from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_sizes, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_command, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -390,7 +390,7 @@ class _Work:
         frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
         result.commands = [
             *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
-            f"pocketgraph benchmark_model --graph={model}{benchmark_sizes(self.path(MODEL))}",
+            benchmark_command(self.path(MODEL)),
             f"pocketgraph view {model}",
         ]
         write_atomically(self.path("ship.html"), as_html(result).encode())

@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, overload
 
 import numpy as np
@@ -15,6 +16,8 @@ from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
+from pocketgraph.graph import opdefs
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.parts import Verdict
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import Array
@@ -22,13 +25,14 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
-from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel, RunnableModel
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
 MOST_CLASSES = 3  # that a note names
+_EFFECTS = ops_with("effect")
 DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's
 
 
@@ -132,7 +136,7 @@ def judge_models(
             label = None if classes is None else classes[done]
             verdict.add(reference, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
-    if len(data) < LEAST_TIMED and cluster.current() is None:
+    if len(data) < LEAST_TIMED and cluster.current() is None and not any(map(_has_effects, models)):
         for verdict in verdicts:
             verdict.times.clear()  # most of them was what a model prepares in its first run
         for part in data.apart():
@@ -140,6 +144,14 @@ def judge_models(
                 verdict.times.append(float(took))
     is_guessed = labels is None and classes is not None
     return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd, is_guessed=is_guessed)))
+
+
+def _has_effects(model: RunnableModel) -> bool:
+    """Whether one more run of a model prints, or changes what the next one gives."""
+    return isinstance(model, GraphModel) and any(
+        node.op in _EFFECTS or opdefs.is_stateful(node.op)
+        for node in chain(model.graph, *(function.nodes for function in model.graph.functions.values()))
+    )
 
 
 @dataclass(frozen=True)
