@@ -53,8 +53,11 @@ def fed(session: Session, length: int) -> dict[str, Array]:
     return values
 
 
-def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> list[float]:
-    """The time of each run of a new session without a cache, in seconds of the processor."""
+def seconds(
+    model: str, lengths: list[int], without: tuple[str, ...] = (), pause: Callable[[], object] | None = None
+) -> list[float]:
+    """The time of each run of a new session without a cache, in seconds of the processor; after each that of ``pause``,
+    where there is one."""
     found = []
     with (
         tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache,
@@ -65,7 +68,11 @@ def seconds(model: str, lengths: list[int], without: tuple[str, ...] = ()) -> li
             values = fed(session, length)
             began = time.process_time()
             session.run(outputs, values)
-            found.append(time.process_time() - began)
+            ran = time.process_time()
+            found.append(ran - began)
+            if pause is not None:
+                pause()
+                found.append(time.process_time() - ran)
     return found
 
 
@@ -82,20 +89,7 @@ def with_pauses(model: str, lengths: list[int], without: tuple[str, ...] = ()) -
     from pocketgraph.runtime.certificates import check_schedule
 
     check_schedule.LOOK = 3600.0
-    found = []
-    with (
-        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as cache,
-        Session(model, threads=1, cache_dir=cache, without=without) as session,
-    ):
-        outputs = list(session.outputs)
-        for length in lengths:
-            values = fed(session, length)
-            began = time.process_time()
-            session.run(outputs, values)
-            ran = time.process_time()
-            check_schedule.finish()
-            found += [ran - began, time.process_time() - ran]
-    return found
+    return seconds(model, lengths, without, check_schedule.finish)
 
 
 def in_new_process(

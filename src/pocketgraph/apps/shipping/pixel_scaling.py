@@ -43,8 +43,8 @@ def likeliest_scaling(
 
     def judged(mean: float, std: float) -> ClassAccuracy | None:
         evaluated = evaluate_as_told(
-            graph, data, labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
-            **{**found, "input_mean": mean, "input_std": std},
+            graph, data, SampleReading(**{**found, "input_mean": mean, "input_std": std}),
+            labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
         )  # fmt: skip
         return evaluated[0].accuracy
 

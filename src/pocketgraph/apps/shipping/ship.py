@@ -302,7 +302,8 @@ class _Work:
 
     def tells_answers(self, graph: Graph) -> bool:
         """Whether the model chooses among classes; measured once, on two samples."""
-        first = evaluate_as_told([graph, graph], self.data or "", outputs=self.outputs, limit=2, **self.reading)
+        reading = SampleReading(**self.reading)
+        first = evaluate_as_told([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
         beside = first[1].comparison
         return beside is not None and beside.tells_classes
 
@@ -319,10 +320,10 @@ class _Work:
                 least >= SAFE_DECIBELS and not self.problem,
                 self.problem or f"{noise_words(least)} on made-up inputs",
             )
+        reading = SampleReading(**self.reading, notify=self.notify)
         found_all = evaluate_as_told(
-            [self.path(FROZEN), path], self.data, labels=self.labels, outputs=self.outputs, threads=self.threads,
-            skip=calibrated if judged else 0, limit=judged or None, progress=self.progress, notify=self.notify,
-            **self.reading,
+            [self.path(FROZEN), path], self.data, reading, labels=self.labels, outputs=self.outputs,
+            threads=self.threads, skip=calibrated if judged else 0, limit=judged or None, progress=self.progress,
         )  # fmt: skip
         for note in found_all.notes:
             self.notify(note)
@@ -335,9 +336,8 @@ class _Work:
         for name in self.outputs[1:] if kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
             others = evaluate_as_told(
-                [self.path(FROZEN), path], self.data, outputs=first, threads=self.threads,
+                [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
-                notify=self.notify, **self.reading,
             )  # fmt: skip
             held, said = self._within(others[0], others[1], others.samples)
             kept, words = kept and held, f"{words}; '{name}': {said}"

@@ -75,23 +75,20 @@ def evaluate(
         UsageError: there are no samples, or models do not take or give the same shapes.
         FormatError: a file is damaged.
     """
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     how: dict[str, Any] = {
-        "labels": labels, "outputs": outputs, "inputs": inputs, "feeds": feeds, "signature": signature,
-        "input_width": input_width, "input_height": input_height, "threads": threads,
+        "labels": labels, "skip": skip, "outputs": outputs, "inputs": inputs, "feeds": feeds, "signature": signature,
+        "threads": threads,
     }  # fmt: skip
-    found = evaluate_as_told(
-        models, samples, limit=limit, skip=skip, preset=preset, input_mean=input_mean, input_std=input_std,
-        sample_rate=sample_rate, progress=progress, notify=notify, **how,
-    )  # fmt: skip
+    given = _listed(models)
+    found = evaluate_as_told(given, samples, reading, limit=limit, progress=progress, **how)
     first = found[0].accuracy
     if found.has_unsaid_scaling and first is not None and first.top1 < DOUBTFUL:
-        given = models if isinstance(models, (Graph, QuantizedBytes, str, os.PathLike)) else models[0]
 
         def judged(mean: float, std: float) -> ClassAccuracy | None:
+            scaled = replace(reading, input_mean=mean, input_std=std, notify=unheard)
             tried = min(limit or MOST_TRIED, MOST_TRIED)
-            return evaluate_as_told(
-                given, samples, limit=tried, skip=skip, input_mean=mean, input_std=std, **how
-            )[0].accuracy  # fmt: skip
+            return evaluate_as_told(given[:1], samples, scaled, limit=tried, **how)[0].accuracy
 
         better = better_scaling(judged)
         if better is not None:
@@ -102,6 +99,7 @@ def evaluate(
 def evaluate_as_told(
     models: Evaluated | Sequence[Evaluated],
     samples: SampleSource,
+    reading: SampleReading,
     *,
     labels: str | os.PathLike[str] | Sequence[str] | None = None,
     limit: int | None = None,
@@ -110,21 +108,13 @@ def evaluate_as_told(
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
     signature: str | None = None,
-    preset: str | None = None,
-    input_mean: float | None = None,
-    input_std: float | None = None,
-    input_width: int | None = None,
-    input_height: int | None = None,
-    sample_rate: int | None = None,
     threads: int = 1,
     progress: Progress | None = None,
-    notify: Notify | None = None,
 ) -> Evaluation:
-    """``evaluate`` without a look at other scalings of pictures than the one that is told or usual."""
-    given = [models] if isinstance(models, (Graph, QuantizedBytes, str, os.PathLike)) else list(models)
+    """``evaluate`` without a look at other scalings of pictures than that of ``reading``, or the usual one."""
+    given = _listed(models)
     if not given:
         raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     litert = {
         at: LiteRTModel(model, threads, outputs)
         for at, model in enumerate(given)
@@ -151,7 +141,7 @@ def evaluate_as_told(
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None
     audio = graphs[0].audio if graphs else None
-    is_unsaid = preset is None and input_mean is None and input_std is None
+    is_unsaid = reading.preset is None and reading.input_mean is None and reading.input_std is None
     if is_unsaid and not graphs and not are_arrays(samples):
         reading = _as_file_says([model.path for at, model in litert.items() if isinstance(given[at], PATHS)], reading)
     taken = largest_inputs(judged)
@@ -168,6 +158,10 @@ def evaluate_as_told(
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found
+
+
+def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
+    return [models] if isinstance(models, (Graph, QuantizedBytes, *PATHS)) else list(models)
 
 
 def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:
