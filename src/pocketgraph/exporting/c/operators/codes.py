@@ -285,8 +285,10 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
     left, right = operand(operation, 0), operand(operation, 1)
     result = operation.outputs[0]
     own = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
-    fields = [*convolution.matrices(operation), zero(left), zero(right), *own, zero(result)]
-    table = unit.table("pg_matrices_of_codes", fields)
+    at = zero(result)
+    fields = [*convolution.matrices(operation), zero(left), zero(right), *own]
+    scale = step(left) * step(right) / step(result)
+    table = unit.table("pg_matrices_of_codes", [*fields, scale, (at, float(LOWEST - at), float(HIGHEST - at))])
     unit.call("matmul_s8.h", "pg_matmul_s8", table, unit.at(left), unit.at(right), unit.at(result))
 
 
@@ -376,5 +378,8 @@ def table(unit: Unit, operation: Operation) -> None:
     given = Value("results", INT8, shape, None, quantization(result))
     program = Program([taken], [given], [Operation(operation.code, [taken], [given], dict(operation.options))])
     every = np.arange(LOWEST, HIGHEST + 1, dtype=np.int8).reshape(shape)
-    (made,) = PlainRunner(model_bytes(program), 1).run([every])
+    try:
+        (made,) = PlainRunner(model_bytes(program), 1).run([every])
+    except RuntimeError:
+        raise LackingOperatorError(f"{operation.code} of codes that also stand for numbers it does not take") from None
     unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))
