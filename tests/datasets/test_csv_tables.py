@@ -79,3 +79,13 @@ def test_semicolons_in_texts_separate_nothing(tmp_path: pathlib.Path) -> None:
     assert rows_of(table(tmp_path, "so; and so\nall in one\n")) == [["so; and so"], ["all in one"]]
     assert rows_of(table(tmp_path, "a; b,x\nc; d,y\n")) == [["a; b", "x"], ["c; d", "y"]]
     assert rows_of(table(tmp_path, "one; text\n")) == [["one; text"]]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_an_input_cannot_hold_are_said(tmp_path: pathlib.Path) -> None:
+    path = table(tmp_path, "1,2\n3,3000000000\n")
+    with pytest.raises(UsageError, match=r"sample 2 has 3e\+09, and the input 'x:0' takes int32"):
+        list(open_dataset(path, (ModelInput("x:0", (1, 2), np.dtype(np.int32)),)).samples())
+    data = open_dataset(table(tmp_path, "1,2\n3,1e39\n"), (ModelInput("x:0", (1, 2), np.dtype(np.float32)),))
+    assert np.isinf([*data.samples()][1][0]).any()
+    assert data.without_gaps()[1].endswith("sample 2 is left out, which holds NaN or infinity")
