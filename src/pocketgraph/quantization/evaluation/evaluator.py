@@ -10,7 +10,7 @@ from typing import Any
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
@@ -149,7 +149,8 @@ def evaluate_as_told(
         files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
         told = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
         taken = tuple(replace(item, rate=next(filter(None, told), None)) for item in taken)
-    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio)
+    has_gaps = any(takes_gaps(model.graph) for model in graphs)
+    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)
