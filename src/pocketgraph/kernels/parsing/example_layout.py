@@ -16,7 +16,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
-from pocketgraph.kernels.parsing.example_walk import SKIPPED, Chains, Headers, field
+from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, Chains, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import (
     expect,
     joined,
@@ -84,17 +84,41 @@ def columns_by_layout(
 
 def _layout(record: bytes, wanted: Mapping[bytes, DType]) -> list[_ExampleEntry]:
     """The entries of a record."""
-    end = len(record)
-    place = read_varint(record, 1, end)[1]
+    place = read_varint(record, 1, len(record))[1]
     found: list[_ExampleEntry] = []
     for headers, _, _ in Chains(wanted).of(record):
-        size, inner = read_varint(record, place + 1, end)
-        head, start, length = headers[size]
-        is_plain = record.startswith(head, place)
-        dtype = wanted.get(headers.key)
-        found.append(_ExampleEntry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers))
-        place = inner + size
+        entry, place = _entry_at(record, place, headers, wanted.get(headers.key))
+        found.append(entry)
     return found
+
+
+def _entry_at(data: bytes, place: int, headers: Headers, dtype: DType | None) -> tuple[_ExampleEntry, int]:
+    """The entry that begins there, and the place behind it."""
+    size, inner = read_varint(data, place + 1, len(data))
+    head, start, length = headers[size]
+    is_plain = data.startswith(head, place)
+    entry = _ExampleEntry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers)
+    return entry, inner + size
+
+
+def column_at(data: bytes, content: Array, place: Array, key: bytes, dtype: DType) -> RecordColumn:
+    """A feature whose entries begin there, one of each record.
+
+    Raises:
+        IrregularError, WireError: they are of another key or type, or not as encoders write them.
+    """
+    entry, _ = _entry_at(data, int(place[0]), headers_of(key, TAGS[dtype]), dtype)
+    columns: dict[bytes, RecordColumn] = {}
+    if dtype is not FLOAT or not entry.head or _fixed(content, place, (entry,), columns) is None:
+        _one_by_one(data, content, place, (entry,), columns)
+    return columns[key]
+
+
+def expect_entries(data: bytes, content: Array, place: Array) -> None:
+    """Raises IrregularError where the entries that begin there are not of the first one's key, and well-formed."""
+    inner = read_varint(data, int(place[0]) + 1, len(data))[1]
+    key = data[inner + 2 : inner + 2 + data[inner + 1]]
+    _any_range(content, place, _entry_at(data, int(place[0]), headers_of(key, SKIPPED), None)[0])
 
 
 def _fixed(
@@ -189,9 +213,16 @@ def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Arra
         place = behind
     if entry.tag in (SKIPPED, TEXTS):
         return place, stop, True
-    size, behind = sizes_at(content, place + 1)
-    expect((content[place] == ENTRY) & (behind + size == stop))
-    return behind, stop, False
+    empty = place == stop
+    if not empty.any():
+        size, behind = sizes_at(content, place + 1)
+        expect((content[place] == ENTRY) & (behind + size == stop))
+        return behind, stop, False
+    begin = stop.copy()
+    full = np.flatnonzero(~empty)
+    size, begin[full] = sizes_at(content, place[full] + 1)
+    expect((content[place[full]] == ENTRY) & (begin[full] + size == stop[full]))
+    return begin, stop, False
 
 
 def _column(data: bytes, content: Array, begin: Array, end: Array, dtype: DType, is_list: bool) -> RecordColumn:
