@@ -28,7 +28,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file, refuse_finished
+from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
@@ -228,7 +228,7 @@ def _picture(model: ExportModel) -> PictureFacts | None:
         return None
     how = model.normalization
     if how is None:
-        is_byte = port.dtype.name == "uint8"
+        is_byte = port.dtype.name == "uint8" and not has_codes(model.graph, port.tensor)
         how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))

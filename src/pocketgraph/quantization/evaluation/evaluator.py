@@ -166,8 +166,12 @@ def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
 
 
 def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:
-    """How samples are read, pictures scaled as the metadata of the first of LiteRT files say where it has such."""
-    told = metadata(load(paths[0]).extra) if paths else None
-    if told is None or not told.mean or not told.std:
+    """How samples are read, pictures scaled as the metadata or the codes of the first of LiteRT files say."""
+    if not paths:
         return reading
-    return replace(reading, input_mean=told.mean[0], input_std=told.std[0])
+    graph = load(paths[0])
+    told = metadata(graph.extra)
+    if told is not None and told.mean and told.std:
+        return replace(reading, input_mean=told.mean[0], input_std=told.std[0])
+    scaling = reading.scaling(graph)
+    return replace(reading, input_mean=scaling.mean, input_std=scaling.std)
