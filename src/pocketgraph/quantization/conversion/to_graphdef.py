@@ -85,7 +85,7 @@ def inner_layers(program: Program, graph: Graph) -> list[Operation]:
 
 
 def steps_without_place(program: Program, graph: Graph, notify: Callable[[str], None]) -> tuple[str, ...]:
-    """The steps that must not change a program with inner layers, whose weights the graph has; says what is left out."""
+    """The steps that must not change a program with inner layers, whose weights the graph has; those are named."""
     layers = inner_layers(program, graph)
     names = list(dict.fromkeys(name for layer in layers for name in layer.nodes[:1]))
     if not names:
