@@ -530,3 +530,28 @@ def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "there are android, ios, pi, web, linux" in capsys.readouterr().err
     assert call("app", "--help") == 0
     assert "Raspberry Pi" in capsys.readouterr().out
+
+
+def test_labels_of_a_model_that_selects_boxes_are_not_what_is_said_first(tmp_path: pathlib.Path) -> None:
+    detector = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        v = Const(float[3,3,3,4] 0.5)
+        boxes = Conv2D(x, v, T=float, strides=[1,4,4,1], padding="SAME")
+        to = Const(int32[2] [4, 4])
+        rows = Reshape(boxes, to, T=float)
+        w = Const(float[3,3,3,1] 0.5)
+        sure = Conv2D(x, w, T=float, strides=[1,4,4,1], padding="SAME")
+        flat = Const(int32[1] [4])
+        scores = Reshape(sure, flat, T=float)
+        count = Const(int32 2)
+        share = Const(float 0.5)
+        kept = NonMaxSuppressionV3(rows, scores, count, share, share, T=float)
+        axis = Const(int32 0)
+        detection_boxes = GatherV2(rows, kept, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)
+    save(detector, tmp_path / "net.pb")
+    with pytest.raises(UsageError) as error:
+        make_project("android", tmp_path / "net.pb", tmp_path / "app", labels=["cat", "dog"])
+    assert "selects boxes itself" in str(error.value)
+    assert "outputs=boxes,sure" in error.value.hint
+    assert make_project("android", tmp_path / "net.pb", tmp_path / "app", outputs=["boxes", "sure"]).files

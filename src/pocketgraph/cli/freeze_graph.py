@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import click
@@ -12,6 +13,7 @@ from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
 
+MOST_OF_A_KIND = 3  # lines about repairs that differ in names alone
 _UNUSED = "Accepted and not used, as in the original."
 
 
@@ -142,10 +144,22 @@ def command(
     echo(f"{len(frozen.graph)} ops in the final graph.")
     if not output_node_names:
         echo(f"Output: {', '.join(frozen.graph.outputs)}")
-    for line in frozen.repaired:
+    for line in first_of_a_kind(frozen.repaired):
         echo(f"repaired: {line}")
     for warning in frozen.warnings:
         echo(f"warning: {warning}", err=True)
+
+
+def first_of_a_kind(lines: Sequence[str]) -> Iterator[str]:
+    """At most MOST_OF_A_KIND of the lines that differ in names alone, and how many more there are."""
+    kinds: dict[str, list[str]] = {}
+    for line in lines:
+        kinds.setdefault(re.sub(r"'[^']*'|\(\w+ to ", "", line), []).append(line)
+    for alike in kinds.values():
+        *shown, last = alike[:MOST_OF_A_KIND]
+        yield from shown
+        more = len(alike) - MOST_OF_A_KIND
+        yield f"{last} (and {more} more like it)" if more > 0 else last
 
 
 def _check_files(files: Mapping[str, str]) -> None:

@@ -13,6 +13,7 @@ from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
@@ -197,7 +198,17 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     )  # what a run tells, where inference leaves sizes open
     model = replace(model, entries=(replace(model.main, outputs=outputs),))
     if kind_of(kind).wanted_outputs is None:  # else labels may be of boxes or styles, which its writer knows
-        check_labels(model)
+        try:
+            check_labels(model)
+        except UsageError:
+            heads = outputs_before_selection(model.graph, [port.tensor for port in model.main.outputs])
+            if heads is None:
+                raise
+            raise UsageError(
+                "the model selects boxes itself, which is the app's here, and labels are for scores of classes",
+                hint=f"cut in front of the selection with {option('outputs')}={','.join(heads)}, and leave "
+                f"{option('labels')} out",
+            ) from None
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
     rounds = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
     front, sound = "", None
