@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE, LEAST_SPENT, OPENED_TRIES
 from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
@@ -25,12 +26,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.planning.execution_plan import Compiled
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
-LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open, where a plan takes little time
-LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but the first
-LEAST_PRICE = 0.05  # seconds: what one plan has to take for sizes to be left open from the second shape on
-LATER_SHARE = 0.5  # of the first plan's time, which imports what planning takes, that the second one would take
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
-TRIES = 2  # runs with open sizes by which these are judged: the first one imports kernels, and compiles loop bodies
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
 
 
@@ -89,10 +85,10 @@ class SizedCalls:
 
     def note_run(self, key: CallKey, seconds: float) -> bool:
         """Notes a run with open sizes; says whether the next one is to be planned for."""
-        if self.tried < TRIES:
+        if self.tried < OPENED_TRIES:
             self.tried += 1
             self.quickest = min(self.quickest, seconds)
-            self.refused |= self.tried == TRIES and self.quickest > self.price
+            self.refused |= self.tried == OPENED_TRIES and self.quickest > self.price
         self.note(key, seconds)
         return not self.is_due(key)
 

@@ -17,6 +17,7 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.living import keep
 from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-WAITED = 0.1  # seconds that a call waits for a program to take its sizes, before it gets a plan of its own
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
