@@ -194,7 +194,7 @@ def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None
         for length in (5, 7, 12):
             session.run(["y"], feeds(graph, length))
         assert len(compiled) == 1
-        for known in session._plans._sizes._calls.values():
+        for known in session._plans._sizes.values():
             known.seconds, known.plans = 2e-9, 2  # what a plan takes
         session.run(["y"], feeds(graph, 12))
         session.run(["y"], feeds(graph, 12))

@@ -177,10 +177,10 @@ def freeze_and_tell(
     allow_training_batch_norm: bool = False,
 ) -> Frozen:
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
-    graph, source, store, has_saver = opened(graph_or_path, checkpoint, tags, signature)
+    graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
     is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
-    if not (source.has_own_values or bind or wanted_repairs or is_open):
+    if not (source.is_saved_model or bind or wanted_repairs or is_open):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
@@ -190,13 +190,13 @@ def freeze_and_tell(
         whole, told = repairs.repaired(whole, "batch_norms")
     part = extract_sub_graph(whole, names).replace(outputs=names)
     kept = set(part.nodes)
-    if control_flow is None and source.has_own_values:
+    if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     told = [line for line in told if line.split("'")[1] in kept]
     part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
-    if source.has_own_values:
+    if source.is_saved_model:
         part, dropped = without_idle_updates(part, names)
         lines += dropped
     wanted = {
@@ -217,7 +217,7 @@ def freeze_and_tell(
         )  # fmt: skip
     if rest and store is not None:
         saved = _of_saver(saved_names(graph), saver)
-        savers_first = has_saver if saver is None else True
+        savers_first = source.has_saver if saver is None else True
         values |= values_of(rest, store, saved, savers_first=savers_first)
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
@@ -242,7 +242,7 @@ def freeze_and_tell(
     )
     warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     return Frozen(
-        frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines), tuple(state)
+        frozen, source.graph, source.checkpoint or "", tuple(values), tuple(warnings), (*told, *lines), tuple(state)
     )
 
 

@@ -175,7 +175,7 @@ def resizable(
     """
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable, ResizableModel
+    from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.writing import writer
 
     about, model = split(program, inputs, types, keep_shapes=True)
@@ -186,8 +186,7 @@ def resizable(
     path = temporary_file(model) if about["bytes"] >= PACKED_FROM else None
     try:
         content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
-        threads = 1 if about["one_thread"] else threads
-        return Resizable(about, ResizableModel(content, threads), threads, None)
+        return Resizable(about, content, threads, None)
     finally:
         if path is not None:
             with contextlib.suppress(OSError):

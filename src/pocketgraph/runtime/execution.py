@@ -61,7 +61,7 @@ class Running:
 
             self._files = Directory(files_dir)
         self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
-        self._rng: Any = Unseeded() if seed is None else np.random.default_rng(seed)
+        self._rng: Any = _Unseeded() if seed is None else np.random.default_rng(seed)
 
     def run(
         self,
@@ -249,7 +249,7 @@ def _once(execution: Execution, threads: int) -> Execution:
     return run
 
 
-class Unseeded:
+class _Unseeded:
     """A random generator that is made when it is first used: importing numpy.random is a tenth of a warm start."""
 
     def __init__(self) -> None:

@@ -38,7 +38,7 @@ PRODUCT_ERROR = 2.0**-22
 MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has measured
 
 
-class WindowPart(NamedTuple):
+class _WindowPart(NamedTuple):
     """A part of a window: its first row and column, and how many there are of them."""
 
     row: int
@@ -92,7 +92,7 @@ def _column_and_row(whole: Operation) -> list[Operation]:
     return made
 
 
-def parts_of(operation: Operation) -> list[WindowPart]:
+def parts_of(operation: Operation) -> list[_WindowPart]:
     """The parts that a depthwise convolution is cut into; none where it is not."""
     if operation.code != "DEPTHWISE_CONV_2D" or len(operation.inputs) != 3:
         return []
@@ -109,19 +109,19 @@ def parts_of(operation: Operation) -> list[WindowPart]:
     return parts if len(parts) <= MOST_PARTS else []
 
 
-def _cut(height: int, width: int, rows: int, columns: int) -> list[WindowPart]:
+def _cut(height: int, width: int, rows: int, columns: int) -> list[_WindowPart]:
     return [
-        WindowPart(row, column, min(rows, height - row), min(columns, width - column))
+        _WindowPart(row, column, min(rows, height - row), min(columns, width - column))
         for row, column in product(range(0, height, rows), range(0, width, columns))
     ]
 
 
-def _time(parts: list[WindowPart]) -> int:
+def _time(parts: list[_WindowPart]) -> int:
     """How long the parts take, in elements of a window."""
     return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
 
 
-def _summed(whole: Operation, parts: list[WindowPart]) -> list[Operation]:
+def _summed(whole: Operation, parts: list[_WindowPart]) -> list[Operation]:
     """The operations that make what ``whole`` does."""
     source, weights, bias = whole.inputs
     assert source is not None

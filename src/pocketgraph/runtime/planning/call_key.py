@@ -78,6 +78,11 @@ class CallKey(NamedTuple):
         )  # fmt: skip
 
     @property
+    def of_ranks(self) -> CallKey:
+        """The key of calls that differ from this one in sizes alone."""
+        return self._replace(feeds=tuple([(end, (dtype, (len(sizes),))) for end, (dtype, sizes) in self.feeds]))
+
+    @property
     def has_open_sizes(self) -> bool:
         """Whether some size is left open."""
         return any(None in shape for _, (_, shape) in self.feeds)

@@ -17,6 +17,7 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.living import keep
 from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
@@ -24,7 +25,7 @@ from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, Compiled, ExecutionPlan, Request
-from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
+from pocketgraph.runtime.planning.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
 
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-WAITED = 0.1  # seconds that a call waits for a program to take its sizes, before it gets a plan of its own
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
@@ -92,7 +92,7 @@ class SessionPlans:
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
         self._is_open = True
         self._declared: set[str] = set()
-        self._sizes = OpenSizes()
+        self._sizes: dict[CallKey, SizedCalls] = {}
         _living.add(self)
 
     @property
@@ -124,7 +124,7 @@ class SessionPlans:
         self.lock = threading.RLock()
         self._source.lock = threading.Lock()
         keep([dict(self.calls.plans), self._sizes])
-        self._sizes = OpenSizes()
+        self._sizes = {}
         self.calls.plans.clear()
         self.calls.forget()
 
@@ -133,7 +133,7 @@ class SessionPlans:
         with self.lock:
             self._is_open = False
             self.calls.close()
-            self._sizes = OpenSizes()
+            self._sizes = {}
 
     def prepare(
         self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
@@ -163,7 +163,7 @@ class SessionPlans:
         began = time.thread_time()
         plan = self._made(call, key, measure)
         took = time.thread_time() - began
-        self._sizes.note_planned(key, took)
+        self._sized(key).note_planned(took)
         self._note_compiled(key, plan, took)
         return plan
 
@@ -175,16 +175,20 @@ class SessionPlans:
             return self.calls.add_plan(key, resized)
         if not self._runs_open(key):
             return None
-        opened = self._sizes.of(key).opened(key)
+        opened = self._sized(key).opened(key)
         plan = self.calls.plans.get(opened)
         if plan is None and may_be_open(self.graph, self._needed(call)):
             began = time.thread_time()
             plan = self._made(call, opened)
-            self._sizes.of(key).note(key, time.thread_time() - began)
+            self._sized(key).note(key, time.thread_time() - began)
         if plan is not None:
             return plan.timed(partial(self._ran_open, key))
-        self._sizes.of(key).refused = True
+        self._sized(key).refused = True
         return None
+
+    def _sized(self, key: CallKey) -> SizedCalls:
+        """What is known of calls like this one, whatever their sizes."""
+        return self._sizes.setdefault(key.of_ranks, SizedCalls(key))
 
     def _resized(self, key: CallKey, request: Request, call: ResolvedCall | None = None) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
@@ -192,7 +196,7 @@ class SessionPlans:
             return None
         from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
-        known = self._sizes.of(key)
+        known = self._sized(key)
         if known.resizable is None:
             known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
@@ -221,7 +225,7 @@ class SessionPlans:
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
                 found = Compiled(key, plan.whole, inferred, seconds, plan.check_time)
-                self._sizes.of(key).compiled.append(found)
+                self._sized(key).compiled.append(found)
 
     def _needed(self, call: ResolvedCall) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
@@ -252,11 +256,11 @@ class SessionPlans:
         """Whether a call is to be run with open sizes, as far as its key tells."""
         if self.engine not in (None, "auto") or key.is_traced or key.is_described or "open_sizes" in self.without:
             return False
-        return self._sizes.of(key).is_due(key)
+        return self._sized(key).is_due(key)
 
     def _ran_open(self, key: CallKey, seconds: float) -> None:
         with self.lock:
-            if self._sizes.note_run(key, seconds):
+            if self._sized(key).note_run(key, seconds):
                 self.calls.forget()
 
     def _ran_once(self, call: ResolvedCall, key: CallKey, seconds: float) -> None:
@@ -265,13 +269,13 @@ class SessionPlans:
 
         with self.lock:
             self.calls.drop([key])
-        microseconds = self._sizes.of(key).price * 1e6
+        microseconds = self._sized(key).price * 1e6
         check_schedule.add(partial(_get_ready, weakref.ref(self), call, key), microseconds)
 
     def get_ready_for_all(self, call: ResolvedCall, key: CallKey) -> None:
         """Makes what serves a call's sizes, and all others, if that was not done yet."""
         with at_work(), self.lock, collector_paused():
-            resizable = self._sizes.of(key).resizable
+            resizable = self._sized(key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
             if self._is_open and resizable is not None and resizable.is_untried:
                 self._for_all_sizes(call, key)
@@ -279,7 +283,7 @@ class SessionPlans:
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
         is a part of the plan, have run as long as a plan of their own takes."""
-        known = self._sizes.of(key)
+        known = self._sized(key)
         waited = getattr(plan.whole, "waited", 0.0) > WAITED if plan.whole is not None else known.pays(key, seconds)
         if known.resizable is not None and waited:
             with self.lock:
@@ -342,12 +346,12 @@ class SessionPlans:
             began = time.thread_time()
             request = self._request(NO_GRAPH, key, switches, self._source.key())
             plan = find(request, lambda: self.graph)
-            if plan is None and not self._sizes.of(key).compiled:
+            if plan is None and not self._sized(key).compiled:
                 plan = self._resized(key, request)
                 return None if plan is None else self.calls.add_plan(key, plan)
             if plan is not None:
                 self.calls.add_plan(key, plan)
-                self._sizes.note_planned(key, time.thread_time() - began)
+                self._sized(key).note_planned(time.thread_time() - began)
         return plan
 
     def keep_declared(self, feeds: Iterable[Any]) -> None:
