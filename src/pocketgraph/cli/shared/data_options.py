@@ -40,21 +40,20 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
 
 OPTIONS = (
     click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
-    click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
-    click.option("--input_std", "--input-std", type=float, help="Then divide it by this."),
+    click.option("--input_mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
+    click.option("--input_std", type=float, help="Then divide it by this."),
     click.option(
-        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14),
-        help="Width of pictures, where the model leaves it open.",
+        "--input_width", type=click.IntRange(1, 1 << 14),
+        help="Width of pictures, where the model leaves it open."
     ),
     click.option(
-        "--input_height", "--input-height", type=click.IntRange(1, 1 << 14),
-        help="Height of pictures, where the model leaves it open.",
+        "--input_height", type=click.IntRange(1, 1 << 14),
+        help="Height of pictures, where the model leaves it open."
     ),
     click.option(
         "--sample_rate",
-        "--sample-rate",
         type=click.IntRange(1000, 192000),
-        help="Samples a second that the model hears; other recordings are resampled; default: the graph's, or 16000.",
+        help="Samples a second that the model hears; other recordings are resampled; default: the graph's, or 16000."
     ),
     click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
@@ -68,19 +67,19 @@ PICTURE_MODEL_OPTIONS = (
     click.option(
         "--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them."
     ),
-    click.option("--input_layer", "--input-layer", help="The node that takes the picture."),
+    click.option("--input_layer", help="The node that takes the picture."),
     click.option(
-        "--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14),
-        help="Resize to this width; where the model leaves it open.",
+        "--input_width", "width", type=click.IntRange(1, 1 << 14),
+        help="Resize to this width; where the model leaves it open."
     ),
     click.option(
-        "--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14),
-        help="Resize to this height; where the model leaves it open.",
+        "--input_height", "height", type=click.IntRange(1, 1 << 14),
+        help="Resize to this height; where the model leaves it open."
     ),
     click.option(
-        "--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
+        "--input_mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
     ),
-    click.option("--input_std", "--input-std", "std", type=float, help="Then divide it by this."),
+    click.option("--input_std", "std", type=float, help="Then divide it by this."),
     click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
 )  # fmt: skip
 """By the names that PictureModel's arguments have."""

@@ -51,12 +51,7 @@ LOCAL = (
         help="How often a client goes over its data in a round.",
     ),
     click.option(
-        "--batch_size",
-        "--batch-size",
-        type=click.IntRange(1),
-        default=32,
-        show_default=True,
-        help="Samples of a training step.",
+        "--batch_size", type=click.IntRange(1), default=32, show_default=True, help="Samples of a training step."
     ),
 )
 
