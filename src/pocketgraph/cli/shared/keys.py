@@ -5,21 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.cli.shared.options import together
 from pocketgraph.errors import UsageError
 
 VARIABLE = "POCKETGRAPH_KEY"  # as sealed.KEY_VARIABLE, which is not imported only for its name
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def key_options(function: F) -> F:
-    """``--key-file`` and ``--key-env``; a key itself on the command line would stay in the shell's history."""
-    function = click.option("--key_env", help="An environment variable with the key's 64 hex digits.")(function)
-    return click.option("--key_file", help="A file with the key: 32 bytes or 64 hex digits.")(function)
+key_options = together(
+    click.option("--key_file", help="A file with the key: 32 bytes or 64 hex digits."),
+    click.option("--key_env", help="An environment variable with the key's 64 hex digits."),
+)
+"""Where a key is; the key itself on the command line would stay in the shell's history."""
 
 
 def chosen(key_file: str | None, key_env: str | None) -> str:

@@ -77,6 +77,17 @@ def flag_bool(*names: str, default: bool = False, help: str = "") -> Callable[[F
     )
 
 
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Options that several commands have, as one decorator; --help shows them in this order."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 def distinct_names(option: click.Option) -> list[str]:
     """An option's names without those that are another one with dashes for underscores."""
     every = [*option.opts, *option.secondary_opts]
