@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
+from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
@@ -165,9 +163,10 @@ class SpeechApp(Settings):
         self.model, self.labels, self.stride_ms = model, tuple(labels), stride_ms
         self.rate = model.rate
         self.threshold, self.window_ms, self.suppression_ms, self.minimum_count = 0.7, 500, 1500, 3
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Forgets what was heard."""
         self._ring = np.zeros(self.model.count, np.float32)
         self._waiting = np.zeros(0, np.float32)
         self._heard = 0
@@ -180,9 +179,7 @@ class SpeechApp(Settings):
         values: dict[str, Any] = {}
         took = 0.0
         for _ in self._strides(given):
-            started = perf_counter()
-            scores, shown = self.model(self._ring)
-            took = 1000 * (perf_counter() - started)
+            (scores, shown), took = timed(self.model, self._ring)
             found = self._words(scores, 1000 * self._heard // self.model.rate)
             word = found or word
             averages = tuple((self.name(int(i)), float(scores[i])) for i in np.argsort(-scores, kind="stable")[:5])
@@ -222,12 +219,6 @@ class SpeechApp(Settings):
     def name(self, index: int) -> str:
         """The label of a class."""
         return self.labels[index] if index < len(self.labels) else f"index {index}"
-
-    def another(self) -> SpeechApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin._begin()
-        return twin
 
 
 def _small(features: Array) -> list[list[int]]:
