@@ -17,9 +17,10 @@ from pocketgraph.kernels.parsing.example_layout import columns_by_layout
 from pocketgraph.kernels.parsing.example_walk import columns_by_walk
 from pocketgraph.kernels.parsing.record_bytes import PADDING, IrregularError
 from pocketgraph.kernels.parsing.record_column import RecordColumn
-from pocketgraph.protobuf.wire import WireError
+from pocketgraph.protobuf.wire import WireError, read_varint
 
 LEAST_TOGETHER = 48  # records of a batch; below, one after the other is quicker
+LOOKED_AT = 4  # records, whose first keys tell whether looking for a layout is worth it
 MOST_BYTES = 1 << 30  # of a batch
 
 
@@ -34,10 +35,21 @@ def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[
     ends = np.cumsum(np.fromiter(map(len, records), np.int64, len(records)))
     content = np.frombuffer(data, np.uint8)
     try:
-        return columns_by_layout(data, content, ends, wanted)
+        if _begin_alike(records):
+            return columns_by_layout(data, content, ends, wanted)
     except (IrregularError, WireError, IndexError):
         pass
     try:
         return columns_by_keys(data, content, ends, wanted)
     except (IrregularError, WireError, IndexError):
         return None
+
+
+def _begin_alike(records: Sequence[bytes]) -> bool:
+    """Whether some of the records begin with the key of the first one: else they have no layout in common."""
+    keys = set()
+    for record in records[:LOOKED_AT]:
+        place = read_varint(record, 1, len(record))[1]
+        inner = read_varint(record, place + 1, len(record))[1]
+        keys.add(record[inner + 1 : inner + 2 + record[inner + 1]])
+    return len(keys) == 1

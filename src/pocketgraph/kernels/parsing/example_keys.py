@@ -1,8 +1,8 @@
 """Examples of a batch whose keys come in any order, or are missing in some, read a key of all records at a time.
 
-The entries of all records are found first, an entry of each in a step. A number that follows from its key, its mark, says
-which feature an entry is: where all records have the same keys, sorting each one's marks brings those of a key together.
-What stands before the values of a feature is then compared whole, as in records of one layout.
+The entries of all records are found first, an entry of each in a step. A number that follows from its key, its mark,
+says which feature an entry is: where all records have the same keys, sorting each one's marks brings those of a key
+together. What stands before the values of a feature is then compared whole, as in records of one layout.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_layout import column_at, expect_entries
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE
-from pocketgraph.kernels.parsing.record_bytes import IrregularError, expect, sizes_at
+from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, expect, sizes_at
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 
 MOST_ENTRIES = 256  # of a record, which are found one after the other
@@ -73,7 +73,7 @@ def _entries(content: Array, place: Array, ends: Array) -> tuple[Array | None, A
     left = np.arange(count)
     while True:
         going = place < ends
-        if not going.all():
+        if not all_true(going):
             expect(going | (place == ends))
             left, place, ends = left[going], place[going], ends[going]
             if not len(left):

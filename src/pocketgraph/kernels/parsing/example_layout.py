@@ -18,6 +18,7 @@ from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
 from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, Chains, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import (
+    all_true,
     expect,
     joined,
     sizes_at,
@@ -156,7 +157,7 @@ def _fixed(
             offset += entry.size
             numbers = values.view("<f4").reshape(-1).astype(np.float32, copy=False)
             columns[entry.key] = RecordColumn(numbers, count, records)
-        if not (block == np.frombuffer(expected, np.uint8)).all():
+        if not all_true(block == np.frombuffer(expected, np.uint8)):
             return None
         place = place + offset
     return place
@@ -181,7 +182,7 @@ def _range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Array, A
         block = windows(content, width)[place]
         size = block[:, -1]
         known = _short_heads(entry.headers, width)
-        if size.max() < SHORT and (block == known[size]).all():
+        if size.tobytes().isascii() and all_true(block == known[size]):
             begin = place + width
             return begin, begin + size, False
     return _any_range(content, place, entry)
@@ -203,8 +204,8 @@ def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Arra
     size, inner = sizes_at(content, place + 1)
     stop = inner + size
     key = field(ENTRY, entry.key)
-    spelled = windows(content, len(key))[inner]
-    expect((content[place] == ENTRY) & (spelled == np.frombuffer(key, np.uint8)).all(axis=1))
+    expect(content[place] == ENTRY)
+    expect(windows(content, len(key))[inner] == np.frombuffer(key, np.uint8))
     place = inner + len(key)
     tags = (FEATURE,) if entry.tag == SKIPPED else (FEATURE, entry.tag)
     for tag in tags:
@@ -214,7 +215,7 @@ def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Arra
     if entry.tag in (SKIPPED, TEXTS):
         return place, stop, True
     empty = place == stop
-    if not empty.any():
+    if not np.count_nonzero(empty):
         size, behind = sizes_at(content, place + 1)
         expect((content[place] == ENTRY) & (behind + size == stop))
         return behind, stop, False
@@ -256,13 +257,13 @@ MARKS = np.array([0, *(CONTINUED & (1 << 8 * count - 8) - 1 for count in range(1
 def _single_integers(content: Array, begin: Array, size: Array) -> Array | None:
     """The int64 numbers, where each record has one of up to eight bytes."""
     longest = int(size.max())
-    if longest > 8 or not size.all():
+    if longest > 8 or not all_true(size):
         return None
     if longest == 1:
         found = content[begin]
-        return found.astype(np.int64) if found.max() < SHORT else None
+        return found.astype(np.int64) if found.tobytes().isascii() else None
     number = windows(content, 8)[begin].view("<u8")[:, 0] & OF_LENGTH[size]
-    if not (number & np.uint64(CONTINUED) == MARKS[size]).all():
+    if not all_true(number & np.uint64(CONTINUED) == MARKS[size]):
         return None
     number &= np.uint64(0x7F7F7F7F7F7F7F7F)
     for width, low in ((7, 0x007F007F007F007F), (14, 0x00003FFF00003FFF), (28, 0x000000000FFFFFFF)):
