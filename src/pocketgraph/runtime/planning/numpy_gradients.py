@@ -49,6 +49,18 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py)."""
+    images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
+    if images is None or largest is None or node.attr("data_format", b"NHWC") != b"NHWC":
+        return False
+    window = tuple(node.attr("ksize", ()))
+    if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
+        return False
+    covered = all(count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1)
+    return covered and _count(images) >= LEAST_NUMPY_GRADIENT
+
+
 def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
     """The four sizes of a float32 tensor, where they are known."""
     shape = inferred.shape(ref)
@@ -65,4 +77,5 @@ _RULES = {
     "Conv2DBackpropFilter": _by_filter,
     "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
     "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
+    "MaxPoolGrad": _of_max_pool,
 }
