@@ -102,6 +102,7 @@ Const constant
 ControlTrigger effect
 Conv1D layer
 Conv2D convolution layer heavy any_size
+Conv2DBackpropFilter heavy
 Conv2DBackpropInput convolution layer heavy
 Conv3D convolution layer heavy
 Conv3DBackpropInputV2 layer heavy

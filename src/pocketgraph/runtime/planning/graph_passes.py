@@ -23,6 +23,7 @@ from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.known_values import with_known_values
+from pocketgraph.runtime.planning.pooled_gradients import with_masks_at_pools
 from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
 from pocketgraph.runtime.planning.static_branches import known_predicates, without_static_branches
 
@@ -118,6 +119,16 @@ def hoist_over_splits(state: GraphState) -> None:
         state.find_conditional()
 
 
+def mask_pooled_gradients(state: GraphState) -> None:
+    if not any(node.op == "MaxPoolGrad" for node in state.graph):
+        return
+    state.settle()
+    if state.take(with_masks_at_pools(state)):
+        state.infer_anew()
+        state.plan_anew()
+        state.find_conditional()
+
+
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
     items = state.plan.items.values()
@@ -151,6 +162,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("unroll_loops", "loops of known length are written out", unroll_loops),
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
+    Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
 )
 BESIDES = {

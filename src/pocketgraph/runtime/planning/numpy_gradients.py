@@ -1,6 +1,6 @@
-"""Gradients of convolutions that NumPy computes sooner than LiteRT, which has no operators for them.
+"""What NumPy computes sooner than LiteRT, which has no operators for it: gradients, and products with computed weights.
 
-LiteRT lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
+LiteRT packs the weights of a product before it multiplies, each time. For gradients it lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
 that stay in the processor's cache (kernels/nn/convolution_gradients.py).
 """
 
@@ -11,20 +11,39 @@ from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
+from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT, LEAST_NUMPY_PRODUCT
 
-REASON = "NumPy computes this gradient sooner"
+REASON, PRODUCT_REASON = "NumPy computes this gradient sooner", "NumPy computes this product sooner"
+GRADIENTS, PRODUCTS = "gradients_in_numpy", "products_in_numpy"
+"""The names of the passes."""
 
 
-def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
+def sooner_in_numpy(
+    nodes: Iterable[Node], inferred: Any, static: Collection[str], without: Collection[str] = ()
+) -> dict[str, str]:
     """Why LiteRT shall not run some of the nodes, by name.
 
     Args:
         nodes: what LiteRT might run.
         inferred: static shapes and types (kernels.shapes.infer).
         static: the names of nodes whose values are known before the run.
+        without: passes that are left out.
     """
-    return {node.name: REASON for node in nodes if node.op in _RULES and _RULES[node.op](node, inferred, static)}
+    found: dict[str, str] = {}
+    for node in nodes:
+        rule = _RULES.get(node.op)
+        if rule is not None and (PRODUCTS if node.op == "MatMul" else GRADIENTS) not in without:
+            if rule(node, inferred, static):
+                found[node.name] = PRODUCT_REASON if node.op == "MatMul" else REASON
+    return found
+
+
+def _product(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Of two matrices that are both computed."""
+    left, right = (_sizes(inferred, canonical(ref), 2) for ref in node.data_inputs)
+    if left is None or right is None or any(node_name(ref) in static for ref in node.data_inputs):
+        return False
+    return left[0] * left[1] * right[0 if node.attr("transpose_b", False) else 1] >= LEAST_NUMPY_PRODUCT
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -49,10 +68,22 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
-def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
-    """The four sizes of a float32 tensor, where they are known."""
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py)."""
+    images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
+    if images is None or largest is None or node.attr("data_format", b"NHWC") != b"NHWC":
+        return False
+    window = tuple(node.attr("ksize", ()))
+    if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
+        return False
+    covered = all(count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1)
+    return covered and _count(images) >= LEAST_NUMPY_GRADIENT
+
+
+def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:
+    """The sizes of a float32 tensor of a rank, where they are known."""
     shape = inferred.shape(ref)
-    if not shape.is_known or len(shape.known) != 4 or inferred.dtype(ref) is not FLOAT:
+    if not shape.is_known or len(shape.known) != rank or inferred.dtype(ref) is not FLOAT:
         return None
     return tuple(shape.known)
 
@@ -65,4 +96,6 @@ _RULES = {
     "Conv2DBackpropFilter": _by_filter,
     "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
     "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
+    "MaxPoolGrad": _of_max_pool,
+    "MatMul": _product,
 }
