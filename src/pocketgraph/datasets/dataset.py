@@ -349,7 +349,11 @@ def open_dataset(
                 f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
             )
         if math.prod(inputs[0].shape) == 1:
-            raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
+            raise UsageError(
+                "the model does not say how long its recordings are",
+                hint="give an .npz file; `ship` and `export` take a size, as in --input_shape="
+                f"{inputs[0].name.removesuffix(':0')}:16000",
+            )
         if is_plane(inputs[0].shape):
             raise UsageError(
                 f"the model takes {list(inputs[0].shape)}, a picture or a spectrogram, and this is a recording",

@@ -34,6 +34,18 @@ def unheard(text: str) -> None:
     """A notice that nobody is told."""
 
 
+def once(notify: Notify) -> Notify:
+    """Says each sentence only the first time."""
+    said: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            notify(text)
+
+    return tell
+
+
 @dataclass(frozen=True)
 class SampleReading:
     """How the caller wants samples to be fed.

@@ -12,7 +12,7 @@ from pocketgraph.datasets.class_scores import picked_note, scores_picked_from
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
@@ -132,7 +132,8 @@ def export(
     check_target(
         place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
     )
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    tell = once(notify or unheard)  # what takes texts may be opened twice
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, tell)
 
     def made(*, takes_texts: bool) -> ExportModel:
         return model_to_export(
