@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.runtime.planning.call_key import Array, ResolvedCall
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import Array, ResolvedCall, resolve_call
+from pocketgraph.runtime.resolved_call import resolve_call
 from pocketgraph.runtime.session_arguments import check_options
 from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, listed
 
@@ -117,7 +118,7 @@ class Running:
                 return self._with_operations(again, found, feeds, goals, trace, deadline)
         call = resolve_call(graph, wanted, feeds, goals, outputs)
         if outputs is None:
-            calls.note_outputs(wanted, call.outputs)
+            calls.note_outputs(wanted, call.key.fetches)
         prepared = self._plans.prepare(call)
         if trace is not None or deadline is not None:
             if trace is not None and (prepared.executables or prepared.once_with is not None):
@@ -198,7 +199,8 @@ class Running:
             if plan.once_with is not None and plan.ran is not None:
                 plan.ran(0.0)
             if deadline is not None:
-                deadline.check(f"node '{call.outputs[-1].node if call.outputs else call.targets[-1]}'")
+                key = call.key
+                deadline.check(f"node '{key.fetches[-1].node if key.fetches else key.targets[-1]}'")
             return results
 
         return self._in_turn(watched)(call.values)
