@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.onnx import converter_table
 from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.cleaning import cleaned
+from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
@@ -142,7 +142,7 @@ class Conversion(NodeConversion):
         emit.graph, emit.inferred, emit.statics = source, types, Statics(source, types, self.prepared.stored)
         for ref in sorted(wanted):
             node = source.producer(ref)
-            converter = converter_table.find(node.op)
+            converter = CONVERTERS.row(node.op)
             assert converter is not None
             with emit.at(node):
                 try:
