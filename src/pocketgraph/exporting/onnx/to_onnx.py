@@ -86,7 +86,7 @@ def converted(
     public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
     specs = {canonical(ref): spec for ref, spec in inputs.items()}
     ready = prepared(graph, specs, [canonical(output) for output in outputs], without_loops=without_loops)
-    conversion = Conversion(ready, opset, public_inputs, public_outputs)
+    conversion = _Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
         raise LackingError(target, ready.graph, conversion.reasons)
@@ -113,7 +113,7 @@ def _name_outputs(body: Body, names: Sequence[str]) -> None:
         body.outputs[place] = copy
 
 
-class Conversion(NodeConversion):
+class _Conversion(NodeConversion):
     """The conversion of one graph, producers first; loops become Loop, branches If. ``run`` gives what it becomes."""
 
     def run(self) -> Body:
