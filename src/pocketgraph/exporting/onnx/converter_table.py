@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 from pocketgraph.kernels.op_table import OpTable
 
-Converter: TypeAlias = Callable[[Any, Any], None]
-"""Called with an Emit (see emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and ends
-with ``emit.result``. It raises ``emit.unsupported`` for what ONNX cannot say."""
+Converter: TypeAlias = Callable[[Any, Any], Any]
+"""Called with an Emit (see emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and gives
+back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported`` for
+what ONNX cannot say."""
 
 MODULES = (
     "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",

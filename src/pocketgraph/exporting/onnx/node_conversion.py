@@ -73,7 +73,7 @@ class NodeConversion(ABC):
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
                     raise UnsupportedInOnnx(self.reasons[node.name])
-                converter(self.emit, node)
+                self.emit.results(converter(self.emit, node))
             except UnsupportedInOnnx as refusal:
                 self.refuse(item, refusal.reason)
             except (PocketgraphError, *MALFORMED) as error:

@@ -146,7 +146,7 @@ class _Conversion(NodeConversion):
             assert converter is not None
             with emit.at(node):
                 try:
-                    converter(emit, node)
+                    emit.results(converter(emit, node))
                 except UnsupportedInOnnx as refusal:
                     self.reasons[node.name] = refusal.reason
         emit.graph, emit.inferred, emit.statics = before
