@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
 
 
-class ExportCommand(ListingCommand):
+class _ExportCommand(ListingCommand):
     """The command with the options of all targets: the keyword arguments of their exporters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -65,7 +65,7 @@ def _target_options() -> list[click.Parameter]:
     return list(_made)
 
 
-@click.command("export", cls=ExportCommand, listing=_targets)
+@click.command("export", cls=_ExportCommand, listing=_targets)
 @click.argument("model")
 @click.option("-o", "--output", "out", required=True, metavar="FILE|DIR", help="The file or folder to write.")
 @click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")

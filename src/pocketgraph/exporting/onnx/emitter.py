@@ -173,6 +173,11 @@ class OnnxEmit(OnnxOperands):
         value.is_made = False
         return value
 
+    def results(self, made: OnnxValue | tuple[OnnxValue, ...] | None) -> None:
+        """Says what the node at hand yields: what its converter gave back; of None it has said so itself."""
+        for port, value in enumerate(() if made is None else made if isinstance(made, tuple) else (made,)):
+            self.result(value, port)
+
     def result(self, value: OnnxValue, port: int = 0) -> None:
         """Says what the node at hand yields."""
         ref = f"{self._node.name}:{port}"

@@ -75,7 +75,7 @@ def codes_of(unit: Unit, operation: Operation) -> str:
     return unit.table("pg_codes", [at, float(low - at), float(high - at)]).removeprefix("&")
 
 
-class Layer:
+class _Layer:
     """What layers of codes have in common: scales of their sums, and biases with the operand's zero point in them.
 
     Attributes:
@@ -170,7 +170,7 @@ def emit_layer(
     """Calls the kernel for codes of weights of [output channel, tap, input channel]."""
     _, taps, depth = weights.shape
     patch = (depth < FEW_CHANNELS and taps > 1) or taps > MOST_TAPS
-    layer = Layer(operation, source, kernel, weights, 2)
+    layer = _Layer(operation, source, kernel, weights, 2)
     packed, bias, shifted, scales = layer.panels(groups, patch)
     inner = -(-taps * depth // 4) * 4
     panels = max(1, CACHE // (taps * depth * PANEL)) if not patch else 1 << 20
@@ -195,7 +195,7 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
-    layer = Layer(operation, source, kernel, weights.T[:, :, None], 2)
+    layer = _Layer(operation, source, kernel, weights.T[:, :, None], 2)
     unit.call(
         "depthwise_s8.h", "pg_depthwise_s8", "m->level", unit.table("pg_conv", window.fields()),
         codes_of(unit, operation), unit.at(source), unit.constant(weights, 64),
@@ -209,7 +209,7 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
     kernel, source = operand(operation, 1), operand(operation, 2)
     window = transposed_window(operation, source, kernel)
     weights = array_of(kernel)
-    layer = Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
+    layer = _Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
     value = operation.inputs[3] if len(operation.inputs) > 3 else None
     bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
     unit.call(

@@ -143,7 +143,7 @@ def scaled_codes(emit: OnnxEmit, node: Node) -> OnnxValue | None:
 
 
 @converts(*FAKES)
-def fake_quantized(emit: OnnxEmit, node: Node) -> None:
+def fake_quantized(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if node.op == "FakeQuantWithMinMaxArgs":
         low, high = (np.array(node.attr(name, default), F32) for name, default in (("min", -6.0), ("max", 6.0)))
@@ -155,30 +155,24 @@ def fake_quantized(emit: OnnxEmit, node: Node) -> None:
     bottom, top, scale = nudged(low, high, bits, narrow)
     if not np.all(scale > 0):
         if np.all((low == 0) & (high == 0)):
-            emit.result(mul(emit, value, emit.like(0, value)))
-            return
+            return mul(emit, value, emit.like(0, value))
         raise emit.unsupported("its range is empty")
     zero = np.rint(-bottom / scale)
     if bits != 8:
-        emit.result(_rounded(emit, value, bottom, top, scale))
-        return
+        return _rounded(emit, value, bottom, top, scale)
     zero = zero + 1 if narrow else zero  # the lowest of the 256 codes is left out
     if value.constant is not None:
         codes = np.floor((np.clip(value.constant.numpy(), bottom, top) - bottom) / scale + F32(0.5)) + int(narrow)
-        emit.result(stored(emit, codes.astype(np.uint8), np.asarray(scale), np.asarray(zero), axis))
-        return
+        return stored(emit, codes.astype(np.uint8), np.asarray(scale), np.asarray(zero), axis)
     if narrow:
         value = elementwise(emit, "Max", [value, emit.const(np.asarray(bottom))])
     operands = [emit.const(scale.astype(F32)), emit.const(zero.astype(np.uint8))]
     if axis is None:
-        emit.result(
-            _line(emit, "DequantizeLinear", _line(emit, "QuantizeLinear", value, operands, UINT8), operands, FLOAT)
-        )
-        return
+        return _line(emit, "DequantizeLinear", _line(emit, "QuantizeLinear", value, operands, UINT8), operands, FLOAT)
     source, place = (value, axis) if not is_first(value) or value.first is None else (value.first, 1)
     codes_made = emit.op("QuantizeLinear", [source, *operands], source.shape, UINT8, axis=place)
     made = emit.op("DequantizeLinear", [codes_made, *operands], source.shape, FLOAT, axis=place)
-    emit.result(made if source is value else emit.from_first(made, value.shape))
+    return made if source is value else emit.from_first(made, value.shape)
 
 
 def _rounded(emit: OnnxEmit, value: OnnxValue, bottom: Array, top: Array, scale: Array) -> OnnxValue:
@@ -190,7 +184,7 @@ def _rounded(emit: OnnxEmit, value: OnnxValue, bottom: Array, top: Array, scale:
 
 
 @converts("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
-def both_ways(emit: OnnxEmit, node: Node) -> None:
+def both_ways(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     signed, narrow = bool(node.attr("signed_input", True)), bool(node.attr("narrow_range", False))
     bits = int(emit.static(3, "the number of bits")) if node.op.endswith("V3") else int(node.attr("num_bits", 8))
@@ -206,14 +200,14 @@ def both_ways(emit: OnnxEmit, node: Node) -> None:
     if narrow:
         value = elementwise(emit, "Max", [value, emit.const(F32(max(steps) * smallest))])
     codes = _line(emit, "QuantizeLinear", value, operands, dtype)
-    emit.result(_line(emit, "DequantizeLinear", codes, operands, FLOAT))
+    return _line(emit, "DequantizeLinear", codes, operands, FLOAT)
 
 
 # The original's eight-bit ops
 
 
 @converts("QuantizeV2")
-def quantize(emit: OnnxEmit, node: Node) -> None:
+def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value, low, high = emit.inputs(0, 3)
     mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
     if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
@@ -230,36 +224,29 @@ def quantize(emit: OnnxEmit, node: Node) -> None:
         low = elementwise(emit, "Min", [low, emit.const(F32(0))])
         above = elementwise(emit, "Max", [high, emit.const(F32(0))])
         high = elementwise(emit, "Max", [above, add(emit, low, gap)])
-    emit.result(in_codes(emit, value, grid(emit, low, high, dtype, mode), dtype), 0)
-    emit.result(low, 1)
-    emit.result(high, 2)
+    return in_codes(emit, value, grid(emit, low, high, dtype, mode), dtype), low, high
 
 
 @converts("Dequantize")
-def dequantize(emit: OnnxEmit, node: Node) -> None:
+def dequantize(emit: OnnxEmit, node: Node) -> OnnxValue:
     codes, low, high = emit.inputs(0, 3)
     mode = attr_text(node, "mode", "MIN_COMBINED")
     if int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range has a QDQ form")
     if codes.dtype is FLOAT:
-        emit.result(codes)
-        return
+        return codes
     if codes.dtype.name not in BYTES:
         if codes.constant is None:
             raise emit.unsupported(f"codes of type {codes.dtype.name} have no QDQ form")
         ends = known(emit, low, high)
         if ends is None:
             raise emit.unsupported("its range is computed")
-        emit.result(emit.const(dequantized(codes.constant.numpy(), *ends, mode)))
-        return
+        return emit.const(dequantized(codes.constant.numpy(), *ends, mode))
     of = grid(emit, low, high, codes.dtype, mode, narrow=bool(node.attr("narrow_range", False)))
     if codes.constant is not None and of.step.constant is not None and of.zero.constant is not None:
         rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
-        emit.result(
-            stored(emit, codes.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
-        )
-        return
-    emit.result(in_numbers(emit, codes, of))
+        return stored(emit, codes.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
+    return in_numbers(emit, codes, of)
 
 
 def numbers_of(emit: OnnxEmit, value: OnnxValue, low: OnnxValue, high: OnnxValue) -> OnnxValue:
@@ -324,7 +311,7 @@ def quantized_arithmetic(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
-def quantized_relu(emit: OnnxEmit, node: Node) -> None:
+def quantized_relu(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     codes, *ranges = emit.inputs()
     tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
     top = tops[node.op] if node.op in tops else ranges.pop(0)
@@ -342,9 +329,7 @@ def quantized_relu(emit: OnnxEmit, node: Node) -> None:
             made = elementwise(emit, "Min", [made, top])
         if codes.dtype is not FLOAT:
             made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
-    emit.result(made, 0)
-    emit.result(ranges[0], 1)
-    emit.result(ranges[1], 2)
+    return made, ranges[0], ranges[1]
 
 
 @converts("QuantizedMaxPool", "QuantizedAvgPool")
@@ -366,11 +351,10 @@ def quantized_pool(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("RequantizationRange")
-def used_range(emit: OnnxEmit, node: Node) -> None:
+def used_range(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value = emit.input(0)
     low, high = _ends_of(emit, value)
-    emit.result(low, 0)
-    emit.result(high, 1)
+    return low, high
 
 
 def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
@@ -384,12 +368,10 @@ def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
 
 
 @converts("Requantize", "QuantizeDownAndShrinkRange")
-def requantize(emit: OnnxEmit, node: Node) -> None:
+def requantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value = emit.input(0)
     dtype = plain_type(node.dtype("out_type"))
     if value.dtype is not FLOAT or dtype.name not in BYTES:
         raise emit.unsupported("its codes come from outside of the model")
     low, high = emit.inputs(3, 5) if node.op == "Requantize" else _ends_of(emit, value)
-    emit.result(in_codes(emit, value, grid(emit, low, high, dtype), dtype), 0)
-    emit.result(low, 1)
-    emit.result(high, 2)
+    return in_codes(emit, value, grid(emit, low, high, dtype), dtype), low, high
