@@ -11,7 +11,7 @@ F = TypeVar("F", bound=Callable[..., None])
 MODULES = (
     "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
     "normalization", "image", "blocks", "random", "segments", "sorting", "linear_algebra", "arrays_of_tensors",
-    "recurrent", "quantized", "audio", "text",
+    "recurrent", "quantized", "fake_quantization", "quantized_joins", "audio", "text",
 )  # fmt: skip
 """The modules of ``ops`` that hold converters; they are imported when the first converter is looked up."""
 
