@@ -24,9 +24,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from measure import HERE, table, timed
 
 import pocketgraph
+from measure import HERE, table, timed
 from pocketgraph import Session
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.graph import Graph, Shape

@@ -15,7 +15,7 @@ what ONNX cannot say."""
 MODULES = (
     "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
     "normalization", "image", "blocks", "random", "segments", "sorting", "linear_algebra", "arrays_of_tensors",
-    "recurrent", "quantized", "audio", "text",
+    "recurrent", "quantized", "fake_quantization", "quantized_joins", "audio", "text",
 )  # fmt: skip
 
 CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops", MODULES)

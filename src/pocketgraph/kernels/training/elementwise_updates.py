@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable

@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPES, is_litert_file
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
@@ -115,10 +116,13 @@ class _LiteRTFile(_FileRun):
         results = {tensor: name for name, tensor in signature.outputs.items()}
         self._outputs = [results[name] for name in wanted]
         super().__init__(graph, request.threads, {tensor: name for name, tensor in signature.inputs.items()}, fed)
-        problem = fault(graph.extra)
-        if problem:
-            raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
-        self._model: ModelFile | None = ModelFile(graph.extra, request.threads)
+        kept = request.files if holds_variables(graph) and request.files is not None else {}
+        if self.engine not in kept:
+            problem = fault(graph.extra)
+            if problem:
+                raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
+            kept[self.engine] = ModelFile(graph.extra, request.threads)
+        self._model: ModelFile | None = kept[self.engine]
 
     def computed(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._model is not None
@@ -153,6 +157,20 @@ class _LiteRTFile(_FileRun):
 
     def describe(self) -> str:
         return f"LiteRT: the signature '{self._key}' of a .tflite file"
+
+
+def holds_variables(graph: Graph) -> bool:
+    """Whether a LiteRT file remembers something from run to run, so that one interpreter has to run all its ways."""
+    return any(
+        node.op == f"{PREFIX}assign_variable" or (node.op == f"{PREFIX}pseudo_const" and _is_state(node))
+        for node in graph
+    )
+
+
+def _is_state(node: Node) -> bool:
+    """Whether a tensor without content is an operator's memory, as that of a recurrent one, and not just empty."""
+    shape = node.shape()
+    return node.dtype("dtype") is not STRING and shape is not None and math.prod(shape.known) > 0
 
 
 def _share(node: Node, part: float) -> OperationShare:

@@ -76,7 +76,9 @@ def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
     window = tuple(node.attr("ksize", ()))
     if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
         return False
-    covered = all(count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1)
+    covered = all(
+        count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1
+    )
     return covered and _count(images) >= LEAST_NUMPY_GRADIENT
 
 

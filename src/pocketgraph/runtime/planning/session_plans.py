@@ -89,6 +89,7 @@ class SessionPlans:
         self._memory_limit = memory_limit
         self._state = state
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
+        self._files: dict[str, Any] = {}  # that hold variables of their own, for all plans together
         self._is_open = True
         self._declared: set[str] = set()
         self._sizes: dict[CallKey, SizedCalls] = {}
@@ -122,7 +123,8 @@ class SessionPlans:
         """
         self.lock = threading.RLock()
         self._source.lock = threading.Lock()
-        keep([dict(self.calls.plans), self._sizes])
+        keep([dict(self.calls.plans), self._sizes, self._files])
+        self._files = {}
         self._sizes = {}
         self.calls.plans.clear()
         self.calls.forget()
@@ -132,6 +134,7 @@ class SessionPlans:
         with self.lock:
             self._is_open = False
             self.calls.close()
+            self._files.clear()
             self._sizes = {}
 
     def prepare(
@@ -294,7 +297,7 @@ class SessionPlans:
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
             graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
-            self.checked, plan_for, self.without,
+            self.checked, plan_for, self.without, files=self._files,
         )  # fmt: skip
 
     def _let_go(self) -> None:

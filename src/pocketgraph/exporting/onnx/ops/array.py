@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -131,10 +132,14 @@ def divided(emit: OnnxEmit, value: OnnxValue, axis: int, sizes: list[int]) -> li
     return emit.ops("Split", [value, emit.ints(sizes)], len(sizes), shapes, axis=axis)
 
 
-@converts("ConcatV2", "Concat", "QuantizedConcat")
+@converts("ConcatV2", "Concat")
 def concat(emit: OnnxEmit, node: Node) -> OnnxValue:
     place = emit.count - 1 if node.op == "ConcatV2" else 0
-    values = emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1)
+    return joined(emit, emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1), place)
+
+
+def joined(emit: OnnxEmit, values: Sequence[OnnxValue], place: int) -> OnnxValue:
+    """Values one after another along the axis that operand ``place`` tells."""
     rank = max((value.rank for value in values if value.rank is not None), default=None)
     if rank is None:
         raise emit.unsupported("the ranks of its inputs are not known; state the shapes of the model's inputs")
@@ -142,8 +147,7 @@ def concat(emit: OnnxEmit, node: Node) -> OnnxValue:
     if any(is_first(value) for value in values) and all(value.rank == rank for value in values):
         firsts = [channels_first(emit, value) for value in values]
         return emit.from_first(emit.concat(firsts, first_axis(axis, rank)))
-    else:
-        return emit.concat(values, axis)
+    return emit.concat(values, axis)
 
 
 @converts("Split", "SplitV")
