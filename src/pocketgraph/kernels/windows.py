@@ -260,3 +260,16 @@ def blocks(images: int, rows: int, row: int, most: int) -> Iterator[tuple[slice,
     for image in range(images):
         for first in range(0, rows, step):
             yield slice(image, image + 1), slice(first, first + step)
+
+
+def image_groups(images: int, image: int, most: int) -> Iterator[slice]:
+    """Images that are taken together: as many as have ``most`` elements in all, or one.
+
+    Args:
+        images: how many there are.
+        image: elements of each.
+        most: elements of a group; a single image may have more.
+    """
+    step = max(1, most // max(1, image))
+    for first in range(0, images, step):
+        yield slice(first, first + step)

@@ -47,12 +47,13 @@ def _product(node: Node, inferred: Any, static: Collection[str]) -> bool:
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows of few elements: their matrix is long and narrow."""
+    """Windows of few elements, whose matrix is long and narrow, or of one pixel, where nothing is laid out."""
     made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
     if made is None or slopes is None:
         return False
     elements = made[0] * made[1] * made[2]
-    return elements <= FEW_LAID_OUT and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
+    is_quick = elements <= FEW_LAID_OUT or made[:2] == (1, 1)
+    return is_quick and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
 def _depthwise_by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
