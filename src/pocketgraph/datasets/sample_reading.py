@@ -22,6 +22,7 @@ Notify = Callable[[str], None]
 
 
 _TESTS_OF_GAPS = ("IsNan", "IsFinite", "IsInf")
+"""Not a trait: what a model asks of numbers that it fills in."""
 
 
 def takes_gaps(graph: Graph) -> bool:

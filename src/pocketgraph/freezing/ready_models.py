@@ -13,7 +13,7 @@ from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.repair.augmentation import augmentations
-from pocketgraph.freezing.run_state import forgotten
+from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
 from pocketgraph.freezing.serving_signatures import (
     inferring_signature,
     serving_signature,
@@ -175,7 +175,8 @@ def ready(
             break  # a served model, too, may have been exported with what changes training's pictures at random
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or others is not None else ()
-    told = (*notes, *_notes(name, frozen, others))
+    states = [] if wanted else zero_states(frozen.graph)
+    told = (*notes, *_notes(name, frozen, others), *([begun_anew(states)] if states else []))
     return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
