@@ -27,6 +27,7 @@ becomes
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
 from typing import Any, NamedTuple
@@ -207,7 +208,7 @@ def _spread(operation: Operation, part: WindowPart) -> dict[str, Any]:
     return {**operation.options, "dilation_h": rows * part.row_step, "dilation_w": columns * part.column_step}
 
 
-def _time(parts: list[WindowPart]) -> int:
+def _time(parts: Iterable[WindowPart]) -> int:
     """How long the parts take, in elements of a window."""
     return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
 
