@@ -21,6 +21,8 @@ STEP_PASSES = {
     "products_in_numpy": "large products of two computed matrices are NumPy's",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
+    "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",
+    "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",
     "recycled_arrays": "large results go into memory of earlier ones that nobody has any more",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""

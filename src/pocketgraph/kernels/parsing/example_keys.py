@@ -98,7 +98,7 @@ def _entries(content: Array, place: Array, ends: Array) -> tuple[Array | None, A
 def _marks(content: Array, inner: Array) -> Array:
     """The mark of the key of each entry whose content begins there."""
     eight: Array = np.ndarray((len(content) - 7,), "<u8", content, 0, (1,))
-    mark = eight[inner + 1]
+    mark: Array = eight[inner + 1]
     length = (mark & np.uint64(0xFF)).astype(np.int64)
     longest = int(length.max())
     if longest > MOST_KEY:
