@@ -21,10 +21,10 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.runner import prepare
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable
-    from pocketgraph.litert.static_values import Inference
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
@@ -52,7 +52,7 @@ def compile(
     inputs: Sequence[str],
     outputs: Sequence[str],
     input_specs: Specs,
-    inferred: Inference,
+    inferred: Inferred,
     *,
     threads: int = 1,
     cache_dir: Folder | None = None,

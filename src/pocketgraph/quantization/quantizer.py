@@ -159,13 +159,9 @@ def quantize(
     )  # fmt: skip
     if mode != "static":
         return way.with_quantized_weights(
-            limit,
-            tell,
-            dynamic=mode == "dynamic",
-            bits=4 if weights == "int4" else 8,
-            rounding=rounding,
+            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
             threads=threads,
-        )
+        )  # fmt: skip
     options = QuantizationOptions(
         ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
         float_share=float_share, widen=widen, activations=activations, weights=weights,
@@ -203,7 +199,10 @@ def _check(
         )
     for name, most in budget.items():
         if mode != "static" and most is not None:
-            raise UsageError(f"{option(name)} is for {option('mode')}=static: nothing else can stay in float")
+            raise UsageError(
+                f"{option(name)} is for {option('mode')}=static: nothing else can stay in float",
+                hint=f"leave {option(name)} out",
+            )
 
 
 class _Quantizer:

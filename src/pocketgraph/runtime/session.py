@@ -116,14 +116,9 @@ class Session:
         )
         self._calls = self._plans.calls
         self._running = Running(
-            self._plans,
-            self._state,
-            step_limit=step_limit,
-            memory_limit=memory_limit,
-            files_dir=files_dir,
-            inter_op_threads=inter_op_threads,
-            seed=seed,
-        )
+            self._plans, self._state, step_limit=step_limit, memory_limit=memory_limit, files_dir=files_dir,
+            inter_op_threads=inter_op_threads, seed=seed,
+        )  # fmt: skip
 
     @property
     def graph(self) -> Graph:
