@@ -15,7 +15,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.model_file_graph import coded, is_litert_file, numbers
+from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import training_switches
@@ -116,7 +116,9 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     places = [
         node
         for node in graph
-        if node.name in needed and node.op in ops_with("placeholder") and node.dtype("dtype", STRING).is_floating
+        if node.name in needed
+        and node.op in ops_with("placeholder")
+        and (node.dtype("dtype", STRING).is_floating or has_codes(graph, node.name))
     ]
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
