@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 
-import numpy as np
-
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
 
 BLOCK = 1 << 15
-"""Elements that are updated at a time: with two slots, the gradient and what is computed of them three quarters of a megabyte."""
+"""Elements that are updated at a time: with two slots and the gradient half a megabyte, and what is made of them."""
 
 
 def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]) -> None:

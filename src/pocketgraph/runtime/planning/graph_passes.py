@@ -175,7 +175,9 @@ PASSES: tuple[GraphPass, ...] = (
     GraphPass("unroll_loops", "loops of known length are written out", unroll_loops),
     GraphPass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
     GraphPass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
-    GraphPass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
+    GraphPass(
+        "mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients
+    ),
     GraphPass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
 )
 BESIDES = {
