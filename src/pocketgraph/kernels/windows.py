@@ -185,7 +185,8 @@ def padded(x: Array, spans: Sequence[Window], value: float | int = 0) -> Array:
     for axis, (before, after) in enumerate(pairs):
         inner = [slice(b, size + b) for size, (b, _) in zip(x.shape[:axis], pairs[:axis], strict=True)]
         for border in (slice(0, before), slice(sizes[axis] - after, None)):
-            wide[(*inner, border)] = value
+            place = (*inner, border)
+            wide[place] = value
     wide[inside(x.shape[1:-1], spans)] = x
     return wide
 
