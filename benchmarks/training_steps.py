@@ -48,7 +48,8 @@ NETWORKS: Mapping[str, tuple[tuple[int, ...], Layers]] = {
     "five_by_five": ((128, 28, 28, 1), [("conv", 5, 32), ("pool",), ("conv", 5, 64), ("pool",), ("dense", 128)]),
     "depthwise": (
         (32, 32, 32, 3),
-        [("conv", 3, 32), *(each for count in (64, 64, 128, 128, 128) for each in (("depthwise", 3), ("conv", 1, count)))],
+        [("conv", 3, 32)]
+        + [each for count in (64, 64, 128, 128, 128) for each in (("depthwise", 3), ("conv", 1, count))],
     ),
 }  # fmt: skip
 """The shape of a batch and the layers; each has a bias and a rectifier, pools are of the largest of 2x2."""
@@ -100,7 +101,8 @@ def write(folder: pathlib.Path, name: str, optimizer: str) -> None:
         "pre_run": [{"targets": ["init"], "feeds": {}}],
     }
     (folder / "model.json").write_text(json.dumps(info))
-    np.savez(folder / "golden.npz", **{"in_" + key.replace(":", "_"): value for key, value in feeds.items()})
+    arrays: dict[str, Any] = {"in_" + key.replace(":", "_"): value for key, value in feeds.items()}
+    np.savez(folder / "golden.npz", **arrays)
 
 
 def compared(names: Sequence[str], commands: Mapping[str, Sequence[str]], optimizer: str, rounds: int) -> None:
@@ -130,15 +132,19 @@ def profile(name: str, optimizer: str) -> None:
             session.run(fetches, feeds)
         runs = []
         for _ in range(RUNS_PROFILED):
-            took: collections.Counter[tuple[str, str]] = collections.Counter()
+            took: dict[tuple[str, str], float] = collections.defaultdict(float)
             for node in session.profile(fetches, feeds).nodes:
                 took[node.op, node.name] += node.duration_us
             runs.append(took)
     least = {key: min(run[key] for run in runs) for key in runs[0]}
-    by_op: collections.Counter[str] = collections.Counter()
+    by_op: dict[str, float] = collections.defaultdict(float)
     for (op, part), each in least.items():
         by_op[f"{op} {part}" if op == "litert" else op] += each
-    table(name, ["op", "ms"], [[op, f"{each / 1000:.2f}"] for op, each in by_op.most_common(20)])
+    table(
+        name,
+        ["op", "ms"],
+        [[op, f"{each / 1000:.2f}"] for op, each in sorted(by_op.items(), key=lambda pair: -pair[1])[:20]],
+    )
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ MOST_ELEMENTS = 64  # of a window; each is a pass over what its windows have the
 
 
 def are_adjacent(x: Array, dy: Array, spans: Sequence[Window]) -> bool:
-    """Whether ``spread_to_largest`` takes these: float32 images in one piece, windows side by side from the first pixel.
+    """Whether ``spread_to_largest`` takes these: float32 in one piece, windows side by side from the first pixel.
 
     Args:
         x: the images, (batch, rows, columns, channels).

@@ -10,7 +10,7 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
 
 BLOCK = 1 << 15
-"""Elements that are updated at a time: with two slots, the gradient and what is computed of them three quarters of a megabyte."""
+"""Elements that are updated at a time: with two slots and the gradient half a megabyte, and what is made of them."""
 
 
 def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]) -> None:

@@ -1,7 +1,8 @@
 """What NumPy computes sooner than LiteRT, which has no operators for it: gradients, and products with computed weights.
 
-LiteRT packs the weights of a product before it multiplies, each time. For gradients it lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
-that stay in the processor's cache (kernels/nn/convolution_gradients.py).
+LiteRT packs the weights of a product before it multiplies, each time. For gradients it lays out, shifts or multiplies
+whole images for each element of a window; the kernels here go over parts of them that stay in the processor's cache
+(kernels/nn/convolution_gradients.py, adjacent_windows.py).
 """
 
 from __future__ import annotations
@@ -31,10 +32,9 @@ def sooner_in_numpy(
     """
     found: dict[str, str] = {}
     for node in nodes:
-        rule = _RULES.get(node.op)
-        if rule is not None and (PRODUCTS if node.op == "MatMul" else GRADIENTS) not in without:
-            if rule(node, inferred, static):
-                found[node.name] = PRODUCT_REASON if node.op == "MatMul" else REASON
+        name, reason = (PRODUCTS, PRODUCT_REASON) if node.op == "MatMul" else (GRADIENTS, REASON)
+        if node.op in _RULES and name not in without and _RULES[node.op](node, inferred, static):
+            found[node.name] = reason
     return found
 
 
@@ -54,6 +54,14 @@ def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
     elements = made[0] * made[1] * made[2]
     is_quick = elements <= FEW_LAID_OUT or made[:2] == (1, 1)
     return is_quick and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _by_image(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows of one pixel with computed weights: a product of matrices that lie as they are."""
+    weights, slopes = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (1, 2))
+    if weights is None or slopes is None or node_name(node.data_inputs[1]) in static or weights[:2] != (1, 1):
+        return False
+    return set(node.attr("strides", ())) == {1} and weights[2] * _count(slopes) >= LEAST_NUMPY_PRODUCT
 
 
 def _depthwise_by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -97,6 +105,7 @@ def _count(shape: tuple[int, ...]) -> int:
 
 _RULES = {
     "Conv2DBackpropFilter": _by_filter,
+    "Conv2DBackpropInput": _by_image,
     "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
     "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
     "MaxPoolGrad": _of_max_pool,

@@ -26,7 +26,7 @@ def with_masks_at_pools(state: GraphState) -> Graph:
     """
     graph, nodes = state.graph, state.graph.nodes
     changed: dict[str, Node] = {}
-    added: list[Node] = []
+    added: dict[str, Node] = {}
     for mask in graph:
         if mask.op not in MASKS or mask.attrs.get("T") is not FLOAT or mask.control_inputs:
             continue
@@ -36,12 +36,18 @@ def with_masks_at_pools(state: GraphState) -> Graph:
         at_pool = f"{mask.name}/pooled"
         if at_pool in nodes:
             continue
-        added.append(Node(at_pool, mask.op, (pool.inputs[2], pool.inputs[1]), mask.attrs, mask.device))
+        added[mask.name] = Node(at_pool, mask.op, (pool.inputs[2], pool.inputs[1]), mask.attrs, mask.device)
         changed[mask.name] = Node(mask.name, pool.op, (*pool.inputs[:2], at_pool), pool.attrs, mask.device)
         for sums in graph.consumers.get(mask.name, ()):
             if sums.op == "BiasAddGrad" and canonical(sums.data_inputs[0]) == f"{mask.name}:0":
                 changed[sums.name] = sums.replace(inputs=(at_pool, *sums.inputs[1:]))
-    return graph.replace([*(changed.get(node.name, node) for node in graph), *added]) if changed else graph
+    if not changed:
+        return graph
+    ordered: list[Node] = []
+    for node in graph:
+        ordered += [added[node.name]] if node.name in added else []
+        ordered.append(changed.get(node.name, node))
+    return graph.replace(ordered)
 
 
 def _is_of(pool: Node, mask: Node, graph: Graph) -> bool:
