@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
@@ -94,7 +94,7 @@ def read_directory(
 
     This is for looking at graphs and rewriting them. A SavedModel that cannot be frozen is taken as it is stored.
     """
-    name = os.fspath(path)
+    name = path_of(path)
     if is_training(name):
         return read_model(name, outputs, notify=notify)
     if not os.path.isdir(name):
@@ -121,7 +121,7 @@ def for_session(
     notify: Tell | None = None,
 ) -> Graph | str:
     """What a Session takes: the path itself where it reads that as it is; arguments as for ``read_model``."""
-    name = os.fspath(path)
+    name = path_of(path)
     if signature is None and not _is_trained(name):
         return name
     return read_model(name, outputs, signature=signature, notify=notify)
@@ -135,7 +135,7 @@ def ready(
     repair: bool | None = None,
 ) -> ReadyModel:
     """``read_model`` with what there is to tell about it."""
-    name = os.fspath(path)
+    name = path_of(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
         return ReadyModel(with_waiting_lookups(load(name, signature=signature), os.path.dirname(os.path.abspath(name))))
