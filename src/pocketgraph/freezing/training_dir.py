@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.meta_graph import saved_model_file
 
@@ -47,7 +47,7 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
         FormatError: there is no such path, or no checkpoint where one was named.
         FreezeError: a directory holds no graph, or several.
     """
-    text = os.fspath(path)
+    text = path_of(path)
     prefix = None if checkpoint is None else find_prefix(checkpoint)
     if names_checkpoint(text):
         prefix = prefix or find_prefix(text)

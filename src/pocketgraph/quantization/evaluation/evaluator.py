@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
@@ -162,7 +162,12 @@ def evaluate_as_told(
 
 
 def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
-    return [models] if isinstance(models, (Graph, QuantizedBytes, *PATHS)) else list(models)
+    if isinstance(models, (Graph, QuantizedBytes)):
+        return [models]
+    given: list[Any] = [models]
+    if isinstance(models, Iterable) and not isinstance(models, (*PATHS, bytes, Mapping)):
+        given = list(models)
+    return [one if isinstance(one, (Graph, QuantizedBytes)) else path_of(one) for one in given]
 
 
 def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:
