@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pocketgraph.exporting.c.operators.elementwise import sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import strides
 from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand, pair_and_result
@@ -53,9 +54,10 @@ def scatter_nd(unit: Unit, operation: Operation) -> None:
     places, updates, result = pair_and_result(operation)
     fields = points(places, result)
     name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
+    kinds = f"{c_type(places.dtype)}, {c_type(result.dtype)}"
     unit.call(
         "lookup.h", name, unit.table("pg_points", fields), result.size, unit.at(places), unit.at(updates),
-        unit.at(result), definition=f"PG_SCATTER_ND({name}, {c_type(places.dtype)}, {c_type(result.dtype)})",
+        unit.at(result), definition=f"PG_SCATTER_ND({name}, {kinds}, {sum_of(result.dtype)})",
     )  # fmt: skip
 
 

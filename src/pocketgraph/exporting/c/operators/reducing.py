@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from pocketgraph.exporting.c.operators.elementwise import emit_singles, known
+from pocketgraph.exporting.c.operators.elementwise import emit_singles, known, sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import reduced_walk
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, c_type, number, operand
@@ -91,5 +91,5 @@ def cumulative_sum(unit: Unit, operation: Operation) -> None:
     unit.call(
         "ranking.h", name, outer, source.shape[axis], inner, int(operation.options.get("exclusive", False)),
         int(operation.options.get("reverse", False)), unit.at(source), unit.at(result),
-        definition=f"PG_CUMSUM({name}, {c_type(source.dtype)})",
+        definition=f"PG_CUMSUM({name}, {c_type(source.dtype)}, {sum_of(source.dtype)})",
     )  # fmt: skip
