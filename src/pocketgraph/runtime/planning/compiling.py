@@ -44,8 +44,8 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
     trial = Trial(known.graph, candidates, fetched, known.inferred, fed, request.strict)
     reasons.update(trial.reasons)
-    if not request.wants_one_engine:
-        reasons.update(sooner_in_numpy(candidates, known.inferred, static, request.without))
+    if not request.wants_one_engine and "gradients_in_numpy" not in request.without:
+        reasons.update(sooner_in_numpy(candidates, known.inferred, static))
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
     return _cut_and_compiled(request, known, names, trial, reasons), reasons

@@ -1,8 +1,7 @@
-"""What NumPy computes sooner than LiteRT, which has no operators for it: gradients, and products with computed weights.
+"""Gradients that NumPy computes sooner than LiteRT, which has no operators for them.
 
-LiteRT packs the weights of a product before it multiplies, each time. For gradients it lays out, shifts or multiplies
-whole images for each element of a window; the kernels here go over parts of them that stay in the processor's cache
-(kernels/nn/convolution_gradients.py, adjacent_windows.py).
+LiteRT lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
+that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacent_windows.py).
 """
 
 from __future__ import annotations
@@ -12,38 +11,20 @@ from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT, LEAST_NUMPY_PRODUCT
+from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
 
-REASON, PRODUCT_REASON = "NumPy computes this gradient sooner", "NumPy computes this product sooner"
-GRADIENTS, PRODUCTS = "gradients_in_numpy", "products_in_numpy"
-"""The names of the passes."""
+REASON = "NumPy computes this gradient sooner"
 
 
-def sooner_in_numpy(
-    nodes: Iterable[Node], inferred: Any, static: Collection[str], without: Collection[str] = ()
-) -> dict[str, str]:
+def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
     """Why LiteRT shall not run some of the nodes, by name.
 
     Args:
         nodes: what LiteRT might run.
         inferred: static shapes and types (kernels.shapes.infer).
         static: the names of nodes whose values are known before the run.
-        without: passes that are left out.
     """
-    found: dict[str, str] = {}
-    for node in nodes:
-        name, reason = (PRODUCTS, PRODUCT_REASON) if node.op == "MatMul" else (GRADIENTS, REASON)
-        if node.op in _RULES and name not in without and _RULES[node.op](node, inferred, static):
-            found[node.name] = reason
-    return found
-
-
-def _product(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Of two matrices that are both computed."""
-    left, right = (_sizes(inferred, canonical(ref), 2) for ref in node.data_inputs)
-    if left is None or right is None or any(node_name(ref) in static for ref in node.data_inputs):
-        return False
-    return left[0] * left[1] * right[0 if node.attr("transpose_b", False) else 1] >= LEAST_NUMPY_PRODUCT
+    return {node.name: REASON for node in nodes if node.op in _RULES and _RULES[node.op](node, inferred, static)}
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -61,7 +42,7 @@ def _by_image(node: Node, inferred: Any, static: Collection[str]) -> bool:
     weights, slopes = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (1, 2))
     if weights is None or slopes is None or node_name(node.data_inputs[1]) in static or weights[:2] != (1, 1):
         return False
-    return set(node.attr("strides", ())) == {1} and weights[2] * _count(slopes) >= LEAST_NUMPY_PRODUCT
+    return set(node.attr("strides", ())) == {1} and weights[2] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
 def _depthwise_by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -91,10 +72,10 @@ def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
     return covered and _count(images) >= LEAST_NUMPY_GRADIENT
 
 
-def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:
-    """The sizes of a float32 tensor of a rank, where they are known."""
+def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
+    """The four sizes of a float32 tensor, where they are known."""
     shape = inferred.shape(ref)
-    if not shape.is_known or len(shape.known) != rank or inferred.dtype(ref) is not FLOAT:
+    if not shape.is_known or len(shape.known) != 4 or inferred.dtype(ref) is not FLOAT:
         return None
     return tuple(shape.known)
 
@@ -109,5 +90,4 @@ _RULES = {
     "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
     "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
     "MaxPoolGrad": _of_max_pool,
-    "MatMul": _product,
 }
