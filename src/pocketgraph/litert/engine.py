@@ -123,7 +123,7 @@ def compile(
     from pocketgraph.litert.program_building import build
 
     made = build(
-        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
+        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first, packs=True
     )
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name

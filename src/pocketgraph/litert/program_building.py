@@ -31,10 +31,12 @@ def build(
     in_memory: bool = False,
     opener: Opener | None = None,
     in_pieces: bool = False,
+    packs: bool = False,
 ) -> Executable:
     """Writes the program and loads it; its inputs are of these NumPy types.
 
-    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large.
+    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large; ``packs``
+    says that weights may be packed directly, so that nobody else can run the file.
     """
     about, model = split(program, inputs, types)
     if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
@@ -43,6 +45,10 @@ def build(
         if folder is not None:
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
+    if folder is not None and packs and about["bytes"] >= PACKED_FROM and opener is None:
+        runner = _packed_directly(model, about, folder, name, threads)
+        if runner is not None:
+            return Executable(about, runner, program, threads, (folder, name))
     if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
         made = _built_in_pieces(program, model, about, folder, name, threads)
         if made is not None:
@@ -62,6 +68,25 @@ def build(
         return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
+
+
+def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: str, threads: int) -> Runner | None:
+    """The runner of a program whose weights are packed on their way to the cache; None where that does not go."""
+    from pocketgraph.litert.packing import direct_packing
+
+    plan = direct_packing.planned(model, folder)
+    if plan is None:
+        return None
+    file = writer.HollowFile(model, plan.left_out())
+    entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), size=file.size)
+    if entry is None:
+        return None
+    try:
+        runner = LITERT.open(entry, threads)
+    except RunError:
+        cache.remove(folder, name)
+        return None
+    return runner
 
 
 def _built_in_pieces(
