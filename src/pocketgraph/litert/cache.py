@@ -266,8 +266,9 @@ def store(
                 file.truncate(size)
         write(sidecar, sealed_text(record))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(model)
+        for path in (model, beside) if packed is not None else (model,):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
@@ -404,7 +405,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         stem = name.partition(".")[0].partition("-")[0]
-        sizes[stem] = sizes.get(stem, 0) + status.st_size
+        sizes[stem] = sizes.get(stem, 0) + min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
         counts[stem] = counts.get(stem, 0) + 1
         used[stem] = max(used.get(stem, 0.0), status.st_mtime)
     total, files = sum(sizes.values()), sum(counts.values())

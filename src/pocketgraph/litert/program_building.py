@@ -9,7 +9,7 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache, program_pieces
-from pocketgraph.litert.cached_executable import LITERT, PIECES
+from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
@@ -74,19 +74,24 @@ def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: s
     """The runner of a program whose weights are packed on their way to the cache; None where that does not go."""
     from pocketgraph.litert.packing import direct_packing
 
-    plan = direct_packing.planned(model, folder)
+    plan = direct_packing.planned(model, folder) if takes_packed(about) else None
     if plan is None:
         return None
     file = writer.HollowFile(model, plan.left_out())
     entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), size=file.size)
     if entry is None:
         return None
+    runner = None
     try:
         runner = LITERT.open(entry, threads)
-    except RunError:
-        cache.remove(folder, name)
-        return None
-    return runner
+        if direct_packing.is_enough(runner, entry):
+            return runner
+    except (RunError, OSError, RuntimeError):
+        pass
+    if runner is not None:
+        runner.close()
+    cache.remove(folder, name)
+    return None
 
 
 def _built_in_pieces(

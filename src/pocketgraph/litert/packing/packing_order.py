@@ -103,4 +103,5 @@ def order_of(packed: Array, matrix: Array, bias: Array | None, window: tuple[int
 def turned_rows(matrix: Array, window: tuple[int, int]) -> Array:
     """A matrix whose rows, those of a window, come column by column."""
     columns = matrix.shape[1]
-    return matrix.reshape(*window, columns).transpose(1, 0, 2).reshape(-1, columns)
+    turned: Array = matrix.reshape(*window, columns).transpose(1, 0, 2).reshape(-1, columns)
+    return turned

@@ -11,10 +11,10 @@ import numpy as np
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.native.resident_memory import PAGE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.writing import flatbuffer, schema
 
-PAGE = 1 << 16  # bytes: of memory, the largest that processors have
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
