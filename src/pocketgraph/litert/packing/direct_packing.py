@@ -30,8 +30,9 @@ DIRECT = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
 PACKED_OTHERWISE = frozenset(("TRANSPOSE_CONV",))
 """Operators whose weights XNNPACK keeps in the same file, in an order that is not looked for."""
 LEFT_OUT_FROM = 1 << 16  # bytes of weights, from which the model file does without them
-PIECE = 1 << 20  # bytes packed at a time: what the processor's caches hold
+PIECE = 1 << 19  # bytes packed at a time: what the processor's caches hold twice, and what is read besides
 DEFAULTS: dict[str, int] = {"dilation_h": 1, "dilation_w": 1}
+LARGER = (2, 2)  # stands for all windows of several elements, whose size and gaps make no difference
 
 
 class PackedOperation(NamedTuple):
@@ -143,6 +144,8 @@ def _planned(operation: Operation) -> PackedOperation | None:
     elif source.shape[-1] != channels:
         return None  # groups, or rows that are laid out anew
     options = {**DEFAULTS, **operation.options} if operation.code != "FULLY_CONNECTED" else {}
+    if operation.code == "CONV_2D" and window != (1, 1):
+        window, options = LARGER, {**options, **DEFAULTS}
     kept = tuple((name, options[name]) for name in OPTIONS if name in options)
     return PackedOperation(operation, PackedKind(operation.code, window, kept, columns, bias is not None), channels)
 

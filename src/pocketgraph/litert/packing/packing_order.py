@@ -6,6 +6,7 @@ them. A block is some columns: their biases, then row by row their weights. The 
 
 from __future__ import annotations
 
+from math import gcd
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from pocketgraph.litert.constant import Array
 
 WIDTHS = (4, 8, 16, 32, 64)  # columns of a block
+ROWS_TOGETHER = 64  # that are multiplied at a time
 FILLED_UP_TO = 64  # bytes: what the size of packed weights is a multiple of
 
 
@@ -70,10 +72,17 @@ class PackingOrder(NamedTuple):
 def _fill(target: Array, source: Array, bias: Array | None, factors: Array | None) -> None:
     """Writes blocks (blocks, rows + 1, columns)."""
     target[:, 0] = 0 if bias is None else bias
-    if factors is None:
-        np.copyto(target[:, 1:], source)
+    weights = target[:, 1:]
+    count, rows, width = weights.shape
+    if source.strides[-1] == source.itemsize and width * source.itemsize > 1:  # rows of a block are moved whole
+        moved = np.dtype((np.void, width * source.itemsize))
+        np.copyto(weights.view(moved), source.view(moved))
     else:
-        np.multiply(source, factors, out=target[:, 1:])
+        np.copyto(weights, source)
+    if factors is not None:
+        together = gcd(rows, ROWS_TOGETHER)
+        several = weights.reshape(count, rows // together, together * width)  # no copy: only blocks lie apart
+        np.multiply(several, np.tile(factors.reshape(count, 1, width), (1, 1, together)), out=several)
 
 
 def order_of(packed: Array, matrix: Array, bias: Array | None, window: tuple[int, int] | None) -> PackingOrder | None:
@@ -89,7 +98,7 @@ def order_of(packed: Array, matrix: Array, bias: Array | None, window: tuple[int
         given = matrix if not turned or window is None else turned_rows(matrix, window)
         for width in WIDTHS:
             order = PackingOrder(width, turned)
-            if order.size(rows, columns) != packed.nbytes:
+            if order.size(rows, columns) != packed.nbytes or packed[width] != given[0, 0]:
                 continue
             expected = np.empty(packed.size, np.float32)
             order.pack(given, bias, None, expected)

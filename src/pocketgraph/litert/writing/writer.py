@@ -15,6 +15,7 @@ from pocketgraph.litert.native.resident_memory import PAGE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.writing import flatbuffer, schema
 
+HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
@@ -155,7 +156,11 @@ def _layout_outside(
             position += blob.size
         return flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)[0]
 
-    return head(len(head(0)))
+    start, made = 0, b""
+    while not made or len(made) > start:
+        start = max(len(made), HEAD_OF_A_BUFFER * len(blobs))
+        made = head(start)
+    return made + bytes(start - len(made))
 
 
 class _FileLayout:
