@@ -93,7 +93,7 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
     found = []
     for operation in program.operations:
         if operation.code in DIRECT:
-            each = _planned(operation)
+            each = _planned(operation, is_last=operation is program.operations[-1])
             if each is None:
                 return None
             found.append(each)
@@ -125,7 +125,7 @@ def is_enough(runner: Runner, entry: CacheEntry) -> bool:
     return holes_in_memory(entry) == 0
 
 
-def _planned(operation: Operation) -> PackedOperation | None:
+def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:
     source, weights, bias = (*operation.inputs, None)[:3]
     if source is None or weights is None or source.constant is not None:
         return None
@@ -147,7 +147,8 @@ def _planned(operation: Operation) -> PackedOperation | None:
     if operation.code == "CONV_2D" and window != (1, 1):
         window, options = LARGER, {**options, **DEFAULTS}
     kept = tuple((name, options[name]) for name in OPTIONS if name in options)
-    return PackedOperation(operation, PackedKind(operation.code, window, kept, columns, bias is not None), channels)
+    kind = PackedKind(operation.code, window, kept, columns, bias is not None, is_last)
+    return PackedOperation(operation, kind, channels)
 
 
 def _weights(each: PackedOperation) -> Value:

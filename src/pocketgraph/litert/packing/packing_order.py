@@ -74,14 +74,17 @@ def _fill(target: Array, source: Array, bias: Array | None, factors: Array | Non
     target[:, 0] = 0 if bias is None else bias
     weights = target[:, 1:]
     count, rows, width = weights.shape
-    if source.strides[-1] == source.itemsize and width * source.itemsize > 1:  # rows of a block are moved whole
+    if width < target.strides[1] // target.itemsize:  # a block that is not full
+        np.multiply(source, 1 if factors is None else factors, out=weights)
+        return
+    if source.strides[-1] == source.itemsize:  # rows of a block are moved whole
         moved = np.dtype((np.void, width * source.itemsize))
         np.copyto(weights.view(moved), source.view(moved))
     else:
         np.copyto(weights, source)
     if factors is not None:
         together = gcd(rows, ROWS_TOGETHER)
-        several = weights.reshape(count, rows // together, together * width)  # no copy: only blocks lie apart
+        several = weights.reshape(count, rows // together, together * width)  # no copy: blocks are whole
         np.multiply(several, np.tile(factors.reshape(count, 1, width), (1, 1, together)), out=several)
 
 

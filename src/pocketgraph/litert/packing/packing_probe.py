@@ -36,6 +36,7 @@ class PackedKind(NamedTuple):
         options: those of the operator's fields that may matter, by name.
         columns: output channels.
         has_bias: whether it has one.
+        is_last: whether no operation comes after it, which XNNPACK tells its threads with it.
     """
 
     code: str
@@ -43,6 +44,7 @@ class PackedKind(NamedTuple):
     options: tuple[tuple[str, int | str], ...]
     columns: int
     has_bias: bool
+    is_last: bool = False
 
     @property
     def is_depthwise(self) -> bool:
@@ -86,9 +88,11 @@ def seen(kinds: Collection[PackedKind], folder: str) -> Seen | None:
         kinds: which.
         folder: where there is room for files of some kilobytes.
     """
-    tried = [(kind, 1 if kind.is_depthwise else CHANNELS[0]) for kind in dict.fromkeys(kinds)]
-    families = {(kind.code, kind.window == (1, 1)): kind for kind, _ in tried if not kind.is_depthwise}
-    tried += [(kind, CHANNELS[1]) for kind in families.values()]
+    wanted = sorted(dict.fromkeys(kinds), key=lambda kind: kind.is_last)
+    plain = [kind for kind in wanted if not kind.is_depthwise and not kind.is_last]
+    families = {(kind.code, kind.window == (1, 1)): kind for kind in plain}
+    tried = [(kind, CHANNELS[1]) for kind in families.values()]
+    tried += [(kind, 1 if kind.is_depthwise else CHANNELS[0]) for kind in wanted]
     try:
         content = _packed_by_litert(_program(tried), folder)
         listed = weight_cache_file.read(content)
@@ -145,6 +149,11 @@ def _program(tried: Collection[tuple[PackedKind, int]]) -> Program:
         program.operations.append(Operation(kind.code, operands, [given], dict(kind.options)))
         program.inputs.append(taken)
         program.outputs.append(given)
+        last = kind
+    if not last.is_last:
+        result = program.outputs.pop()
+        program.outputs.append(Value("last", FLOAT, result.shape))
+        program.operations.append(Operation("LOGISTIC", [result], program.outputs[-1:]))
     return program
 
 
