@@ -35,7 +35,7 @@ from pocketgraph.part_files import is_abandoned, written_whole
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used parts beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
-HOLLOW = "hollow"  # likewise: how many bytes were written to a model file with holes, and how large it is
+HOLLOW = "hollow"  # likewise: how many bytes of a model file with holes were written, where the holes begin and end
 CERTIFICATE = "certificate"  # in the same text: whether the part gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
@@ -211,7 +211,7 @@ def _sum_of(model: str, about: Mapping[str, Any]) -> str:
     """
     if HOLLOW not in about:
         return checksum(model)
-    written, size = about[HOLLOW]
+    written, _, size = about[HOLLOW]
     if os.path.getsize(model) != size:
         raise ValueError
     return checksum(model, int(written))
@@ -240,7 +240,7 @@ def store(
     about: dict[str, Any],
     *,
     packed: Iterable[bytes | memoryview] | None = None,
-    size: int | None = None,
+    holes: tuple[int, int] | None = None,
 ) -> CacheEntry | None:
     """Writes a part; None when the disk does not take it.
 
@@ -250,7 +250,7 @@ def store(
         content: the model file's bytes in pieces.
         about: anything JSON can hold, to be found again beside the model.
         packed: the bytes of the file of packed weights in pieces, where it is written too.
-        size: of a model file with holes at its end, that is larger than its content.
+        holes: where the holes of a model file begin that has some behind its content, and where they and it end.
     """
     sidecar, model, beside = _files(folder, name)
     try:
@@ -261,9 +261,9 @@ def store(
         with written_whole(model) as part, created(part) as file:
             mark = write_marked(file, content)
             record = {**about, "name": name, SUM: mark}
-            if size is not None:
-                record[HOLLOW] = [file.tell(), size]
-                file.truncate(size)
+            if holes is not None:
+                record[HOLLOW] = [file.tell(), *holes]
+                file.truncate(holes[1])
         write(sidecar, sealed_text(record))
     except OSError as error:
         for path in (model, beside) if packed is not None else (model,):

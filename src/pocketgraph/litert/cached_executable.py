@@ -185,11 +185,10 @@ def holes_in_memory(entry: cache.CacheEntry) -> int:
     Raises:
         OSError: the system does not tell.
     """
-    from pocketgraph.litert.native.resident_memory import PAGE, resident_bytes
+    from pocketgraph.litert.native.resident_memory import resident_bytes
 
-    written, size = entry.about[cache.HOLLOW]
-    start = -(-written // PAGE) * PAGE
-    return resident_bytes(entry.model, start) if start < size else 0
+    _, start, end = entry.about[cache.HOLLOW]
+    return resident_bytes(entry.model, start) if start < end else 0
 
 
 LITERT = Opener("", runner_for)

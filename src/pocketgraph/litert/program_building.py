@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert import cache, program_pieces
+from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
@@ -77,8 +77,12 @@ def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: s
     plan = direct_packing.planned(model, folder) if takes_packed(about) else None
     if plan is None:
         return None
-    file = writer.HollowFile(model, plan.left_out())
-    entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), size=file.size)
+    left_out = plan.left_out()
+    if not left_out:
+        return None
+    file = writer.HollowFile(model, left_out)
+    holes = file.first, file.size
+    entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), holes=holes)
     if entry is None:
         return None
     runner = None
@@ -98,6 +102,8 @@ def _built_in_pieces(
     program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
 ) -> Executable | None:
     """As ``build``, each piece as a part of its own; None where that does not go."""
+    from pocketgraph.litert import program_pieces
+
     found = program_pieces.cut(model)
     if found is None:
         return None

@@ -151,9 +151,9 @@ def _program(tried: Collection[tuple[PackedKind, int]]) -> Program:
         program.outputs.append(given)
         last = kind
     if not last.is_last:
-        result = program.outputs.pop()
-        program.outputs.append(Value("last", FLOAT, result.shape))
-        program.operations.append(Operation("LOGISTIC", [result], program.outputs[-1:]))
+        before = program.outputs.pop()
+        program.outputs.append(Value("last", FLOAT, before.shape))
+        program.operations.append(Operation("LOGISTIC", [before], program.outputs[-1:]))
     return program
 
 

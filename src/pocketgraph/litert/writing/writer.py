@@ -16,6 +16,7 @@ from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.writing import flatbuffer, schema
 
 HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
+READ_AHEAD = 16 << 20  # bytes: more than systems read beyond what is asked for
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
@@ -96,6 +97,7 @@ class HollowFile:
         left_out: those constants.
 
     Attributes:
+        first: where the room for constants begins.
         size: of the file with that room, in bytes.
     """
 
@@ -107,6 +109,7 @@ class HollowFile:
         self._head = _layout_outside(self._layout, blobs, order, len(blobs) - len(holes))
         kept = [at for at in order if at + 1 not in holes]
         self._kept = [(blobs[at], self._layout.constants[at]) for at in kept]
+        self.first = min((blobs[at - 1].position for at in holes), default=0)
         self.size = max((blob.position + blob.size for blob in blobs), default=len(self._head))
 
     def place(self, value: Value) -> int:
@@ -142,15 +145,17 @@ def _layout_outside(
         layout: of the file.
         blobs: its constants.
         order: in which order they lie there.
-        room: before how many of them, in that order, no other one's page of memory ends.
+        room: how many of them, in that order, lie so far before the others that reading them reads nothing of those.
     """
 
     def head(start: int) -> bytes:
         position = start
         buffers: list[flatbuffer.Table] = [(), *[()] * len(blobs)]
         for number, at in enumerate(order):
-            alignment = PAGE if number == room else flatbuffer.Blob.ALIGNMENT
             blob = blobs[at]
+            alignment = flatbuffer.Blob.ALIGNMENT
+            if number == room:
+                position, alignment = position + READ_AHEAD, PAGE
             blob.position = position = -(-position // alignment) * alignment
             buffers[at + 1] = ((1, "u64", position), (2, "u64", blob.size))
             position += blob.size
