@@ -54,7 +54,7 @@ def checksum(path: str, most: int | None = None) -> str:
         key = path, most, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         found = _known.get(key)
         if found is None:
-            mark = Mark()
+            mark = _Mark()
             left = status.st_size if most is None else most
             while part := file.read(CHUNK if most is None else min(CHUNK, left)):
                 mark.extend(part)
@@ -80,7 +80,7 @@ def read_ahead(paths: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-class Mark:
+class _Mark:
     """A checksum that is still growing, and the bytes that were counted."""
 
     def __init__(self) -> None:
@@ -100,7 +100,7 @@ class Mark:
 
 def write_marked(file: IO[bytes], content: Iterable[bytes | memoryview]) -> str:
     """Writes pieces to a file, and gives the checksum of all."""
-    mark = Mark()
+    mark = _Mark()
     for piece in content:
         for start in range(0, len(piece), CHUNK):
             part = piece[start : start + CHUNK]

@@ -21,10 +21,10 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.runner import prepare
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable
-    from pocketgraph.litert.static_values import Inference
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
@@ -52,7 +52,7 @@ def compile(
     inputs: Sequence[str],
     outputs: Sequence[str],
     input_specs: Specs,
-    inferred: Inference,
+    inferred: Inferred,
     *,
     threads: int = 1,
     cache_dir: Folder | None = None,
@@ -189,7 +189,7 @@ def resizable(
     """
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable, ResizableModel
+    from pocketgraph.litert.resizable import Resizable
     from pocketgraph.litert.writing import writer
 
     about, model = split(program, inputs, types, keep_shapes=True)
@@ -200,8 +200,7 @@ def resizable(
     path = temporary_file(model) if about["bytes"] >= PACKED_FROM else None
     try:
         content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
-        threads = 1 if about["one_thread"] else threads
-        return Resizable(about, ResizableModel(content, threads), threads, None)
+        return Resizable(about, content, threads, None)
     finally:
         if path is not None:
             with contextlib.suppress(OSError):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
@@ -17,32 +17,53 @@ if TYPE_CHECKING:
 Shapes = tuple[tuple[int, ...], ...]
 
 
-class ResizableModel:
-    """A model for several sizes, which it takes one after the other; safe for several threads.
+class Resizable:
+    """A part for several sizes, which its model takes one after the other; safe for several threads.
 
     Args:
-        model: a file, or a file's content.
-        threads: how many to compute with.
+        about: what is known of the part, with the sizes that it was lowered for; ``opened`` has those that may change.
+        model: its file, or the file's content.
+        threads: how many to compute with, where the part may have several.
+        kept_as: the folder and name under which the cache keeps it; None where it does not.
+
+    Raises:
+        RunError: LiteRT does not take it.
     """
 
-    def __init__(self, model: str | bytes, threads: int) -> None:
-        self._runner = PlainRunner(model, threads, is_bare=False)
+    def __init__(
+        self, about: dict[str, Any], model: str | bytes, threads: int, kept_as: tuple[str, str] | None
+    ) -> None:
+        self.about = about
+        self._threads = 1 if about["one_thread"] else threads
+        self._kept_as = kept_as
+        self._runner = PlainRunner(model, self._threads, is_bare=False)
         self._shapes: Shapes = ()
         self._lock = threading.Lock()
 
-    def sized(self, shapes: Sequence[Sequence[int]]) -> SizedRunner:
-        """What runs it for inputs of these shapes.
+    @staticmethod
+    def of_entry(entry: CacheEntry, threads: int, kept_as: tuple[str, str] | None) -> Resizable:
+        """What the cache keeps.
+
+        Raises:
+            RunError: LiteRT does not take it.
+        """
+        return Resizable(entry.about, entry.model, threads, kept_as)
+
+    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
+        """The part for inputs of these shapes.
 
         Raises:
             RunError: LiteRT does not take them.
         """
-        runner = SizedRunner(self, tuple(map(tuple, shapes)))
+        about = self.about
+        runner = _SizedRunner(self, tuple([tuple(shapes[index]) for index in about["fed"]]))
         with self._lock:
             self._resize(runner.shapes)
-        return runner
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
+        return Executable({**about, "inputs": inputs}, runner, None, self._threads, self._kept_as)
 
     def run(self, shapes: Shapes, inputs: Sequence[Array]) -> tuple[list[Array], float]:
-        """The outputs, and the seconds that it took to change the sizes.
+        """The model's outputs, and the seconds that it took to change the sizes.
 
         Raises:
             RuntimeError, ValueError: as LiteRT's; RunError where it does not take the sizes.
@@ -63,63 +84,26 @@ class ResizableModel:
         self._shapes = shapes
 
 
-class SizedRunner(Runner):
-    """Runs a model for one set of sizes.
+class _SizedRunner(Runner):
+    """Runs a part for one set of sizes.
 
     Attributes:
-        shapes: those of its inputs.
+        shapes: those of the model's inputs.
         spent: seconds that it took so far to give the model these sizes, after others had used it.
     """
 
-    def __init__(self, model: ResizableModel, shapes: Shapes) -> None:
+    def __init__(self, part: Resizable, shapes: Shapes) -> None:
         self.shapes = shapes
         self.spent = 0.0
-        self._model: ResizableModel | None = model
+        self._part: Resizable | None = part
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, one array each."""
-        assert self._model is not None
-        results, took = self._model.run(self.shapes, inputs)
+        assert self._part is not None
+        results, took = self._part.run(self.shapes, inputs)
         self.spent += took
         return results
 
     def close(self) -> None:
-        """Lets the model go, which is freed when nobody has it any more."""
-        self._model = None
-
-
-class Resizable(NamedTuple):
-    """What runs a part for several sizes.
-
-    Attributes:
-        about: what is known of it, with the sizes that it was lowered for; ``opened`` has those that may change.
-        model: it, loaded.
-        threads: how many it computes with.
-        kept_as: the folder and name under which the cache keeps it; None where it does not.
-    """
-
-    about: dict[str, Any]
-    model: ResizableModel
-    threads: int
-    kept_as: tuple[str, str] | None
-
-    @staticmethod
-    def of_entry(entry: CacheEntry, threads: int, kept_as: tuple[str, str] | None) -> Resizable:
-        """What the cache keeps.
-
-        Raises:
-            RunError: LiteRT does not take it.
-        """
-        threads = 1 if entry.about["one_thread"] else threads
-        return Resizable(entry.about, ResizableModel(entry.model, threads), threads, kept_as)
-
-    def sized(self, shapes: Sequence[tuple[int, ...]]) -> Executable:
-        """The part for inputs of these shapes.
-
-        Raises:
-            RunError: LiteRT does not take them.
-        """
-        about = self.about
-        runner = self.model.sized([shapes[index] for index in about["fed"]])
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
-        return Executable({**about, "inputs": inputs}, runner, None, self.threads, self.kept_as)
+        """Lets the part go, which is freed when nobody has it any more."""
+        self._part = None
