@@ -63,6 +63,7 @@ def compile(
     opener: Opener | None = None,
     with_program: bool = False,
     in_tiers: bool = False,
+    whole: bool = False,
 ) -> Executable:
     """Lowers a part, or takes it from the cache.
 
@@ -83,6 +84,7 @@ def compile(
         with_program: lower the part even when it is in the cache, so that its operations are known.
         in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the part is large; it has a
             ``next_tier`` then.
+        whole: whether the part's file in the cache must hold all weights, since another engine may read it.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or the engine refuses the part as a whole.
@@ -94,7 +96,7 @@ def compile(
         if folder is not None:
             try:
                 opened = open_tier if in_tiers else open_entry
-                found = opened(folder, name, threads, opener)
+                found = opened(folder, name, threads, opener, whole=whole)
             except RunError as error:
                 raise Unsupported(error.what) from error
             if found == "wrong":
@@ -123,12 +125,24 @@ def compile(
     from pocketgraph.litert.program_building import build
 
     made = build(
-        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
+        program,
+        inputs,
+        types,
+        folder,
+        kept,
+        threads,
+        in_memory=graph.secret,
+        opener=opener,
+        in_pieces=is_first,
+        packs=not whole and DIRECT_PACKING not in without,
     )
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
 
+
+DIRECT_PACKING = "direct_packing"
+"""The pass by which weights are packed while they are written (see packing/direct_packing.py)."""
 
 FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 """Passes that a large part's first runs do without."""

@@ -227,6 +227,11 @@ class PackedRunner(Runner):
             raise RunError("the part is closed")
         return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
 
+    @property
+    def is_delegated(self) -> bool:
+        """Whether XNNPACK is known to run all of it."""
+        return bool(getattr(self._model, "is_delegated", False))
+
     def close(self) -> None:
         model, self._model = self._model, None
         if model is not None:

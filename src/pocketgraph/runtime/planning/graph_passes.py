@@ -172,6 +172,7 @@ BESIDES = {
     "first_on_reference": "the first call of other sizes runs in NumPy, and a program for all is made after it",
     "partial_unrolling": "of long loops, several rounds are written out as one",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
+    "direct_packing": "weights go packed to where LiteRT maps them, instead of through a model file",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
 IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
