@@ -32,7 +32,8 @@ def subtract(now: Array, grad: Array) -> None:
 
 @pytest.fixture(autouse=True)
 def few_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values of more than four elements are large."""
+    """Values of more than four elements are large, and go in blocks of four."""
+    monkeypatch.setattr(elementwise_updates, "LARGE", 4)
     monkeypatch.setattr(elementwise_updates, "BLOCK", 4)
 
 
