@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
+from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.runner import PlainRunner, Runner, refusals
@@ -30,13 +33,17 @@ class ResizableModel:
         self._shapes: Shapes = ()
         self._lock = threading.Lock()
 
-    def sized(self, shapes: Sequence[Sequence[int]]) -> SizedRunner:
+    def sized(self, shapes: Sequence[Sequence[int]], told: Shapes = ()) -> SizedRunner:
         """What runs it for inputs of these shapes.
+
+        Args:
+            shapes: those of its inputs.
+            told: those of further inputs, which hold nothing, and tell numbers by their shapes.
 
         Raises:
             RunError: LiteRT does not take them.
         """
-        runner = SizedRunner(self, tuple(map(tuple, shapes)))
+        runner = SizedRunner(self, (*map(tuple, shapes), *told), len(told))
         with self._lock:
             self._resize(runner.shapes)
         return runner
@@ -71,15 +78,16 @@ class SizedRunner(Runner):
         spent: seconds that it took so far to give the model these sizes, after others had used it.
     """
 
-    def __init__(self, model: ResizableModel, shapes: Shapes) -> None:
+    def __init__(self, model: ResizableModel, shapes: Shapes, told: int) -> None:
         self.shapes = shapes
         self.spent = 0.0
         self._model: ResizableModel | None = model
+        self._empty = [np.empty(shape, np.int32) for shape in shapes[len(shapes) - told :]]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, one array each."""
         assert self._model is not None
-        results, took = self._model.run(self.shapes, inputs)
+        results, took = self._model.run(self.shapes, [*inputs, *self._empty])
         self.spent += took
         return results
 
@@ -96,12 +104,16 @@ class Resizable(NamedTuple):
         model: it, loaded.
         threads: how many it computes with.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
+        fits: says whether it takes inputs of these shapes and these numbers; None where ``about`` says it.
+        tell: says the numbers that it is told for inputs of these shapes; None where it is told none.
     """
 
     about: dict[str, Any]
     model: ResizableModel
     threads: int
     kept_as: tuple[str, str] | None
+    fits: Callable[[Sequence[tuple[int, ...]], Shapes], bool] | None = None
+    tell: Callable[[Sequence[tuple[int, ...]]], Shapes] | None = None
 
     @staticmethod
     def of_entry(entry: CacheEntry, threads: int, kept_as: tuple[str, str] | None) -> Resizable:
@@ -117,9 +129,21 @@ class Resizable(NamedTuple):
         """The part for inputs of these shapes.
 
         Raises:
-            RunError: LiteRT does not take them.
+            RunError: it does not take them.
         """
-        about = self.about
-        runner = self.model.sized([shapes[index] for index in about["fed"]])
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
-        return Executable({**about, "inputs": inputs}, runner, None, self.threads, self.kept_as)
+        told = self.tell(shapes) if self.tell is not None else ()
+        if not self._takes(shapes, told):
+            raise RunError("the program does not take these sizes")
+        fed = [index for index in self.about["fed"] if index < len(shapes)]
+        empty = tuple([(0, *(max(0, number) for number in numbers)) for numbers in told])
+        runner = self.model.sized([shapes[index] for index in fed], empty)
+        inputs = [
+            (name, dtype, shape) for (name, dtype, _), shape in zip(self.about["inputs"], shapes, strict=not told)
+        ]
+        return Executable({**self.about, "inputs": inputs, "fed": fed}, runner, None, self.threads, self.kept_as)
+
+    def _takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes) -> bool:
+        if "least" in self.about:
+            pairs = zip(shapes, self.about["least"], strict=True)
+            return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))
+        return self.fits is None or self.fits(shapes, told)

@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape, canonical, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
-from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
-from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.open_program import Origins, Told
 from pocketgraph.litert.open_program import opened as with_open_sizes
-from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize, optimize_for_latency
-from pocketgraph.litert.type_edges import SPREADING
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -35,13 +31,13 @@ from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.stored_plan_content import StandIns
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
-    from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable, Shapes
     from pocketgraph.runtime.planning.reference_answers import KnownRun
 
@@ -79,21 +75,24 @@ def opened_part(
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
     told = infer(graph, feeds, request.values, wanted, before=fixed)
-    program = _lowered(request, part, specs, told)
+    program = lowered_for_all(request, part.nodes, specs, part.outputs, told)
     if program is None:
         return None
     opened_sizes = [own for own in sizes if own is not None]
-    found = with_open_sizes(program, opened_sizes, open_shapes(part.nodes, inferred, fixed))
+    origins = part.origins(fixed)
+    if origins is None:
+        return None
+    found = with_open_sizes(program, opened_sizes, open_shapes(part.nodes, inferred, fixed), origins)
     if found is None:
         return None
+    tell = _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.told) if found.told else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
         sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
-        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of)
+        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of, tell)
+        if tell is not None:
+            tell([shape for _, shape in specs.values()])
     except RunError:
-        return None
-    about = resizable.about
-    if about["operations"] * CHECKED_NODE + about["work"] * CHECKED_PRODUCT > compiled.seconds * 1e6:
         return None
     inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
     reference = PartReference(graph, inputs, outputs)
@@ -101,19 +100,6 @@ def opened_part(
     executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
     runs: Any = executable  # an Executable, as far as a step asks
     return OpenedCalls(_program(request, part, CompiledPart(part.ops, inputs, outputs, runs)), executable)
-
-
-def _lowered(
-    request: Request, part: _Layers, specs: Mapping[str, tuple[DType, tuple[int, ...]]], inferred: Inferred
-) -> Program | None:
-    without = SPREADING | request.without if request.strict else request.without
-    try:
-        program = lowered(request.graph, part.nodes, list(specs), part.outputs, specs, inferred, strict=request.strict)
-    except (Unsupported, PocketgraphError):
-        return None
-    optimize(program, FOR_THIS_PROCESSOR.union(without))
-    optimize_for_latency(program, without)
-    return program if program.operations else None
 
 
 def _program(request: Request, part: _Layers, compiled: CompiledPart) -> StepProgram:
@@ -129,6 +115,33 @@ def _program(request: Request, part: _Layers, compiled: CompiledPart) -> StepPro
     outputs = tuple(Endpoint(stand_ins.names[0], port) for port in range(len(part.outputs)))
     steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, stand_ins.names)]
     return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)
+
+
+class _Numbers:
+    """Says the numbers that a program is told for sizes of its inputs, in order.
+
+    Args:
+        request: what is to be run, with the whole graph.
+        types: of the program's inputs, by name.
+        told: the tensors that are told.
+    """
+
+    def __init__(self, request: Request, types: Mapping[str, DType], told: Sequence[str]) -> None:
+        self._graph, self._values = request.graph, request.values
+        self._types = types
+        self._told = told
+
+    def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
+        """
+        Raises:
+            RunError: they follow from something else as well.
+        """
+        feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
+        found = infer(self._graph, feeds, self._values, self._told)
+        numbers = [found.value(ref) for ref in self._told]
+        if found.problems or any(each is None for each in numbers):
+            raise RunError("what the program is told does not follow from these sizes")
+        return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])
 
 
 class _Layers:
@@ -162,17 +175,38 @@ class _Layers:
             if ref in self._fed or name in outside:
                 continue
             inside[name] = by_name[name]
-            waiting += map(canonical, by_name[name].data_inputs)
+            told = layers.told.get(name, {}).values()
+            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if ref not in told]
         self.nodes = [node for node in nodes if node.name in inside and node.op != "Const"]
         self.ops = {node.name: node.op for node in self.nodes if self._is_open(node)}
         for node in self.nodes:
             for ref in map(canonical, node.data_inputs):
                 name = parse_ref(ref)[0]
                 enters = ref in self._fed or (name in outside and not self._is_known(ref))
-                if enters and ref not in layers.from_sizes and node.name in self.ops:
+                is_told = ref in layers.told.get(node.name, {}).values()
+                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_told:
                     inputs[ref] = None
         self.inputs = tuple(inputs)
         self.outputs = tuple(dict.fromkeys(ref for ref in map(canonical, wanted) if parse_ref(ref)[0] in self.ops))
+
+    def origins(self, fixed: Inferred) -> Origins | None:
+        """What the program is lowered from; None where numbers that it is told are not known for its own sizes.
+
+        Args:
+            fixed: what is known for these.
+        """
+        told: dict[str, dict[int, Told]] = {}
+        for node in self.nodes:
+            for place, ref in self._layers.told.get(node.name, {}).items():
+                numbers = fixed.value(ref)
+                if numbers is None:
+                    return None
+                known = self._inferred.elements(ref)
+                all_open = (None,) * numbers.size
+                told.setdefault(node.name, {})[place] = Told(
+                    ref, tuple(map(int, numbers.reshape(-1))), all_open if known is None else tuple(known)
+                )
+        return Origins({node.name: node for node in self.nodes}, told, self._inferred.value)
 
     def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
         """These nodes, and the layers that they depend on, be it for their shapes."""

@@ -9,17 +9,22 @@ made of the layers that take them (``opened_parts.py``).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Shape, canonical
+from pocketgraph.graph import Node, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
+from pocketgraph.litert.open_program import Origins
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, Request
+from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 
@@ -28,7 +33,7 @@ from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
 def opened_program(
     opened: CallKey, compiled: Compiled, request: Request, kept_as: tuple[str, str] | None
 ) -> Served | None:
-    """What serves calls of any sizes; None where that is not certain, or comparing it takes longer than planning.
+    """What serves calls of any sizes; None where that is not certain.
 
     Args:
         opened: the calls' key, with None for the sizes that change.
@@ -42,11 +47,29 @@ def opened_program(
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    layers = OpenLayers(frozenset(map(canonical, feeds)))
-    inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
-    if inferred is None:
-        return None
-    if layers.before or layers.after or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
+    for tells in (True, False):
+        layers = OpenLayers(frozenset(map(canonical, feeds)), tells=tells)
+        inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
+        if inferred is not None:
+            found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)
+            if found is not None:
+                return found
+        if not layers.has_told:
+            return None
+    return None
+
+
+def _of_layers(
+    opened: CallKey,
+    compiled: Compiled,
+    request: Request,
+    kept_as: tuple[str, str] | None,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
+) -> Served | None:
+    wanted = [*map(str, opened.fetches)]
+    if layers.before or layers.after or layers.told or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
         from pocketgraph.runtime.planning.opened_parts import opened_part
 
         return opened_part(opened, compiled, request, layers, nodes, inferred)
@@ -54,22 +77,27 @@ def opened_program(
     program = executable.program if executable is not None else None
     if executable is None or program is None or not program.operations:
         return None
-    if executable.check_time > compiled.seconds * 1e6:
-        return None
     inputs = tuple(sorted(request.feeds, key=str))
+    names = [str(endpoint) for endpoint in inputs]
     sizes = dict(opened.feeds)
     opened_sizes = [sizes[endpoint][1] for endpoint in inputs]
-    found = with_open_sizes(program, opened_sizes, open_shapes(nodes, inferred, compiled.inferred))
+    origins = Origins({node.name: node for node in nodes}, {}, inferred.value)
+    open_now = open_shapes(nodes, inferred, compiled.inferred)
+    # Where windows take steps, what holds for one size only may have become part of the program unseen.
+    found = None if layers.has_windows else with_open_sizes(program, opened_sizes, open_now, origins)
+    if found is None:
+        given = {str(e): (dtype, Shape(shape).known) for e, (dtype, shape) in compiled.key.feeds if dtype is not None}
+        program = lowered_for_all(request, nodes, {name: given[name] for name in names}, wanted, compiled.inferred)
+        found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
     if found is None:
         return None
-    names = [str(endpoint) for endpoint in inputs]
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
         resizable = engine.resizable(found, names, types, request.threads, kept_as, sizes_of)
     except RunError:
         return None
-    reference = PartReference(graph, inputs, request.fetches)
+    reference = PartReference(request.graph, inputs, request.fetches)
     return ServedCalls(resizable, inputs, FirstComparison(reference, names, request.cache_dir))
 
 
