@@ -161,7 +161,7 @@ def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) 
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)
-        for operation in program.operations:
+        for operation in program.program.operations:
             if operation.code == "SOFTMAX":
                 operation.options["beta"] = 2.0
         return program

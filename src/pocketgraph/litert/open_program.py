@@ -42,11 +42,13 @@ class Origins(NamedTuple):
     Attributes:
         nodes: they, by name.
         told: of nodes that take numbers that follow from the sizes, these by the places of the inputs.
+        cuts: names of nodes that take some elements of open axes.
         value: gives the elements of a tensor that are the same for all sizes, None where there are none such.
     """
 
     nodes: Mapping[str, Node] = {}
     told: Mapping[str, Mapping[int, Told]] = {}
+    cuts: Collection[str] = ()
     value: Callable[[str], np.ndarray[Any, Any] | None] = lambda ref: None
 
 
@@ -169,7 +171,8 @@ class _Opening:
         Raises:
             NotCertain: an operator that was to be told numbers is not there: for these sizes there was nothing to do.
         """
-        if any(self._origins.nodes[name].op != "Reshape" for name in self._origins.told.keys() - self._met):
+        missing = {*self._origins.told, *self._origins.cuts} - self._met
+        if any(self._origins.nodes[name].op != "Reshape" for name in missing):
             raise NotCertain
 
     def fits(self, shapes: Sequence[tuple[int, ...]], told: Sequence[Sequence[int]]) -> bool:
@@ -245,6 +248,9 @@ class _Opening:
         """Slices by what the graph's node says of them, which holds for all sizes."""
         name = operation.nodes[-1] if operation.nodes else ""
         node = self._origins.nodes.get(name)
+        if operation.code == "SLICE" and name not in self._origins.told and self._takes_first(operation):
+            self._met.add(name)
+            return [operation]
         if node is None or node.op not in ("MirrorPad", "Slice", "StridedSlice"):
             return [operation]
         if node.op == "MirrorPad":
@@ -254,6 +260,12 @@ class _Opening:
         found = self._slice(operation, node) if node.op == "Slice" else [self._strided(operation, node)]
         self._met.add(name)
         return found
+
+    def _takes_first(self, operation: Operation) -> bool:
+        """Whether a slice takes the first element of each open axis."""
+        numbers = (constant_numbers(operand) for operand in operation.inputs[1:3])
+        places = zip(self._sizes.of(operation.inputs[0]), *numbers, strict=True)
+        return all(size is not None or (start, count) == (0, 1) for size, start, count in places)
 
     def _strip(self, operation: Operation, node: Node) -> Operation:
         """A strip of what is mirrored: counted from the end where it lies there."""

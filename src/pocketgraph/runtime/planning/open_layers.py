@@ -46,6 +46,7 @@ class OpenLayers:
         after: nodes that are no layers and come after them, and what depends on such.
         computing: nodes that compute something else for other feeds or sizes.
         told: of layers that take numbers that follow from open sizes, these tensors by the places of the inputs.
+        cuts: layers that take some elements of open axes.
         late: nodes that compute such numbers of the sizes of what heavy nodes compute.
         has_windows: whether some layer slides a window in steps, or pads.
     """
@@ -54,6 +55,7 @@ class OpenLayers:
         self.fed = fed
         self.tells = tells
         self.told: dict[str, dict[int, str]] = {}
+        self.cuts: set[str] = set()
         self.late: set[str] = set()
         self.has_windows = False
         self.from_sizes: set[str] = set()
@@ -68,6 +70,11 @@ class OpenLayers:
     def has_told(self) -> bool:
         """Whether the graph has layers that are layers because programs may be told numbers."""
         return self.tells and (bool(self.told or self.late) or self.has_windows)
+
+    @property
+    def tells_more_than_shapes(self) -> bool:
+        """Whether layers other than reshapes take numbers that follow from open sizes."""
+        return self.has_windows and bool(self.told)
 
     def look_at(self, node: Node, inferred: Inferred) -> bool:
         """Sorts a node, whose producers were looked at; says whether one program can hold all heavy ones.
@@ -137,6 +144,8 @@ class OpenLayers:
         if told and (node.op != "Reshape" or is_told):
             self.told[node.name] = told
             self.has_windows |= node.op != "Reshape"
+            if node.op in ("Slice", "StridedSlice"):
+                self.cuts.add(node.name)
             return True
         if is_told and (node.op != "Reshape" or taken[0] in self.from_sizes):
             selects = node.op in SELECTS and self.from_sizes.isdisjoint(_positions(node, taken))
@@ -147,6 +156,8 @@ class OpenLayers:
             return False
         if node.op not in self._able or not _is_plain(node, taken, inferred, tells=self.tells):
             return False
+        if node.op in ("Slice", "StridedSlice"):
+            self.cuts.add(node.name)
         steps = {*node.attr("strides", ()), *node.attr("dilations", ())} if node.op in PICTURES else set()
         self.has_windows |= not steps <= {1} or node.op in TOLD.keys() - {"Reshape"}
         return True

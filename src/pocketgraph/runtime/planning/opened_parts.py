@@ -206,7 +206,8 @@ class _Layers:
                 told.setdefault(node.name, {})[place] = Told(
                     ref, tuple(map(int, numbers.reshape(-1))), all_open if known is None else tuple(known)
                 )
-        return Origins({node.name: node for node in self.nodes}, told, self._inferred.value)
+        names = {node.name: node for node in self.nodes}
+        return Origins(names, told, self._layers.cuts & names.keys(), self._inferred.value)
 
     def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
         """These nodes, and the layers that they depend on, be it for their shapes."""

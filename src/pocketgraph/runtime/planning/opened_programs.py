@@ -69,10 +69,28 @@ def _of_layers(
     inferred: Inferred,
 ) -> Served | None:
     wanted = [*map(str, opened.fetches)]
-    if layers.before or layers.after or layers.told or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
-        from pocketgraph.runtime.planning.opened_parts import opened_part
+    if not (layers.before or layers.after or layers.late or layers.tells_more_than_shapes) and (
+        layers.from_sizes.isdisjoint(map(canonical, wanted))
+    ):
+        found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
+        if found is not None or not layers.told:
+            return found
+    from pocketgraph.runtime.planning.opened_parts import opened_part
 
-        return opened_part(opened, compiled, request, layers, nodes, inferred)
+    return opened_part(opened, compiled, request, layers, nodes, inferred)
+
+
+def _of_all(
+    opened: CallKey,
+    compiled: Compiled,
+    request: Request,
+    kept_as: tuple[str, str] | None,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
+) -> Served | None:
+    """One program for the whole graph, which is told the sizes of its inputs alone, and can be kept."""
+    wanted = [*map(str, opened.fetches)]
     executable = compiled.executable
     program = executable.program if executable is not None else None
     if executable is None or program is None or not program.operations:
@@ -81,7 +99,7 @@ def _of_layers(
     names = [str(endpoint) for endpoint in inputs]
     sizes = dict(opened.feeds)
     opened_sizes = [sizes[endpoint][1] for endpoint in inputs]
-    origins = Origins({node.name: node for node in nodes}, {}, inferred.value)
+    origins = Origins({node.name: node for node in nodes}, {}, layers.cuts, inferred.value)
     open_now = open_shapes(nodes, inferred, compiled.inferred)
     # Where windows take steps, what holds for one size only may have become part of the program unseen.
     found = None if layers.has_windows else with_open_sizes(program, opened_sizes, open_now, origins)
