@@ -240,7 +240,8 @@ def _count(size: int | None, start: int | None, end: int | None, step: int | Non
         return None
     if end is None:
         return -start if start < 0 else None
-    return end - start if (start < 0) == (end < 0) and end > start else None
+    count = end - start if (start < 0) == (end < 0) else 0
+    return count if count == 1 or (start < 0 and count > 0) else None  # of a short axis the first few are fewer
 
 
 def _blocks(operation: Operation, source: Sizes) -> Sizes:

@@ -132,7 +132,7 @@ class Resizable(NamedTuple):
             RunError: it does not take them.
         """
         told = self.tell(shapes) if self.tell is not None else ()
-        if not self._takes(shapes, told):
+        if not self.takes(shapes, told):
             raise RunError("the program does not take these sizes")
         fed = [index for index in self.about["fed"] if index < len(shapes)]
         empty = tuple([(0, *(max(0, number) for number in numbers)) for numbers in told])
@@ -142,7 +142,8 @@ class Resizable(NamedTuple):
         ]
         return Executable({**self.about, "inputs": inputs, "fed": fed}, runner, None, self.threads, self.kept_as)
 
-    def _takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes) -> bool:
+    def takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes = ()) -> bool:
+        """Whether all its operators take inputs of these shapes, and these numbers."""
         if "least" in self.about:
             pairs = zip(shapes, self.about["least"], strict=True)
             return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))

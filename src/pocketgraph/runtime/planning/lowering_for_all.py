@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
@@ -22,6 +22,7 @@ def lowered_for_all(
     specs: Mapping[str, tuple[DType, tuple[int, ...]]],
     outputs: Sequence[str],
     inferred: Inferred,
+    without: Collection[str] = (),
 ) -> Program | None:
     """The program of a part; None where LiteRT cannot run some node.
 
@@ -31,8 +32,9 @@ def lowered_for_all(
         specs: type and shape of each input, by its name.
         outputs: the tensors to compute.
         inferred: what is known of the tensors given these inputs.
+        without: passes to leave out besides those of the request.
     """
-    without = SPREADING | request.without if request.strict else request.without
+    without = request.without.union(without, SPREADING if request.strict else ())
     try:
         program = lowered(request.graph, nodes, list(specs), outputs, specs, inferred, strict=request.strict)
     except (Unsupported, PocketgraphError):

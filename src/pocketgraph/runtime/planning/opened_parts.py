@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Array = np.ndarray[Any, Any]
 HEAVY = ops_with("heavy")
+KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
+"""Passes that are left out where a part makes no program for all sizes with them."""
 MOST_KEPT = 64  # sizes of one part; more are forgotten
 
 
@@ -75,14 +77,16 @@ def opened_part(
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
     told = infer(graph, feeds, request.values, wanted, before=fixed)
-    program = lowered_for_all(request, part.nodes, specs, part.outputs, told)
-    if program is None:
-        return None
     opened_sizes = [own for own in sizes if own is not None]
-    origins = part.origins(fixed)
+    origins, open_now = part.origins(fixed), open_shapes(part.nodes, inferred, fixed)
     if origins is None:
         return None
-    found = with_open_sizes(program, opened_sizes, open_shapes(part.nodes, inferred, fixed), origins)
+    found = None
+    for form in ((), KEPT_AS_THEY_ARE):
+        program = lowered_for_all(request, part.nodes, specs, part.outputs, told, without=form)
+        found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
+        if found is not None or not layers.told:
+            break
     if found is None:
         return None
     tell = _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.told) if found.told else None
@@ -320,6 +324,10 @@ class OpenedCalls:
     def is_undecided(self) -> bool:
         """As Served."""
         return not (self._executable.is_new or self._executable.comparison.is_over)
+
+    def takes(self, key: CallKey) -> bool:
+        """As Served; sizes that the program does not take are computed without it."""
+        return True
 
     def compare(self, known: KnownRun) -> None:
         """As Served: of a part other tensors are compared than a call's."""

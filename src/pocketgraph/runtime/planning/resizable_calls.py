@@ -63,7 +63,8 @@ class ResizableCalls:
             opened = self._opened(key, compiled, request, spent)
         if opened is None:
             return None
-        if self._served[opened].is_undecided:  # another thread's call
+        # Another thread's call may be at the first run.
+        if self._served[opened].is_undecided or not self._served[opened].takes(key):
             return None
         try:
             if self._served[opened].is_trusted:

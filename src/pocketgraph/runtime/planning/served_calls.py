@@ -30,6 +30,9 @@ class Served(Protocol):
     def is_undecided(self) -> bool:
         """Whether it is at its first run, which it is compared at."""
 
+    def takes(self, key: CallKey) -> bool:
+        """Whether it can run a call of these sizes."""
+
     def compare(self, known: KnownRun) -> None:
         """Compares it with a run of the reference engine, where that takes less than to compare its first run."""
 
@@ -68,6 +71,14 @@ class ServedCalls:
         """As Served."""
         return not self._is_new and self._comparison is not None and not self._comparison.is_over
 
+    def takes(self, key: CallKey) -> bool:
+        """As Served."""
+        return self.resizable.takes(self._shapes(key))
+
+    def _shapes(self, key: CallKey) -> list[tuple[int, ...]]:
+        feeds = dict(key.feeds)
+        return [Shape(feeds[endpoint][1]).known for endpoint in self.inputs]
+
     def compare(self, known: KnownRun) -> None:
         """As Served."""
         if self._comparison is None:
@@ -85,7 +96,7 @@ class ServedCalls:
             RunError: LiteRT does not take these sizes.
         """
         feeds = dict(key.feeds)
-        executable: Executable = self.resizable.sized([Shape(feeds[endpoint][1]).known for endpoint in self.inputs])
+        executable: Executable = self.resizable.sized(self._shapes(key))
         if self._is_new:
             executable.check, self._is_new = self._comparison, False
         places = {endpoint: place for place, endpoint in enumerate(feeds)}
