@@ -176,10 +176,9 @@ def resizable(
     Raises:
         RunError: LiteRT does not take it.
     """
-    from pocketgraph.litert.open_program import least_sizes
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable, ResizableModel
+    from pocketgraph.litert.resizable import Resizable, ResizableModel, least_sizes
     from pocketgraph.litert.writing import writer
 
     told = open_program.told

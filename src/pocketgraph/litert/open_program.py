@@ -26,11 +26,12 @@ from pocketgraph.litert.operator_sizes import (
     OperatorSizes,
     Sizes,
     constant_numbers,
+    merged_sizes,
 )
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.told_sizes import Element, Told, ToldInputs, constant
 
-__all__ = ["OpenProgram", "Origins", "Sizes", "Told", "least_sizes", "opened"]
+__all__ = ["OpenProgram", "Origins", "Sizes", "Told", "opened"]
 
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -93,34 +94,6 @@ def opened(
         [*program.inputs, *told.values], list(program.outputs), [*told.operations, *operations], dict(program.rounded)
     )
     return OpenProgram(whole, tuple(told.refs), opening.fits, opening.is_limited)
-
-
-def least_sizes(program: OpenProgram, inputs: Sequence[Sizes]) -> list[list[int]]:
-    """The least size along each axis of each input that a program takes, which is told no numbers.
-
-    Args:
-        program: it.
-        inputs: the sizes of its inputs, None where they are open.
-    """
-    large = [tuple(LARGE if size is None else size for size in sizes) for sizes in inputs]
-    found: list[list[int]] = []
-    for place, sizes in enumerate(inputs):
-        row: list[int] = []
-        for axis, size in enumerate(sizes):
-            tried = range(1, LARGE + 1) if size is None else (size,)
-            shapes = (
-                (
-                    number,
-                    [*large[:place], (*large[place][:axis], number, *large[place][axis + 1 :]), *large[place + 1 :]],
-                )
-                for number in tried
-            )
-            row.append(next((number for number, each in shapes if program.fits(each, ())), LARGE))
-        found.append(row)
-    return found
-
-
-LARGE = 1 << 10  # a size that all programs take; larger ones are not tried
 
 
 class _Opening:
@@ -340,7 +313,7 @@ class _Opening:
         said = self._known.get(target, ())
         found = next(iter(said)) if len(said) == 1 else None
         if found is None:
-            found = _merged(source, target) if not said else None
+            found = merged_sizes(source, target) if not said else None
         self._met.update(operation.nodes)
         if found is not None and found.count(None) == 1:
             vector, numbers = _minus_one(found)
@@ -391,33 +364,6 @@ def _cut(
     by = constant([1] * len(source.shape)) if steps is None else steps
     options = {**dict.fromkeys(MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
     return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
-
-
-def _merged(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
-    """What is open where ``target`` has the source's sizes, or products of some that lie side by side."""
-    waiting = [size for size in source if size != 1]
-    if None not in waiting:
-        return None
-    closed = 1
-    for size in waiting:
-        closed *= size or 1
-    whole = 1
-    for size in target:
-        whole *= size
-    number, rest = divmod(whole, closed)  # what all open sizes come to
-    if rest or waiting.count(None) != 1:
-        return None
-    found: list[int | None] = []
-    for size in target:
-        product, is_open = 1, False
-        while waiting and product < size:
-            taken = waiting.pop(0)
-            is_open |= taken is None
-            product *= number if taken is None else taken
-        if product != size:
-            return None
-        found.append(None if is_open else size)
-    return None if waiting else tuple(found)
 
 
 def _minus_one(sizes: Sizes) -> tuple[Value, tuple[int, ...]]:

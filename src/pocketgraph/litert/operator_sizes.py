@@ -232,6 +232,33 @@ def constant_numbers(value: Value | None) -> list[int]:
     return [int(number) for number in value.constant.numpy().reshape(-1)]
 
 
+def merged_sizes(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
+    """What is open where ``target`` has the source's sizes, or products of some that lie side by side."""
+    waiting = [size for size in source if size != 1]
+    if None not in waiting:
+        return None
+    closed = 1
+    for size in waiting:
+        closed *= size or 1
+    whole = 1
+    for size in target:
+        whole *= size
+    number, rest = divmod(whole, closed)  # what all open sizes come to
+    if rest or waiting.count(None) != 1:
+        return None
+    found: list[int | None] = []
+    for size in target:
+        product, is_open = 1, False
+        while waiting and product < size:
+            taken = waiting.pop(0)
+            is_open |= taken is None
+            product *= number if taken is None else taken
+        if product != size:
+            return None
+        found.append(None if is_open else size)
+    return None if waiting else tuple(found)
+
+
 def _count(size: int | None, start: int | None, end: int | None, step: int | None) -> int | None:
     """How many elements a slice takes of an axis whose size, start or end is open; None where that depends on it."""
     if size is not None and (start, end, step) == (0, None, 1):

@@ -16,6 +16,8 @@ from pocketgraph.litert.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
+    from pocketgraph.litert.open_program import OpenProgram
+    from pocketgraph.litert.operator_sizes import Sizes
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -148,3 +150,31 @@ class Resizable(NamedTuple):
             pairs = zip(shapes, self.about["least"], strict=True)
             return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))
         return self.fits is None or self.fits(shapes, told)
+
+
+def least_sizes(program: OpenProgram, inputs: Sequence[Sizes]) -> list[list[int]]:
+    """The least size along each axis of each input that a program takes, which is told no numbers.
+
+    Args:
+        program: it.
+        inputs: the sizes of its inputs, None where they are open.
+    """
+    large = [tuple(LARGE if size is None else size for size in sizes) for sizes in inputs]
+    found: list[list[int]] = []
+    for place, sizes in enumerate(inputs):
+        row: list[int] = []
+        for axis, size in enumerate(sizes):
+            tried = range(1, LARGE + 1) if size is None else (size,)
+            shapes = (
+                (
+                    number,
+                    [*large[:place], (*large[place][:axis], number, *large[place][axis + 1 :]), *large[place + 1 :]],
+                )
+                for number in tried
+            )
+            row.append(next((number for number, each in shapes if program.fits(each, ())), LARGE))
+        found.append(row)
+    return found
+
+
+LARGE = 1 << 10  # a size that all programs take; larger ones are not tried

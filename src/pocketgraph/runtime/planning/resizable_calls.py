@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ANSWERED = "first_on_reference"
 """The pass that lets the reference engine answer."""
+SECOND_SHARE = 0.5  # of the first plan's time, that comparing a program for the second sizes may take
 MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
 
 
@@ -98,7 +99,7 @@ class ResizableCalls:
                 continue
             if len(self._refused) >= MOST_TRIES:
                 return None
-            if plan.check_time > spent * 1e6:
+            if plan.check_time > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
                 continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 
