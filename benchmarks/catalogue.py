@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import pathlib
 import statistics
 import sys
@@ -63,16 +64,18 @@ def latency(folder: pathlib.Path, tensorflow: str, threads: int, rounds: int) ->
     return *(statistics.median(each) for each in times.values()), paired(times["ours"], times["theirs"])  # type: ignore[return-value]
 
 
-def latencies(folders: list[pathlib.Path], kind: str, tensorflow: str, rounds: int) -> None:
+def latencies(folders: list[pathlib.Path], kind: str, tensorflow: str, rounds: int, threads_of: list[int]) -> None:
     rows, ratios = [], []
     for folder in folders:
         row = [folder.name]
-        for threads in (1, 2):
+        for threads in threads_of:
             ours, theirs, ratio = latency(folder, tensorflow, threads, rounds)
             row += [f"{ours / 1000:.3f}", f"{theirs / 1000:.3f}", f"{ratio:.2f}"]
             ratios.append(ratio)
         rows.append(row)
-    header = ["model", "ours ms", "TensorFlow ms", "ratio", "2 threads: ours ms", "TensorFlow ms", "ratio"]
+    header = ["model"]
+    for threads in threads_of:
+        header += [f"{threads} thread{'s' * (threads > 1)}: ours ms", "TensorFlow ms", "ratio"]
     title = f"{kind}: latency, {rounds} interleaved rounds; geometric mean {mean(ratios):.2f}, worst {max(ratios):.2f}"
     table(title, header, rows)
 
@@ -143,7 +146,12 @@ def main() -> None:
     parser.add_argument("--names", default="", help="only these models")
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--only", choices=["latency", "first", "checks"])
+    parser.add_argument("--threads", default="1,2", help="1, 2 or both; by default both")
+    parser.add_argument("--processor", action="store_true", help="latency as time of the processor, not on the clock")
     options = parser.parse_args()
+    threads = [int(number) for number in options.threads.split(",")]
+    if options.processor:
+        os.environ["PROCESSOR_TIME"] = "1"
     kinds, names = set(options.kinds.split(",")), {name for name in options.names.split(",") if name}
     if options.only != "checks" and not options.tensorflow:
         parser.error("--tensorflow is needed")
@@ -152,7 +160,7 @@ def main() -> None:
             checks(folders, kind, options.rounds)
             continue
         if options.only != "first":
-            latencies(folders, kind, options.tensorflow, options.rounds)
+            latencies(folders, kind, options.tensorflow, options.rounds, threads)
         if options.only != "latency":
             first_results(folders, kind, options.tensorflow, min(5, options.rounds))
 

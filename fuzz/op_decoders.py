@@ -87,7 +87,7 @@ JSON = b'{"features": {"feature": {"a": {"int64List": {"value": [1]}}}}}'
 ops(
     "op_examples",
     "kernels/parsing/example_records.py kernels/parsing/examples.py kernels/parsing/record_batches.py "
-    "kernels/parsing/example_walk.py kernels/parsing/example_columns.py "
+    "kernels/parsing/example_walk.py kernels/parsing/example_columns.py kernels/parsing/example_keys.py "
     "kernels/parsing/serialized_tensors.py kernels/parsing/json_examples.py",
     [
         f"{ROW}{KEYS}y = ParseExample(x, n, b, a, d, Nsparse=1, Ndense=1, {KINDS})",

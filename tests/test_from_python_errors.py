@@ -59,3 +59,31 @@ def test_the_output_that_a_signature_states_is_taken() -> None:
         find_output(parse(NET.replace("Softmax", "Elu") + "other = Relu(l, T=float)\nthird = Selu(l, T=float)"))
     signatures = {"serving_default": Signature({"a": "x:0"}, {"b": "y:0"})}
     assert find_output(graph.replace(signatures=signatures)) == "y"
+
+
+DOORS = {
+    "benchmark": [], "evaluate": [np.zeros((1, 2))], "export": ["x.tflite"], "freeze": [], "identify": [],
+    "label_image": ["x.png"], "plan": [], "ship": ["x"], "verify": ["x"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wrong", [None, 5, b"x", {"a": 1}, np.float32(3)])
+@pytest.mark.parametrize("door", DOORS)
+def test_what_is_no_model_is_said_at_every_door(door: str, wrong: object) -> None:
+    with pytest.raises(UsageError, match=f"named by its path, not by {type(wrong).__name__}"):
+        getattr(pocketgraph, door)(wrong, *DOORS[door])
+
+
+def test_a_picture_that_is_none_is_said() -> None:
+    with pytest.raises(UsageError, match="a picture is named by its path, not by int"):
+        pocketgraph.label_image(parse(PICTURE_NET), 5)  # type: ignore[arg-type]
+
+
+PICTURE_NET = """
+    x = Placeholder(dtype=float, shape=[?,4,4,3])
+    w = Const(float[3,2] 0.5)
+    p = Const(int32[2] [1, 2])
+    m = Mean(x, p, T=float, Tidx=int32)
+    l = MatMul(m, w, T=float)
+    y = Softmax(l, T=float)
+"""

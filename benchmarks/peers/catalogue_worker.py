@@ -55,13 +55,18 @@ def tensorflow_runner(
 
 
 def inputs_of(folder: str, info: Mapping[str, Any]) -> dict[str, Any]:
-    """The recorded inputs, by tensor name; a uint8 array in the place of a string is its bytes."""
+    """The recorded inputs, by tensor name; a uint8 array in the place of a string is its bytes, in the place of several
+    (``strings``) those of all, whose sizes stand beside them."""
     import numpy as np
 
     feeds: dict[str, Any] = {}
     with np.load(os.path.join(folder, "golden.npz"), allow_pickle=False) as data:
         for name, about in (info.get("inputs") or {}).items():
             value = data["in_" + name.replace(":", "_")]
+            if isinstance(about, dict) and about.get("dtype") == "strings":
+                ends = np.cumsum(data["in_" + name.replace(":", "_") + "_sizes"])
+                feeds[name] = np.array([part.tobytes() for part in np.split(value, ends[:-1])], object)
+                continue
             is_text = isinstance(about, dict) and about.get("dtype") in ("string", "object")
             feeds[name] = np.array(value.tobytes(), object) if is_text else value
     return feeds

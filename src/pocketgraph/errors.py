@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 
 
@@ -136,3 +137,19 @@ def did_you_mean(name: str, candidates: Iterable[str]) -> str:
     """A hint such as ``did you mean 'softmax' or 'softmax_1'?``, empty when nothing is near."""
     near = nearest(name, candidates)
     return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else ""
+
+
+def path_of(place: object, what: str = "a model") -> str:
+    """A path as text.
+
+    Args:
+        place: the path, as a caller in Python gave it.
+        what: it is of, for the message.
+
+    Raises:
+        UsageError: it is no path.
+    """
+    path = os.fspath(place) if isinstance(place, str | os.PathLike) else None
+    if isinstance(path, str):
+        return path
+    raise UsageError(f"{what} is named by its path, not by {type(place).__name__}", hint="give a str or pathlib.Path")

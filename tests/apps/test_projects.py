@@ -20,14 +20,19 @@ import pytest
 from PIL import Image
 
 from command_line import call
+from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.projects import make_project, project_files
 from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin, in_swift
 from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export
-from pocketgraph.formats import save
-from pocketgraph.graph import Graph
+from pocketgraph.formats import load, save
+from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.dtype import INT8, INT32, UINT8
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from support import model_dir, model_info, needs_shared
 
@@ -405,6 +410,38 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     assert not (tmp_path / "other").exists()
 
 
+@pytest.mark.parametrize(
+    ("dtype", "scale", "zero", "scaling"),
+    [
+        (UINT8, 1 / 127.5, 128, (127.5, 127.5)), (INT8, 1 / 127.5, -1, (127.5, 127.5)), (UINT8, 1 / 255, 0, (0, 255)),
+        (INT8, 1 / 255, -128, (0, 255)), (INT8, 1.0, -128, (0, 1)), (INT8, 0.0186584, -14, (114, 1 / 0.0186584)),
+    ],
+)  # fmt: skip
+def test_codes_tell_how_pictures_are_scaled_where_nothing_else_does(
+    dtype: DType, scale: float, zero: int, scaling: tuple[float, float], tmp_path: pathlib.Path
+) -> None:
+    coding = Quantization((scale,), (zero,))
+    pixels, means = Value("x", dtype, (1, 8, 8, 3), None, coding), Value("y", dtype, (1, 3), None, coding)
+    axes = Value("axes", INT32, (2,), Constant.of(np.array([1, 2], np.int32)))
+    program = Program([pixels], [means], [Operation("MEAN", [pixels, axes], [means], {"keep_dims": False})])
+    (tmp_path / "net.tflite").write_bytes(model_bytes(program))
+    Image.new("RGB", (8, 8), (255, 128, 0)).save(tmp_path / "orange.png")
+    model = PictureModel(load(tmp_path / "net.tflite"))
+    (made,) = model.of_file(tmp_path / "orange.png")
+    wanted = (np.array([255, 128, 0]) - scaling[0]) / scaling[1]
+    np.testing.assert_allclose(made.reshape(-1), wanted, atol=1.01 * scale)
+    make_project("pi", tmp_path / "net.tflite", tmp_path / "pi")
+    told = json.loads((tmp_path / "pi/model.json").read_text())["picture"]
+    np.testing.assert_allclose([told["mean"], told["std"]], np.transpose([scaling] * 3), rtol=1e-4)
+    make_project("web", tmp_path / "net.tflite", tmp_path / "web")
+    told = json.loads((tmp_path / "web/public/model.json").read_text())["input"]
+    np.testing.assert_allclose([told["mean"], told["std"]], np.transpose([scaling] * 3), rtol=1e-4)
+    assert told["whole"] is False  # the page makes codes of what is scaled
+    make_project("pi", tmp_path / "net.tflite", tmp_path / "said", input_mean=3, input_std=7)
+    told = json.loads((tmp_path / "said/model.json").read_text())["picture"]
+    assert (told["mean"], told["std"]) == ([3] * 3, [7] * 3)
+
+
 def test_names_that_languages_do_not_take() -> None:
     assert app_name("Flowers").package == "com.example.flowers"
     assert app_name("int").word == "IntApp"
@@ -493,3 +530,28 @@ def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "there are android, ios, pi, web, linux" in capsys.readouterr().err
     assert call("app", "--help") == 0
     assert "Raspberry Pi" in capsys.readouterr().out
+
+
+def test_labels_of_a_model_that_selects_boxes_are_not_what_is_said_first(tmp_path: pathlib.Path) -> None:
+    detector = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        v = Const(float[3,3,3,4] 0.5)
+        boxes = Conv2D(x, v, T=float, strides=[1,4,4,1], padding="SAME")
+        to = Const(int32[2] [4, 4])
+        rows = Reshape(boxes, to, T=float)
+        w = Const(float[3,3,3,1] 0.5)
+        sure = Conv2D(x, w, T=float, strides=[1,4,4,1], padding="SAME")
+        flat = Const(int32[1] [4])
+        scores = Reshape(sure, flat, T=float)
+        count = Const(int32 2)
+        share = Const(float 0.5)
+        kept = NonMaxSuppressionV3(rows, scores, count, share, share, T=float)
+        axis = Const(int32 0)
+        detection_boxes = GatherV2(rows, kept, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)
+    save(detector, tmp_path / "net.pb")
+    with pytest.raises(UsageError) as error:
+        make_project("android", tmp_path / "net.pb", tmp_path / "app", labels=["cat", "dog"])
+    assert "selects boxes itself" in str(error.value)
+    assert "outputs=boxes,sure" in error.value.hint
+    assert make_project("android", tmp_path / "net.pb", tmp_path / "app", outputs=["boxes", "sure"]).files

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import pocketgraph
 from command_line import call
 from pocketgraph.cli.judge.benchmark_model import command
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
@@ -374,3 +375,17 @@ def test_a_string_layer_whose_shape_is_given_is_fed_a_file_where_one_is_decoded(
     flags = ["--input_layer=file", "--input_layer_shape=", "--input_layer_type=string", "--output_layer=pixels"]
     assert call("benchmark_model", f"--graph={tmp_path / 'reads.pb'}", *flags, "--max_num_runs=1") == 0
     assert "DecodePng" in capsys.readouterr().out
+
+
+def test_an_input_without_dimensions_is_fed_a_number(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        k = Placeholder(dtype=float, shape=[])
+        w = Const(float[8,4] 0.5)
+        m = MatMul(x, w, T=float)
+        y = Mul(m, k, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    pocketgraph.export(tmp_path / "net.pb", tmp_path / "net.tflite")
+    for name in ("net.pb", "net.tflite"):
+        assert pocketgraph.benchmark(tmp_path / name, max_runs=2).plain.count == 2

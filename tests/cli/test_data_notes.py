@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from typing import Any
 
@@ -15,6 +16,7 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 
 
 @pytest.fixture
@@ -71,18 +73,50 @@ def test_classes_counted_from_one_keep_their_order(folder: pathlib.Path) -> None
     assert data.truth(None, 10) == [9, 8, 0, 1, 2, 3, 4, 5, 6, 7]
 
 
-def test_results_that_are_not_finite_are_pointed_out(folder: pathlib.Path, capsys: Any) -> None:
+def test_samples_that_hold_nan_are_left_out_and_named(folder: pathlib.Path, capsys: Any) -> None:
     x = np.random.default_rng(1).random((6, 4, 4, 1), np.float32)
     x[2, 1, 1] = np.nan
     np.savez(folder / "nan.npz", x=x)
     assert call("evaluate", folder / "a.pb", folder / "b.pb", "--data", folder / "nan.npz") == 0
-    assert "look for NaN and infinities" in capsys.readouterr().err
-    assert call("evaluate", folder / "a.pb", "--data", folder / "nan.npz") == 0
-    assert "note: sample 3 holds NaN or infinity; take such out of" in capsys.readouterr().err
+    said = capsys.readouterr()
+    assert "nan.npz: sample 3 is left out, which holds NaN or infinity" in said.err
+    assert "5 samples" in said.out
+    assert call("quantize", folder / "a.pb", "--calibrate", folder / "nan.npz", "-o", folder / "q.tflite") == 0
+    assert "sample 3 is left out" in capsys.readouterr().err
     x[5] = np.inf
     np.savez(folder / "nan.npz", x=x)
     assert call("evaluate", folder / "a.pb", "--data", folder / "nan.npz") == 0
-    assert "note: 2 samples hold, the first being 3, NaN or infinity; take such out of" in capsys.readouterr().err
+    assert "2 samples, the first being 3, are left out, which hold NaN or infinity" in capsys.readouterr().err
+    np.savez(folder / "nan.npz", x=x * np.nan)
+    assert call("evaluate", folder / "a.pb", "--data", folder / "nan.npz") == 2
+    assert "each sample holds NaN or infinity" in capsys.readouterr().err
+
+
+def test_a_model_that_fills_gaps_is_judged_with_them(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse(
+        """
+        x = Placeholder(dtype=float, shape=[?,3])
+        missing = IsNan(x, T=float)
+        none = ZerosLike(x, T=float)
+        y = Select(missing, none, x, T=float)
+        """
+    )
+    save(graph, tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=np.float32([[np.nan, 1, 2], [3, 0, 1]]), labels=[2, 0])
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "--json") == 0
+    (row,) = json.loads(capsys.readouterr().out)
+    assert row["top1"] == 1
+    assert row["top1_interval"][0] == pytest.approx(0.342, abs=1e-3)  # of two samples
+
+
+def test_an_answer_of_nan_is_never_right() -> None:
+    accuracy, comparison = ClassAccuracy(), Comparison()
+    nothing = np.full(3, np.nan, np.float32)
+    accuracy.add(nothing, 0)
+    assert (accuracy.count, accuracy.top1, accuracy.top5) == (1, 0, 0)
+    comparison.add(nothing, nothing)
+    comparison.add(np.float32([1, -np.inf, 0]), np.float32([2, -np.inf, 0]))  # masked scores are scores
+    assert comparison.agreement == 0.5
 
 
 def test_the_model_itself_is_not_written_over(folder: pathlib.Path, capsys: Any) -> None:

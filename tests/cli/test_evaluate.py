@@ -15,8 +15,12 @@ from command_line import call
 from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 ROWS = np.random.default_rng(0).normal(size=(30, 8)).astype(np.float32)
 
@@ -279,3 +283,25 @@ def test_the_time_of_few_samples_is_not_that_of_a_first_run(
     np.savez(tmp_path / "data.npz", x=np.eye(4, dtype=np.float32)[:samples])
     (row,) = judged(capsys, tmp_path / "net.pb", f"--data={tmp_path / 'data.npz'}")
     assert row["milliseconds"] == pytest.approx(1)
+
+
+@pytest.mark.parametrize(("scale", "zero", "low"), [(1 / 127.5, -1, "-1"), (1.0, -128, "0")])
+def test_an_eight_bit_file_that_says_nothing_of_pictures_gets_them_as_its_codes_show(
+    scale: float, zero: int, low: str, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    coding = Quantization((scale,), (zero,))
+    pixels, means = Value("x", INT8, (1, 8, 8, 3), None, coding), Value("y", INT8, (1, 3), None, coding)
+    axes = Value("axes", INT32, (2,), Constant.of(np.array([1, 2], np.int32)))
+    program = Program([pixels], [means], [Operation("MEAN", [pixels, axes], [means], {"keep_dims": False})])
+    (tmp_path / "net.tflite").write_bytes(model_bytes(program))
+    for at, name in enumerate(("blue", "green", "red")):
+        (tmp_path / "data" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8), tuple(90 * (2 - at == channel) + 60 for channel in range(3))).save(
+            tmp_path / "data" / name / "0.png"
+        )
+    (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
+    how = (f"--data={tmp_path / 'data'}", f"--labels={tmp_path / 'labels.txt'}")
+    assert call("evaluate", tmp_path / "net.tflite", *how) == 0
+    captured = capsys.readouterr()
+    assert "100.00%" in captured.out
+    assert f"the graph takes pixels from {low} to {'1' if low == '-1' else '255'}, as 'x' shows" in captured.err

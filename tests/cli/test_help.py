@@ -60,6 +60,16 @@ def test_spellings_that_are_the_same_are_shown_once(capsys: pytest.CaptureFixtur
     assert distinct_names(option) == ["--flip_left_right", "--no_flip_left_right"]
 
 
+def test_dashes_stand_for_underscores_in_every_option() -> None:
+    for typed, command in parts():
+        known = {name for one in command.params for name in (*one.opts, *one.secondary_opts) if name.startswith("--")}
+        for name in [name for name in known if "_" in name]:
+            assert name.replace("_", "-") in known, f"{typed} {name}"
+    retrain = next(command for typed, command in parts() if typed == "retrain")
+    context = retrain.make_context("retrain", ["base.pb", "--no-flip-left-right", "--image-dir=photos"])
+    assert (context.params["mirror"], context.params["image_dir"]) == (False, "photos")
+
+
 def test_only_commands_that_open_models_take_a_key() -> None:
     keyed = {typed for typed, command in parts() if any("--key_file" in one.opts for one in command.params)}
     without = {typed for typed, _ in parts()} - keyed

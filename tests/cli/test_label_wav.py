@@ -13,8 +13,12 @@ from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.datasets.recordings import resampled, samples_at
 from pocketgraph.formats import save
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav, read_wav
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from support import golden, model_dir, needs_shared
 
 pytestmark = needs_shared
@@ -111,6 +115,27 @@ def test_a_model_of_samples_with_an_open_batch_hears(tmp_path: pathlib.Path, cap
     assert best["index"] == 0
     assert best["score"] == pytest.approx(1 / (1 + np.exp(-1.0)), abs=1e-3)
     assert call("label_wav", "--graph", tmp_path / "net.pb", "--output_name=mean", "--wav", tmp_path / "no.wav") == 1
+
+
+def test_an_eight_bit_file_of_samples_hears(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """It takes codes, which are made of what is heard."""
+    coding = Quantization((1 / 128,), (0,))
+    heard, halves, sizes = (
+        Value(name, INT8, shape, None, coding)
+        for name, shape in (("x", (1, 16000)), ("halves", (1, 2, 8000)), ("sizes", (1, 2, 8000)))
+    )
+    loud = Value("y", INT8, (1, 2), None, Quantization((1 / 256,), (-128,)))
+    shape, axis = (Value("c", INT32, (len(v),), Constant.of(np.array(v, np.int32))) for v in ([1, 2, 8000], [2]))
+    steps = [
+        Operation("RESHAPE", [heard, shape], [halves], {}), Operation("ABS", [halves], [sizes], {}),
+        Operation("MEAN", [sizes, axis], [loud], {"keep_dims": False}),
+    ]  # fmt: skip
+    (tmp_path / "net.tflite").write_bytes(model_bytes(Program([heard], [loud], steps)))
+    samples = np.repeat(np.float32([0.25, -0.5]), 8000)
+    (tmp_path / "a.wav").write_bytes(encode_wav(samples[:, None], np.int32(16000)).item())
+    (tmp_path / "words.txt").write_text("early\nlate\n")
+    assert call("label_wav", tmp_path / "net.tflite", tmp_path / "a.wav", f"--labels={tmp_path / 'words.txt'}") == 0
+    assert capsys.readouterr().out.split() == ["late", "(score", "=", "0.50000)", "early", "(score", "=", "0.25000)"]
 
 
 def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -7,7 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.csv_tables import read_table
+from pocketgraph.datasets.csv_tables import read_table, rows_of
 from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError
@@ -56,3 +56,36 @@ def test_names_of_tables_and_arrays_in_capitals(tmp_path: pathlib.Path) -> None:
     inputs = (ModelInput("x:0", (1, 2), np.dtype(np.float32)),)
     for name in ("A.TSV", "A.CSV", "A.NPZ"):
         np.testing.assert_array_equal(next(open_dataset(tmp_path / name, inputs).samples()), [[[1, 2]]])
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers", "classes"),
+    [
+        ("a;b;label\n1,5;-2;x\n3;,4;y\n", [[1.5, -2], [3, 0.4]], ["x", "y"]),
+        ("1,5;2,25;0\n", [[1.5, 2.25]], ["0"]),  # three cells by commas, too
+        ("a\tb\tlabel\n1\t2\tx\n", [[1, 2]], ["x"]),
+        ('"a";"b";"label"\r\n"1";"2";"so, and; so"\r\n', [[1, 2]], ["so, and; so"]),
+    ],
+)
+def test_tables_of_spreadsheets_with_semicolons(
+    tmp_path: pathlib.Path, text: str, numbers: list[list[float]], classes: list[str]
+) -> None:
+    (found,), named = read_table(table(tmp_path, text), [2])
+    np.testing.assert_array_equal(found, numbers)
+    assert named == classes
+
+
+def test_semicolons_in_texts_separate_nothing(tmp_path: pathlib.Path) -> None:
+    assert rows_of(table(tmp_path, "so; and so\nall in one\n")) == [["so; and so"], ["all in one"]]
+    assert rows_of(table(tmp_path, "a; b,x\nc; d,y\n")) == [["a; b", "x"], ["c; d", "y"]]
+    assert rows_of(table(tmp_path, "one; text\n")) == [["one; text"]]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_numbers_that_an_input_cannot_hold_are_said(tmp_path: pathlib.Path) -> None:
+    path = table(tmp_path, "1,2\n3,3000000000\n")
+    with pytest.raises(UsageError, match=r"sample 2 has 3e\+09, and the input 'x:0' takes int32"):
+        list(open_dataset(path, (ModelInput("x:0", (1, 2), np.dtype(np.int32)),)).samples())
+    data = open_dataset(table(tmp_path, "1,2\n3,1e39\n"), (ModelInput("x:0", (1, 2), np.dtype(np.float32)),))
+    assert np.isinf([*data.samples()][1][0]).any()
+    assert data.without_gaps()[1].endswith("sample 2 is left out, which holds NaN or infinity")

@@ -269,3 +269,18 @@ def test_sizes_that_an_old_graph_does_not_say_are_those_that_fit_its_weights(tar
     assert support(graph, target).is_complete
     (port,) = opened(graph).main.inputs
     assert port.shape == (1, 3)
+
+
+def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
+    body = "next = Relu(v, T=float)"
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[1,4])\nn = Placeholder(dtype=int32, shape=[1])\n"
+        "first = Const(int32 0)\nmost = Max(n, first, T=int32, Tidx=int32)\n" + counted_loop("most", body)
+    )
+    with pytest.raises(LackingError) as error:
+        export(graph, tmp_path / "net.tflite")
+    said = str(error.value)
+    assert "a loop that goes on for as long as its condition says ('loop')" in said
+    assert not any(op in said for op in ("Enter", "Merge", "Switch", "NextIteration"))
+    assert len(said) < 400
+    assert len(error.value.reasons) > 5

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import shutil
+import struct
 from typing import Any
 
 import numpy as np
@@ -58,6 +60,21 @@ def test_signatures_of_others() -> None:
             session.run_signature({"features": given["features"]}, "score")
 
 
+def test_signatures_share_the_variables_of_their_file(tmp_path: pathlib.Path) -> None:
+    """Whatever is fetched, and from a file as from a graph; other sessions have variables of their own."""
+    graph, wanted = pocketgraph.load(FIXTURES / "counting.tflite"), np.load(FIXTURES / "counting.npz")
+    shutil.copy(FIXTURES / "counting.tflite", tmp_path / "net.tflite")
+    with Session(graph) as session, Session(tmp_path / "net.tflite") as other:
+        for at, key in enumerate(wanted["calls"]):
+            signature = graph.signatures[str(key)]
+            names = list(signature.outputs)[:: 1 - 2 * (at % 2)][: 1 + at % 3]
+            for each in (session, other):
+                feeds = {name: np.array([1, 2, 3], np.float32) for name in signature.inputs.values()}
+                found = each.run([signature.outputs[name] for name in names], feeds)
+                for name, array in zip(names, found, strict=True):
+                    np.testing.assert_array_equal(array, wanted[f"{at}/{name}"])
+
+
 def test_codes_go_in_and_come_out() -> None:
     given = arrays("coded")
     graph = pocketgraph.load(FIXTURES / "coded.tflite")
@@ -105,6 +122,15 @@ def test_damage_is_an_error_and_nothing_else() -> None:
         except FormatError:
             refused += 1
     assert refused > 50
+
+
+def test_an_operator_of_a_negative_number_is_none_that_is_known() -> None:
+    whole = (FIXTURES / "pictures.tflite").read_bytes()
+    code = Table.root(whole).tables(1)[0]
+    changed = bytearray(whole)
+    struct.pack_into("<b", changed, code.place(0), -3)
+    struct.pack_into("<i", changed, code.place(3), -500)
+    assert any(node.op == "tfl.operator_-3" for node in tflite.parse(bytes(changed)))
 
 
 def test_it_is_saved_as_it_was(tmp_path: pathlib.Path) -> None:

@@ -1,11 +1,13 @@
 """What changes pictures at random for training is taken out, and nothing else that draws; against TensorFlow."""
 
 import pathlib
+import warnings
 
 import numpy as np
 import pytest
 
 import pocketgraph
+from pocketgraph.cli.freeze_graph import first_of_a_kind
 from pocketgraph.errors import option
 from pocketgraph.freezing import freeze, freeze_and_tell
 from pocketgraph.freezing.ready_models import ready
@@ -46,6 +48,27 @@ def test_commands_take_it_out_by_themselves() -> None:
     assert found.freezing is not None
     assert found.freezing.repair
     np.testing.assert_allclose(results(found.graph, given["x"]), given["y"], rtol=0, atol=1e-6)
+
+
+def test_a_session_of_the_model_as_it_is_stored_warns() -> None:
+    with pocketgraph.Session(MODELS / "augmentation") as session, pytest.warns(UserWarning, match="at random") as told:
+        assert session.inputs
+    assert "changes what it is fed at random, as in training" in str(told[0].message)
+    assert f"`pocketgraph freeze_graph {MODELS / 'augmentation'} -o frozen.pb --repair` takes that out" in str(
+        told[0].message
+    )
+    with pocketgraph.Session(MODELS / "conv_training") as session, warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert session.inputs
+
+
+def test_repairs_that_are_alike_are_counted() -> None:
+    lines = [f"'{name}' takes the moving average '{name}/mean' in place of 'moments'" for name in "abcde"]
+    assert list(first_of_a_kind([*lines, "'x' is false from now on"])) == [
+        *lines[:2],
+        f"{lines[2]} (and 2 more like it)",
+        "'x' is false from now on",
+    ]
 
 
 CHANGED = """

@@ -11,10 +11,10 @@ import pytest
 
 import pocketgraph
 from command_line import call
-from pocketgraph.errors import FreezeError, UsageError
+from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze
-from pocketgraph.freezing.ready_models import for_session, read_model, ready
+from pocketgraph.freezing.ready_models import for_session, inner_results, read_model, ready
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.inspect.identify import freeze_command
@@ -200,3 +200,28 @@ def test_nodes_inside_of_a_saved_models_functions_are_outputs() -> None:
         np.testing.assert_array_equal(part.run([f"{inner}:0"], fed)[0], session.run([f"{inner}:0"], fed)[0])
     with pytest.raises(FreezeError, match="nothing_like_it is not in graph"):
         ready(folder, ["nothing_like_it"])
+
+
+def test_a_vector_in_front_of_the_classes_of_a_training_is_named() -> None:
+    graph = parse("""
+        image = Placeholder(dtype=float, shape=[?,8,8,3])
+        w = Const(float[3,3,3,4] 0.5)
+        conv = Conv2D(image, w, T=float, strides=[1,1,1,1], padding="SAME")
+        places = Const(int32[2] [1, 2])
+        mean = Mean(conv, places, T=float, Tidx=int32)
+        squares = L2Loss(mean, T=float)
+        embeddings = RealDiv(mean, squares, T=float)
+        v = Const(float[4,9] 0.5)
+        logits = MatMul(embeddings, v, T=float)
+    """)
+    [note] = inner_results(graph.replace(outputs=["logits"]))
+    assert f"{option('outputs')}=embeddings takes that" in note
+    assert inner_results(graph.replace(outputs=["embeddings"])) == ()
+    words = parse("""
+        ids = Placeholder(dtype=int32, shape=[?,8])
+        table = Const(float[9,4] 0.5)
+        axis = Const(int32 0)
+        embedding = GatherV2(table, ids, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = Tanh(embedding, T=float)
+    """)
+    assert inner_results(words.replace(outputs=["y"])) == ()

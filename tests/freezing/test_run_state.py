@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pocketgraph.freezing.run_state import run_state
+from pocketgraph.freezing.run_state import begun_anew, run_state, zero_states
 from pocketgraph.freezing.tool import freeze_and_tell
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
@@ -66,3 +66,29 @@ def test_a_counter_is_no_state() -> None:
         y = Add(x, counted, T=float)
     """)
     assert run_state(graph, ["y"]) == []
+
+
+CELL = """
+    x = Placeholder(dtype=float, shape=[1,2])
+    CellZeroState/zeros = Const(float[1,2] 0)
+    w = Const(float[4,2] 0.5)
+    axis = Const(int32 1)
+    first = ConcatV2(x, CellZeroState/zeros, axis, T=float, N=2, Tidx=int32)
+    one = MatMul(first, w, T=float)
+    next = Tanh(one, T=float)
+"""
+
+
+def test_a_network_of_one_step_begins_each_run_with_zeros() -> None:
+    graph = parse(CELL)
+    assert zero_states(graph.replace(outputs=["next"])) == ["CellZeroState/zeros"]
+    assert "a state of zeros ('CellZeroState/zeros')" in begun_anew(["CellZeroState/zeros"])
+
+
+def test_a_network_of_several_steps_begins_with_zeros_as_it_should() -> None:
+    graph = parse(f"""{CELL}
+        second = ConcatV2(x, next, axis, T=float, N=2, Tidx=int32)
+        two = MatMul(second, w, T=float)
+        last = Tanh(two, T=float)
+    """)
+    assert zero_states(graph.replace(outputs=["last"])) == []

@@ -105,3 +105,37 @@ def test_results_that_are_exactly_as_likely_are_taken_together() -> None:
     other = ends + "        somewhere = GatherV2(logits, places, axis, Tparams=float, Tindices=int32, Taxis=int32)\n"
     assert main_outputs(parse(other)) == ["boxes", "scores"]
     assert sole_outputs(parse(other)) is None
+
+
+def test_the_next_states_of_a_streaming_network_are_outputs() -> None:
+    graph = parse(f"""{BODY}
+        previous_state_h = Placeholder(dtype=float, shape=[1,2])
+        u = VariableV2(dtype=float, shape=[2,2])
+        u/read = Identity(u, T=float)
+        kept = MatMul(previous_state_h, u/read, T=float)
+        sum = AddV2(logits, kept, T=float)
+        new_state_h = Tanh(sum, T=float)
+        probabilities = Softmax(sum, T=float)
+    """)
+    assert sole_outputs(graph) == ["probabilities", "new_state_h"]
+    assert main_outputs(graph) == ["probabilities", "new_state_h"]
+    one_more = [*graph, *parse("state_of_mind = Placeholder(dtype=float, shape=[1,2])")]
+    assert sole_outputs(graph.replace(one_more)) == ["probabilities", "new_state_h"]  # nothing takes it
+
+
+def test_a_generator_gives_its_pictures_and_not_what_its_judge_says() -> None:
+    graph = parse("""
+        noise = Placeholder(dtype=float, shape=[?,4])
+        g = VariableV2(dtype=float, shape=[4,8])
+        g/read = Identity(g, T=float)
+        generator/layer = MatMul(noise, g/read, T=float)
+        generator/pictures = Sigmoid(generator/layer, T=float)
+        real = Placeholder(dtype=float, shape=[?,8])
+        d = VariableV2(dtype=float, shape=[8,1])
+        d/read = Identity(d, T=float)
+        discriminator/layer = MatMul(real, d/read, T=float)
+        discriminator/prob = Sigmoid(discriminator/layer, T=float)
+        discriminator_1/layer = MatMul(generator/pictures, d/read, T=float)
+        discriminator_1/prob = Sigmoid(discriminator_1/layer, T=float)
+    """)
+    assert main_outputs(graph) == ["generator/pictures"]

@@ -439,14 +439,10 @@ PICTURES = {
         y: float[1,16,16,8] = DEPTHWISE_CONV_2D(x, float[1,7,7,8], float[8], padding=SAME)
         """,
         """
-        y/padded: float[1,22,22,8] = PAD(x, int32[4,2])
-        y/part_0/taken: float[1,18,22,8] = SLICE(y/padded, [0, 0, 0, 0], [1, 18, 22, 8])
-        y/part_0: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_0/taken, float[1,3,7,8], float[8], padding=VALID)
-        y/part_1/taken: float[1,18,22,8] = SLICE(y/padded, [0, 3, 0, 0], [1, 18, 22, 8])
-        y/part_1: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_1/taken, float[1,3,7,8]#2, float[8]#2, padding=VALID)
+        y/part_0: float[1,16,16,8] = DEPTHWISE_CONV_2D(x, float[1,4,2,8], float[8], padding=SAME, dilation_h=2, dilation_w=6)
+        y/part_1: float[1,16,16,8] = DEPTHWISE_CONV_2D(x, float[1,4,5,8], float[8]#2, padding=SAME, dilation_h=2)
         y/part_1/sum: float[1,16,16,8] = ADD(y/part_0, y/part_1)
-        y/part_2/taken: float[1,16,22,8] = SLICE(y/padded, [0, 6, 0, 0], [1, 16, 22, 8])
-        y/part_2: float[1,16,16,8] = DEPTHWISE_CONV_2D(y/part_2/taken, float[1,1,7,8], float[8]#2, padding=VALID)
+        y/part_2: float[1,16,16,8] = DEPTHWISE_CONV_2D(x, float[1,3,7,8], float[8]#2, padding=SAME, dilation_h=2)
         y: float[1,16,16,8] = ADD(y/part_1/sum, y/part_2)
         """,
         earlier=("add_missing_biases",),

@@ -75,20 +75,34 @@ def test_windows_that_there_are_kernels_for_stay() -> None:
     assert check(model, 1, 9, 9, 4) == ["DEPTHWISE_CONV_2D"]
 
 
-def operation(height: int, width: int, *, constant: bool = True) -> Operation:
+def operation(height: int, width: int, *, constant: bool = True, padding: str = "VALID", stride: int = 1) -> Operation:
     content = Constant.of(np.zeros((1, height, width, 4), np.float32)) if constant else None
     weights = Value("w", FLOAT, (1, height, width, 4), content)
     values = [Value("x", FLOAT, (1, 64, 64, 4)), weights, Value("b", FLOAT, (4,))]
-    return Operation("DEPTHWISE_CONV_2D", list(values), [Value("y", FLOAT, (1, 64, 64, 4))])
+    options = {"padding": padding, "stride_h": stride, "stride_w": stride, "dilation_h": 1, "dilation_w": 1}
+    return Operation("DEPTHWISE_CONV_2D", list(values), [Value("y", FLOAT, (1, 64, 64, 4))], options)
 
 
-@pytest.mark.parametrize(("height", "width"), [(6, 5), (7, 7), (1, 200), (29, 29), (26, 1)])
-def test_parts_cover_each_element_once_and_have_kernels(height: int, width: int) -> None:
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+@pytest.mark.parametrize(("height", "width"), [(6, 5), (7, 7), (8, 6), (15, 15), (1, 200), (29, 29), (26, 1)])
+def test_parts_cover_each_element_once_and_have_kernels(height: int, width: int, padding: str) -> None:
     seen = np.zeros((height, width), np.int64)
-    for part in parts_of(operation(height, width)):
+    for part in parts_of(operation(height, width, padding=padding)):
         assert part.rows * part.columns <= KERNELS[-1]
-        seen[part.row : part.row + part.rows, part.column : part.column + part.columns] += 1
+        assert seen[part.place].shape == (part.rows, part.columns)
+        seen[part.place] += 1
     np.testing.assert_array_equal(seen, 1)
+
+
+@pytest.mark.parametrize(("stride", "dilation", "size"), [(1, 1, 23), (2, 1, 24), (2, 2, 37), (1, 3, 20), (7, 1, 28)])
+@pytest.mark.parametrize("window", [(7, 7), (6, 8), (9, 5)])
+def test_parts_around_the_middle_are_not_sliced(window: tuple[int, int], stride: int, dilation: int, size: int) -> None:
+    dilations = f"1,{dilation},{dilation},1"
+    model = graph(depthwise(stride, "SAME", dilations), (1, size, size + 3, 5), w=floats(*window, 5, 1), bias=floats(5))
+    codes = check(model, 1, size, size + 3, 5)
+    sliced = stride == 7 and window != (9, 5)  # windows that hardly reach beyond the image are moved by a pixel at most
+    assert (codes.count("SLICE") > 0) == sliced
+    assert codes.count("DEPTHWISE_CONV_2D") > 1
 
 
 def test_windows_that_are_computed_or_far_too_large_stay() -> None:

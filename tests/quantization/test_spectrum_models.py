@@ -11,6 +11,7 @@ import pytest
 import pocketgraph
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav
@@ -46,6 +47,41 @@ def graph() -> Graph:
         "heads": RNG.normal(0, 0.3, (32, 3)).astype(np.float32),
     }
     return Graph([*parse(TEXT), *(const(name, value) for name, value in constants.items())])
+
+
+@pytest.fixture
+def open_graph(graph: Graph) -> Graph:
+    """Of recordings of any length, in stretches of 320 samples."""
+    text = """
+    waveform = Placeholder(dtype=float, shape=[?])
+    count = Size(waveform, T=float, out_type=int32)
+    size = Const(int32 320)
+    whole = FloorDiv(count, size, T=int32)
+    most = Mul(whole, size, T=int32)
+    zero = Const(int32 [0])
+    one = Const(int32 0)
+    ends = ExpandDims(most, one, T=int32, Tdim=int32)
+    used = Slice(waveform, zero, ends, T=float, Index=int32)
+    """ + TEXT.partition("\n")[2].partition("\n")[2].replace("Reshape(waveform,", "Reshape(used,")
+    return Graph([*parse(text), *(graph[name] for name in ("window", "weights", "heads"))])
+
+
+def test_the_length_of_recordings_is_asked_for_and_taken(open_graph: Graph, tmp_path: pathlib.Path) -> None:
+    save(open_graph, tmp_path / "net.pb")
+    with pytest.raises(UsageError) as error:
+        pocketgraph.export(tmp_path / "net.pb", tmp_path / "net.tflite")
+    assert "the model leaves sizes open, and 'energies:0' has no elements with waveform [1]" in str(error.value)
+    assert "--input_shape=waveform:16000" in error.value.hint
+    notes: list[str] = []
+    path = tmp_path / "net.tflite"
+    made = pocketgraph.export(tmp_path / "net.pb", path, shapes={"waveform": (960,)}, notify=notes.append)
+    assert made.checks[0].passed
+    assert len(notes) == len(set(notes))
+    heard = RNG.normal(0, 0.3, 960).astype(np.float32)
+    (energies, wanted) = Session(open_graph).run(["energies", "y"], {"waveform": heard})
+    with Session(path) as session:
+        [found] = session.run(list(session.outputs), {next(iter(session.inputs)): energies})
+    np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
 def samples(count: int = 40) -> dict[str, Any]:

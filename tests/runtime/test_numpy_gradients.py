@@ -69,3 +69,28 @@ def test_wide_ones_stay() -> None:
     model, feeds = network(32, depth=16)
     with Session(model) as session:
         assert str(session.plan(["dw:0"], feeds)).count(REASON) == 1  # that of the depthwise convolution's images
+
+
+def test_gradients_of_pools_and_of_1x1_convolutions_are_what_litert_computes() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[32,32,32,64])
+        w = Placeholder(dtype=float, shape=[1,1,64,32])
+        c = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+        r = Relu(c, T=float)
+        p = MaxPool(r, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="SAME")
+        dp = Placeholder(dtype=float, shape=[32,16,16,32])
+        dr = MaxPoolGrad(r, p, dp, T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="SAME")
+        dc = ReluGrad(dr, r, T=float)
+        db = BiasAddGrad(dc, T=float)
+        dw = Conv2DBackpropFilter(x, w_sizes, dc, T=float, strides=list[1,1,1,1], padding="SAME")
+        dx = Conv2DBackpropInput(x_sizes, w, dc, T=float, strides=list[1,1,1,1], padding="SAME")
+    """
+    sizes = {"w_sizes": (1, 1, 64, 32), "x_sizes": (32, 32, 32, 64)}
+    model = Graph([*(const(name, np.array(value, np.int32)) for name, value in sizes.items()), *parse(text)])
+    feeds = {"x:0": floats(32, 32, 32, 64), "w:0": floats(1, 1, 64, 32), "dp:0": floats(32, 16, 16, 32)}
+    names, off = ["dw:0", "dx:0", "db:0"], ["gradients_in_numpy", "mask_pooled_gradients"]
+    with Session(model) as session, Session(model, without=off) as other:
+        assert str(session.plan(names, feeds)).count(REASON) == 3
+        assert REASON not in str(other.plan(names, feeds))
+        for one, two in zip(session.run(names, feeds), other.run(names, feeds), strict=True):
+            assert_close(one, two, 1e-5)

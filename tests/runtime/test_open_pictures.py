@@ -13,7 +13,7 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.litert.resizable import SizedRunner
+from pocketgraph.litert.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
@@ -43,13 +43,13 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Agreement | None]:
 def resized(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The shapes that programs for all sizes ran with."""
     found: list[Any] = []
-    run = SizedRunner.run
+    run = Resizable.run
 
-    def noted(self: SizedRunner, inputs: Any) -> list[Array]:
-        found.append(self.shapes)
-        return run(self, inputs)
+    def noted(self: Resizable, shapes: Shapes, inputs: Any) -> tuple[list[Array], float]:
+        found.append(shapes)
+        return run(self, shapes, inputs)
 
-    monkeypatch.setattr(SizedRunner, "run", noted)
+    monkeypatch.setattr(Resizable, "run", noted)
     return found
 
 

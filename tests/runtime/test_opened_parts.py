@@ -13,7 +13,7 @@ from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_parts
+from pocketgraph.runtime.planning import opened_programs, sized_executables
 from pocketgraph.runtime.planning.open_sizes import SizedCalls
 
 Array = np.ndarray[Any, Any]
@@ -128,7 +128,7 @@ def test_one_program_serves_the_layers_of_all_lengths(
     monkeypatch.setattr(SizedCalls, "pays", lambda *_: False)  # else a busy machine's times decide
     used = assert_equal_for(parse(HEAD + body), [5, 7, 12, 3, 7, 5, 40, 12])
     assert len(compiled) == 1
-    assert any(isinstance(each, opened_parts.SizedExecutables) for each in used)
+    assert any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_single_word_has_a_plan_of_its_own(compiled: list[str]) -> None:
@@ -153,11 +153,11 @@ def test_a_recording_of_one_frame() -> None:
 def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
     used = assert_equal_for(parse(HEAD + MASKED), [5, 7], without=["resizable_programs", "open_sizes"])
     assert len(compiled) == 2
-    assert not any(isinstance(each, opened_parts.SizedExecutables) for each in used)
+    assert not any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = opened_parts.with_open_sizes
+    opened = opened_programs.with_open_sizes
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)
@@ -166,7 +166,7 @@ def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) 
                 operation.options["beta"] = 2.0
         return program
 
-    monkeypatch.setattr(opened_parts, "with_open_sizes", wrong)
+    monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
     with pytest.warns(RuntimeWarning, match="for all sizes"):
         assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 7, 3])
 
@@ -185,7 +185,7 @@ def test_what_waited_for_a_pause_does_not_disturb_a_comparison(
     monkeypatch.setattr(check_schedule, "LOOK", 3600.0)
     used = assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 3, 40])
     assert len(compiled) == 1
-    assert any(isinstance(each, opened_parts.SizedExecutables) for each in used)
+    assert any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None:
@@ -194,7 +194,7 @@ def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None
         for length in (5, 7, 12):
             session.run(["y"], feeds(graph, length))
         assert len(compiled) == 1
-        for known in session._plans._sizes._calls.values():
+        for known in session._plans._sizes.values():
             known.seconds, known.plans = 2e-9, 2  # what a plan takes
         session.run(["y"], feeds(graph, 12))
         session.run(["y"], feeds(graph, 12))

@@ -13,7 +13,7 @@ from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify
-from pocketgraph.errors import FormatError, RunError, UsageError, option
+from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
@@ -115,10 +115,12 @@ def label_image(
         output_layer=output_layer, width=input_width, height=input_height, mean=input_mean, std=input_std,
         feeds=feeds, threads=threads,
     )  # fmt: skip
-    several = [pictures] if isinstance(pictures, str | os.PathLike | np.ndarray) else pictures
+    several: Iterable[Any] = [pictures]
+    if isinstance(pictures, Iterable) and not isinstance(pictures, str | os.PathLike | np.ndarray):
+        several = pictures
     given: list[str | np.ndarray[Any, Any]] = []
     for one in several:
-        given += [one] if isinstance(one, np.ndarray) else pictures_at(os.fspath(one))
+        given += [one] if isinstance(one, np.ndarray) else pictures_at(path_of(one, "a picture"))
     return list(labelled(labeler, given, top, notify))
 
 

@@ -11,7 +11,7 @@ from pocketgraph.apps.file_feeds import Given, feeds_of, is_given
 from pocketgraph.apps.text_feeds import feeds_behind_texts, may_read_texts
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.freezing.ready_models import for_session, read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
@@ -150,9 +150,9 @@ def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, n
     """What a session takes for a model; only directories have signatures to choose from."""
     if isinstance(model, Graph):
         return model
-    return for_session(model, outputs, signature=signature if os.path.isdir(model) else None, notify=notify)
+    return for_session(model, outputs, signature=signature if os.path.isdir(path_of(model)) else None, notify=notify)
 
 
 def _is_of_a_runtime(model: Model) -> bool:
     """Whether a model is of a form that does not read recordings itself."""
-    return is_model_file(model) if isinstance(model, Graph) else os.fspath(model).endswith(OF_RUNTIMES)
+    return is_model_file(model) if isinstance(model, Graph) else path_of(model).endswith(OF_RUNTIMES)

@@ -11,7 +11,7 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
@@ -99,6 +99,19 @@ class PageServer:
     def routes(self) -> list[Any]:
         """Starlette's routes beside the page's files."""
         return []
+
+    def route(self, path: str, answer: Callable[[Any], Awaitable[Any]], method: str = "GET") -> Any:
+        """A route for those who are let in; where ``answer`` gives no response, what it gives is sent as JSON."""
+        from starlette.responses import JSONResponse, PlainTextResponse, Response
+        from starlette.routing import Route
+
+        async def answered(request: Any) -> Any:
+            if why := self.refusal(request.headers, request.query_params):
+                return PlainTextResponse(f"{why}\n", 403)
+            found = await answer(request)
+            return found if isinstance(found, Response) else JSONResponse(found)
+
+        return Route(path, answered, methods=[method])
 
     def close(self) -> None:
         """Frees what answers; called when the server ends."""

@@ -17,7 +17,7 @@ from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT, STRING
-from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, numbers
+from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -91,7 +91,7 @@ class PictureModel:
         self.input: PictureInput = file_input(graph, input_layer) or describe(
             graph, input_layer, width, height, chosen.size if chosen else fallback
         )
-        if is_litert_file(graph) and SCALES in graph[input_layer].attrs:
+        if has_codes(graph, input_layer):
             self.input = replace(self.input, dtype=FLOAT)  # codes are made of the scaled picture
         self.inferred: InferredScaling | None = None
         if mean is None and std is None and chosen is None:

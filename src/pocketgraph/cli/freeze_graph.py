@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Literal
 
 import click
@@ -12,48 +13,40 @@ from pocketgraph.cli.shared.options import flag_bool, names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, FreezeError, UsageError, nearest
 
+MOST_OF_A_KIND = 3  # lines about repairs that differ in names alone
 _UNUSED = "Accepted and not used, as in the original."
 
 
 @click.command("freeze_graph")
 @click.argument("path", required=False, default="", metavar="[DIR|GRAPH]")
-@click.option("--input_graph", "--input-graph", default="", help="GraphDef file, binary or text.")
-@click.option("--input_saver", "--input-saver", default="", help="SaverDef file: which saver wrote the checkpoint.")
+@click.option("--input_graph", default="", help="GraphDef file, binary or text.")
+@click.option("--input_saver", default="", help="SaverDef file: which saver wrote the checkpoint.")
 @click.option(
-    "--input_checkpoint", "--input-checkpoint", "--checkpoint", default="",
+    "--input_checkpoint", "--checkpoint", default="",
     help="Checkpoint: its prefix, .index file or directory. Default: the latest one beside the graph.",
 )  # fmt: skip
-@click.option("--checkpoint_version", "--checkpoint-version", type=int, default=2, help="1 or 2; both are recognised.")
+@click.option("--checkpoint_version", type=int, default=2, help="1 or 2; both are recognised.")
+@click.option("--output_graph", "--output", "-o", default="", help="Where the frozen graph goes; text if .pbtxt.")
+@flag_bool("--input_binary", help="Accepted; the content decides.")
 @click.option(
-    "--output_graph",
-    "--output-graph",
-    "--output",
-    "-o",
-    default="",
-    help="Where the frozen graph goes; text if .pbtxt.",
-)
-@flag_bool("--input_binary", "--input-binary", help="Accepted; the content decides.")
-@click.option(
-    "--output_node_names", "--output-node-names", "--outputs", default="",
+    "--output_node_names", "--outputs", default="",
     help="Output nodes, with commas. Default: the one that stands out, if there is one.",
 )  # fmt: skip
-@click.option("--restore_op_name", "--restore-op-name", default="save/restore_all", help=_UNUSED)
-@click.option("--filename_tensor_name", "--filename-tensor-name", default="save/Const:0", help=_UNUSED)
-@flag_bool("--clear_devices", "--clear-devices", default=True, help="Drop the device of every node.")
-@click.option("--initializer_nodes", "--initializer-nodes", default="", help="Ops to be run after restoring.")
+@click.option("--restore_op_name", default="save/restore_all", help=_UNUSED)
+@click.option("--filename_tensor_name", default="save/Const:0", help=_UNUSED)
+@flag_bool("--clear_devices", default=True, help="Drop the device of every node.")
+@click.option("--initializer_nodes", default="", help="Ops to be run after restoring.")
 @click.option(
-    "--variable_names_whitelist", "--variable-names-whitelist", "--variable_names_allowlist", default="",
+    "--variable_names_whitelist", "--variable_names_allowlist", default="",
     help="Freeze only these variables, with commas.",
 )  # fmt: skip
 @click.option(
-    "--variable_names_blacklist", "--variable-names-blacklist", "--variable_names_denylist",
+    "--variable_names_blacklist", "--variable_names_denylist",
     default="", help="Do not freeze these variables, with commas.",
 )  # fmt: skip
-@click.option("--input_meta_graph", "--input-meta-graph", default="", help="MetaGraphDef file (.meta).")
-@click.option("--input_saved_model_dir", "--input-saved-model-dir", default="", help="Directory of a SavedModel.")
-@click.option(
-    "--saved_model_tags", "--saved-model-tags", default="serve", show_default=True, help="Its tags, with commas."
-)
+@click.option("--input_meta_graph", default="", help="MetaGraphDef file (.meta).")
+@click.option("--input_saved_model_dir", default="", help="Directory of a SavedModel.")
+@click.option("--saved_model_tags", default="serve", show_default=True, help="Its tags, with commas.")
 @click.option("--signature", default="", help="Which signature gives the inputs and outputs.")
 @click.option(
     "--bind", multiple=True, metavar="NAME=VALUE",
@@ -66,13 +59,10 @@ _UNUSED = "Accepted and not used, as in the original."
     "named.",
 )  # fmt: skip
 @click.option(
-    "--functional_control_flow", "--functional-control-flow", type=click.Choice(["lower", "keep"]), default=None,
+    "--functional_control_flow", type=click.Choice(["lower", "keep"]), default=None,
     help="If, Case and While of TensorFlow 2: make them TensorFlow 1's, or keep them. Default: lower for a SavedModel.",
 )  # fmt: skip
-@flag_bool(
-    "--allow_training_batch_norm", "--allow-training-batch-norm",
-    help="Freeze batch norms that use the statistics of the batch.",
-)  # fmt: skip
+@flag_bool("--allow_training_batch_norm", help="Freeze batch norms that use the statistics of the batch.")
 def command(
     path: str,
     input_graph: str,
@@ -142,10 +132,22 @@ def command(
     echo(f"{len(frozen.graph)} ops in the final graph.")
     if not output_node_names:
         echo(f"Output: {', '.join(frozen.graph.outputs)}")
-    for line in frozen.repaired:
+    for line in first_of_a_kind(frozen.repaired):
         echo(f"repaired: {line}")
     for warning in frozen.warnings:
         echo(f"warning: {warning}", err=True)
+
+
+def first_of_a_kind(lines: Sequence[str]) -> Iterator[str]:
+    """At most MOST_OF_A_KIND of the lines that differ in names alone, and how many more there are."""
+    kinds: dict[str, list[str]] = {}
+    for line in lines:
+        kinds.setdefault(re.sub(r"'[^']*'|\(\w+ to ", "", line), []).append(line)
+    for alike in kinds.values():
+        *shown, last = alike[:MOST_OF_A_KIND]
+        yield from shown
+        more = len(alike) - MOST_OF_A_KIND
+        yield f"{last} (and {more} more like it)" if more > 0 else last
 
 
 def _check_files(files: Mapping[str, str]) -> None:

@@ -15,7 +15,7 @@ import click
 
 from pocketgraph.cli.shared.completed_names import completes_names, completes_words
 from pocketgraph.cli.shared.keys import opens_sealed_models
-from pocketgraph.cli.shared.options import names_value, told_by_distinct_names
+from pocketgraph.cli.shared.options import names_value, takes_both_spellings
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.pipes import through_pipes
 from pocketgraph.errors import PocketgraphError, did_you_mean
@@ -145,7 +145,7 @@ class Commands(click.Group):
             completes_names(part)
             for parameter in part.params:
                 if isinstance(parameter, click.Option):
-                    told_by_distinct_names(parameter)
+                    takes_both_spellings(parameter)
                     names_value(parameter)
             through_pipes(part)
         return command

@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     "--io", type=click.Choice(["float", "int8", "int16", "uint8"]), default="float", show_default=True,
     help="What goes in and out; codes have a scale and a zero point in the file.",
 )  # fmt: skip
-@click.option("--max-kl", "--max_kl", type=float, help="Leave layers in float until the mean KL is not above this.")
+@click.option("--max_kl", type=float, help="Leave layers in float until the mean KL is not above this.")
 @click.option(
-    "--max-accuracy-drop", "--max_accuracy_drop", type=float, metavar="POINTS",
+    "--max_accuracy_drop", type=float, metavar="POINTS",
     help="Leave layers in float until the share of right answers, in per cent, falls by no more than this; where the "
     "data tell no classes, until no more answers change.",
 )  # fmt: skip
@@ -60,7 +60,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @flag_bool("--equalize", help="Make channels even across layers first.")
 @click.option(
-    "--float_share", "--float-share", type=float, default=0.12, show_default=True,
+    "--float_share", type=float, default=0.12, show_default=True,
     help="Largest share of the multiplications to leave in float where eight bits hurt; 0: none.",
 )  # fmt: skip
 @click.option(

@@ -25,11 +25,11 @@ from pocketgraph.errors import UsageError
 @click.option("--outputs", default="", help="Tensors to compute, by commas; default: the likeliest output.")
 @click.option("--inputs", default="", help="Tensors that the app feeds, by commas; default: the model's own.")
 @click.option(
-    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,100,…",
+    "--input_shape", multiple=True, metavar="NAME:1,100,…",
     help="The sizes of an input that the model leaves open; without NAME of the only one.",
 )  # fmt: skip
 @click.option(
-    "--max_accuracy_drop", "--max-accuracy-drop", type=float, metavar="POINTS",
+    "--max_accuracy_drop", type=float, metavar="POINTS",
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "
     "that stay the same (default 5).",
 )  # fmt: skip

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -15,6 +17,7 @@ from pocketgraph.pages.quantities import counted
 Array = np.ndarray[Any, Any]
 SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
 
 def is_table(path: str) -> bool:
@@ -81,16 +84,49 @@ def columns_of(path: str) -> int:
 def rows_of(path: str) -> list[list[str]]:
     """The cells of each row, those of the head too; rows without any are left out.
 
+    A .csv file whose rows are told apart by semicolons or tabs alone is read by these, as spreadsheets write it where
+    numbers have a decimal comma; such numbers get a point.
+
     Raises:
         FormatError: it cannot be read.
     """
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
-            return [row for row in csv.reader(file, delimiter="\t" if path.lower().endswith(".tsv") else ",") if row]
+            content = file.read()
+        if path.lower().endswith(".tsv"):
+            return _cells(content, "\t")
+        rows = _cells(content, ",")
+        if _width(rows) > 1 and not _are_numbers(_cells(content.partition("\n")[0], ";")):
+            return rows
+        for separator in (";", "\t"):
+            others = _cells(content, separator)
+            if _width(others) > 1 and (len(others) > 1 or _are_numbers(others)):
+                return [[_pointed(cell) for cell in row] for row in others]
     except OSError as error:
         raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
     except (UnicodeDecodeError, csv.Error) as error:
         raise FormatError(f"this is no table ({error})", where=path) from None
+    return rows
+
+
+def _cells(content: str, separator: str) -> list[list[str]]:
+    return [row for row in csv.reader(io.StringIO(content, newline=""), delimiter=separator) if row]
+
+
+def _width(rows: Sequence[Sequence[str]]) -> int:
+    """How many cells each row has; 0 where they differ."""
+    widths = {len(row) for row in rows}
+    return widths.pop() if len(widths) == 1 else 0
+
+
+def _are_numbers(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether there are several cells in a row, numbers all of them, perhaps with a decimal comma."""
+    return _width(rows) > 1 and all(_is_number(_pointed(cell)) for row in rows for cell in row)
+
+
+def _pointed(cell: str) -> str:
+    """A number with a decimal comma with a point; other cells as they are."""
+    return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
 
 
 def _is_number(cell: str) -> bool:

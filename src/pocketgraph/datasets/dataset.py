@@ -105,11 +105,23 @@ class Dataset:
             return values if isinstance(values, np.ndarray) else np.asarray(values, item.dtype)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
             values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
-        values = values.astype(item.dtype)
+        values = self._cast(values, index, item)
         if values.size < math.prod(item.shape):  # of a model that takes so many at a time
             values = np.broadcast_to(values.reshape(1, *item.shape[1:]), item.shape)
         result: Array = values.reshape(item.shape)
         return result
+
+    def _cast(self, values: Array, index: int, item: ModelInput) -> Array:
+        if item.dtype.kind not in "iu" or values.dtype == item.dtype:
+            with np.errstate(over="ignore"):  # what is too large becomes infinite, which is judged as such
+                return values.astype(item.dtype)
+        least, most = np.iinfo(item.dtype).min, np.iinfo(item.dtype).max
+        if not ((values >= least) & (values <= most)).all():
+            odd = values[~((values >= least) & (values <= most))].flat[0]
+            raise UsageError(
+                f"sample {index + 1} has {odd:g}, and the input '{item.name}' takes {item.dtype}", where=self.place
+            )
+        return values.astype(item.dtype)
 
     @property
     def repetitions(self) -> int:
@@ -213,6 +225,31 @@ class Dataset:
             raise FormatError(next(iter(broken.values())), where=self.files[0])
         return self._chosen(np.array([at for at, path in enumerate(self.files) if path not in broken])), broken
 
+    def without_gaps(self) -> tuple[Dataset, str]:
+        """The samples without those of arrays in memory that hold NaN or infinity, and a sentence about these.
+
+        Raises:
+            UsageError: none would be left.
+        """
+        is_whole = np.ones(len(self), bool)
+        for array, item in zip(self.arrays, self.inputs, strict=False):
+            if isinstance(array, np.ndarray) and array.dtype.kind == "f":
+                most = np.finfo(item.dtype).max if item.dtype.kind == "f" else np.inf
+                is_known = np.isfinite(array) & (np.abs(array) <= most)
+                is_whole &= is_known.reshape(len(array), -1).all(axis=1)
+        gaps = np.flatnonzero(~is_whole)
+        if not gaps.size:
+            return self, ""
+        if gaps.size == len(self):
+            raise UsageError(
+                "each sample holds NaN or infinity", where=self.place, hint="fill the gaps as was done in training"
+            )
+        first = int(gaps[0]) + 1
+        which = f"sample {first} is" if gaps.size == 1 else f"{gaps.size} samples, the first being {first}, are"
+        verb = "holds" if gaps.size == 1 else "hold"
+        words = f"{self.place}: {which} left out, which {verb} NaN or infinity"
+        return self._chosen(np.flatnonzero(is_whole)), words
+
     def identity(self) -> str:
         """What tells these samples from others: which they are, and of arrays a digest."""
         if self.files:
@@ -312,7 +349,11 @@ def open_dataset(
                 f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
             )
         if math.prod(inputs[0].shape) == 1:
-            raise UsageError("the model does not say how long its recordings are", hint="give an .npz file")
+            raise UsageError(
+                "the model does not say how long its recordings are",
+                hint="give an .npz file; `ship` and `export` take a size, as in --input_shape="
+                f"{inputs[0].name.removesuffix(':0')}:16000",
+            )
         if is_plane(inputs[0].shape):
             raise UsageError(
                 f"the model takes {list(inputs[0].shape)}, a picture or a spectrogram, and this is a recording",

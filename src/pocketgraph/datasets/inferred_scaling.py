@@ -1,4 +1,4 @@
-"""Which pixel values a graph takes, read off what it does to them before its first layer."""
+"""Which pixel values a graph takes, read off what it does to them before its first layer, or off the codes it takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from pocketgraph.errors import option
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.dtype import INT8, UINT8
+from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, is_litert_file
 from pocketgraph.graph.op_traits import ops_with
 
 THROUGH = ops_with("passes", "view", "moves", "resize", "pad") | {"Cast", "Enter"}
@@ -56,7 +59,9 @@ def inferred_scaling(graph: Graph, source: str) -> InferredScaling | None:
     """The scaling that an input's pictures need; None where the graph does nothing to pixels that would tell.
 
     Sums and products by constants, batch norms and the range of a fake quantization in front of the first layer are
-    made for values from 0 to 255, from 0 to 1 or, a range alone, from -1 to 1.
+    made for values from 0 to 255, from 0 to 1 or, a range alone, from -1 to 1. So are the eight-bit codes that a LiteRT
+    file takes; those of another range are the pixels themselves. Metadata that tell a normalization come before that:
+    such a file gives None.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
@@ -72,6 +77,8 @@ def inferred_scaling(graph: Graph, source: str) -> InferredScaling | None:
         graph: the model.
         source: the node or tensor that takes pictures.
     """
+    if is_litert_file(graph):
+        return _of_codes(graph, node_name(source))
     waiting = deque([(node_name(source), 1.0, 0.0, "")])
     seen = {node_name(source)}
     while waiting and len(seen) < MOST_NODES:
@@ -96,6 +103,19 @@ def inferred_scaling(graph: Graph, source: str) -> InferredScaling | None:
             if found is not None:
                 return found
     return None
+
+
+def _of_codes(graph: Graph, name: str) -> InferredScaling | None:
+    attrs = graph[name].attrs
+    scales, zeros, dtype = attrs.get(SCALES), attrs.get(ZERO_POINTS), attrs.get("dtype")
+    if not isinstance(scales, tuple) or not isinstance(zeros, tuple) or not (dtype is INT8 or dtype is UINT8):
+        return None
+    told = metadata(graph.extra)
+    if told is not None and told.mean:
+        return None
+    scale, of_black = float(scales[0]), float(zeros[0]) - np.iinfo(dtype.numpy).min
+    low, high = -of_black * scale, (255 - of_black) * scale
+    return _of_ends(low, high, name) or InferredScaling(of_black, 1 / scale, name)
 
 
 def _of_affine(slope: float, offset: float, node: str) -> InferredScaling | None:
@@ -152,9 +172,13 @@ def _of_range(graph: Graph, node: Node) -> InferredScaling | None:
         low, high = (_number(graph, ref) for ref in node.data_inputs[1:])
     if not isinstance(low, float) or not isinstance(high, float):
         return None
+    return _of_ends(low, high, node.name)
+
+
+def _of_ends(low: float, high: float, node: str) -> InferredScaling | None:
     for start, end, mean, std in ((0, 255, 0.0, 1.0), (0, 1, 0.0, 255.0), (-1, 1, 127.5, 127.5)):
         if max(abs(low - start), abs(high - end)) <= 0.05 * (end - start):
-            return InferredScaling(mean, std, node.name)
+            return InferredScaling(mean, std, node)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import deque
 from dataclasses import dataclass
 from math import isqrt
@@ -19,6 +20,7 @@ PLACEHOLDERS = ops_with("placeholder")
 DECODERS = ops_with("picture_file")
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
+_NOISE = re.compile(r"(^|[/_])(noise|latents?|z)([/_\d]|$)", re.I)  # what a generator takes
 SMALLEST_FLAT = 49  # a row of fewer numbers is taken for measurements, not for a picture
 
 
@@ -226,6 +228,8 @@ def _likeness(graph: Graph, node: Node) -> int:
         return 2 if _channels_of_first_convolution(graph, node) in (1, 3) else 0
     if len(dims) in (3, 4):
         return len(dims) if dims[-1] in (1, 3) or (len(dims) == 4 and dims[1] in (1, 3)) else 0
+    if _NOISE.search(node.name):
+        return 0
     return 1 if len(dims) == 2 and (dims[1] or 0) >= SMALLEST_FLAT and _square(dims[1] or 0) is not None else 0
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.dataset import Dataset, open_dataset
@@ -20,8 +21,30 @@ Notify = Callable[[str], None]
 """Told what is easily overlooked, a sentence each."""
 
 
+_TESTS_OF_GAPS = ("IsNan", "IsFinite", "IsInf")
+"""Not a trait: what a model asks of numbers that it fills in."""
+
+
+def takes_gaps(graph: Graph) -> bool:
+    """Whether a model looks for NaN or infinity itself, as those do that fill the gaps of measurements."""
+    nodes = chain(graph, *(function.nodes for function in graph.functions.values()))
+    return any(node.op in _TESTS_OF_GAPS for node in nodes)
+
+
 def unheard(text: str) -> None:
     """A notice that nobody is told."""
+
+
+def once(notify: Notify) -> Notify:
+    """Says each sentence only the first time."""
+    said: set[str] = set()
+
+    def tell(text: str) -> None:
+        if text not in said:
+            said.add(text)
+            notify(text)
+
+    return tell
 
 
 @dataclass(frozen=True)
@@ -125,11 +148,21 @@ class SampleReading:
         inputs: tuple[ModelInput, ...],
         scaling: PictureScaling,
         reader: RecordingReader | None = None,
+        *,
+        has_gaps: bool = False,
     ) -> Dataset:
-        """The samples for a model that takes ``inputs``; see ``open_dataset``. Broken pictures are left out."""
+        """The samples for a model that takes ``inputs``; see ``open_dataset``.
+
+        Broken pictures are left out, and arrays' samples that hold NaN or infinity but where the model takes such
+        (``has_gaps``).
+        """
         data, broken = open_dataset(source, inputs, scaling, reader, self.sample_rate).without_broken()
         for path, problem in broken.items():
             self.notify(f"{path} is left out: {problem}")
+        if not has_gaps:
+            data, words = data.without_gaps()
+            if words:
+                self.notify(words)
         return data
 
     def mention(self, data: Dataset) -> None:

@@ -25,7 +25,7 @@ READERS = {
 }
 
 
-class KeptFile:
+class _KeptFile:
     """An open file, without a buffer, that closes when the last array in it has gone; threads may read it at once."""
 
     def __init__(self, file: IO[bytes]) -> None:
@@ -53,7 +53,7 @@ class StoredArray:
     """
 
     def __init__(
-        self, file: KeptFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], chosen: Array | None = None
+        self, file: _KeptFile, offset: int, shape: tuple[int, ...], dtype: np.dtype[Any], chosen: Array | None = None
     ) -> None:
         self._file, self._offset, self._shape, self.dtype = file, offset, shape, dtype
         self._chosen = np.arange(shape[0]) if chosen is None else chosen
@@ -124,7 +124,7 @@ def read_arrays(path: str) -> dict[str, SampleArray]:
                     if member.filename.endswith(".npy")
                 }
         if os.path.getsize(path) > LARGE:
-            return {"": _stored(KeptFile(open(path, "rb", buffering=0)), 0)}
+            return {"": _stored(_KeptFile(open(path, "rb", buffering=0)), 0)}
         with open(path, "rb") as file:  # a file that NumPy opens stays open when it is damaged
             loaded = np.load(file, allow_pickle=False)
             return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
@@ -141,19 +141,19 @@ def _member(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Sam
             loaded: Array = np.lib.format.read_array(inside, allow_pickle=False)
             return loaded
     if member.compress_type == zipfile.ZIP_STORED:
-        kept = KeptFile(open(path, "rb", buffering=0))  # noqa: SIM115  it closes with the array
+        kept = _KeptFile(open(path, "rb", buffering=0))  # noqa: SIM115  it closes with the array
         header = kept.read_at(member.header_offset, LOCAL_HEADER)
         name, extra = (int.from_bytes(header[at : at + 2], "little") for at in (26, 28))
         return _stored(kept, member.header_offset + LOCAL_HEADER + name + extra)
     if shutil.disk_usage(tempfile.gettempdir()).free < member.file_size:
         raise OSError(f"there is no room to unpack '{member.filename}' to")
-    kept = KeptFile(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  likewise
+    kept = _KeptFile(tempfile.TemporaryFile(buffering=0))  # noqa: SIM115  likewise
     with archive.open(member) as inside:
         shutil.copyfileobj(inside, kept.file, PIECE)
     return _stored(kept, 0)
 
 
-def _stored(kept: KeptFile, start: int) -> SampleArray:
+def _stored(kept: _KeptFile, start: int) -> SampleArray:
     """The array that begins at a place of a file, with its header; one that is read whole closes the file."""
     try:
         found = _header_read(kept, start)
@@ -165,7 +165,7 @@ def _stored(kept: KeptFile, start: int) -> SampleArray:
     return found
 
 
-def _header_read(kept: KeptFile, start: int) -> SampleArray:
+def _header_read(kept: _KeptFile, start: int) -> SampleArray:
     file = kept.file
     file.seek(start)
     version = np.lib.format.read_magic(file)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias
 
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.kernels.op_table import OpTable
@@ -15,18 +15,8 @@ None where nothing flows."""
 GRADIENTS: OpTable[Gradient] = OpTable("gradient", "pocketgraph.differentiation", "GRADIENTS")
 """What differentiates each op."""
 
-G = TypeVar("G", bound=Gradient)
-
-
-def gradient(*ops: str) -> Callable[[G], G]:
-    """Registers a function as the gradient of these ops."""
-
-    def register(function: G) -> G:
-        for op in ops:
-            GRADIENTS.add(op, function)
-        return function
-
-    return register
+gradient = GRADIENTS.enters
+"""Registers a function as the gradient of these ops."""
 
 
 def no_gradient(op: Backward) -> None:
@@ -35,5 +25,4 @@ def no_gradient(op: Backward) -> None:
 
 def not_differentiable(*ops: str) -> None:
     """Registers ops through which no gradient flows, without an error, as TensorFlow does."""
-    for op in ops:
-        GRADIENTS.add(op, no_gradient)
+    gradient(*ops)(no_gradient)

@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
 
-class Surroundings(Protocol):
+class _Surroundings(Protocol):
     """A loop that nodes are added to.
 
     Attributes:
@@ -47,7 +47,7 @@ class GraphBuilder:
         self.inferred: Inferred = infer(graph)
         self.added: dict[str, Node] = {}
         self.device = ""
-        self.loop: Surroundings | None = None
+        self.loop: _Surroundings | None = None
         self._scope = ""
         self._taken = {name.lower() for name in graph.nodes}
         self._taken |= {name[:end] for name in self._taken for end, letter in enumerate(name) if letter == "/"}

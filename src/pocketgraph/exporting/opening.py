@@ -8,7 +8,7 @@ from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
-from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front
+from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front, with_sizes_said
 from pocketgraph.exporting.training.training_models import TrainingModel, training_model
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
@@ -96,9 +96,12 @@ def opened(
             hint="give one of the two",
         )
     front = None
-    reads = None if inputs or takes_texts else text_front(graph, chosen, outputs, fixed, texts)
+    sized, said = with_sizes_said(graph, chosen, shapes or {})
+    reads = None if inputs or takes_texts else text_front(sized, chosen, outputs, fixed, texts)
     if reads is not None:
         ends = outputs_behind(graph, chosen, outputs)
+        kept = {cut.name for cut in reads.cuts}
+        shapes = {name: size for name, size in (shapes or {}).items() if name in kept or name not in said}
         graph = reads.behind(is_open=True)
         chosen = {DEFAULT: Signature({cut.name: canonical(cut.name) for cut in reads.cuts}, ends)}
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}

@@ -38,12 +38,15 @@ class LackingError(UsageError):
 
     def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
+        loops = _loops(graph, reasons)
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, reason in reasons.items():
-            by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
+            if not any(_is_of_loop(graph, name, loop) for loop in loops):
+                by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
-        listed = [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
+        listed = [f"a loop that goes on for as long as its condition says ({_names(loops, most)})"] if loops else []
+        listed += [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
         rest = list(by_reason)[MOST_OPS:]
         if rest:
             others = len({op for op, _ in rest})
@@ -51,6 +54,17 @@ class LackingError(UsageError):
         hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
         super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
+
+
+def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
+    """The scopes of the loops that stand in the way, each named by its condition."""
+    found = (name for name in reasons if name in graph.nodes and graph[name].op == "LoopCond")
+    return list(dict.fromkeys(name.rpartition("/")[0] for name in found if "/" in name))
+
+
+def _is_of_loop(graph: Graph, name: str, loop: str) -> bool:
+    """Whether a node is one of a loop's, or one of the arrays that loops fill."""
+    return name.startswith(f"{loop}/") or (name in graph.nodes and graph[name].op.startswith("TensorArray"))
 
 
 def _names(nodes: list[str], most: int) -> str:

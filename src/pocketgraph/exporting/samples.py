@@ -17,6 +17,7 @@ from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
+from pocketgraph.graph.model_file_graph import has_codes
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
@@ -76,7 +77,9 @@ def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool)
     """How pictures in the first input are normalized: as was said, or as those of the samples were."""
     port = model.main.inputs[0] if model.main.inputs else None
     sizes = port.sizes if port is not None else None
-    if port is None or sizes is None or len(sizes) != 4 or sizes[3] not in (1, 3) or port.dtype.name != "float":
+    if port is None or sizes is None or len(sizes) != 4 or sizes[3] not in (1, 3):
+        return None
+    if port.dtype.name != "float" and not has_codes(model.graph, port.tensor):
         return None
     mean, std = scaling.mean, scaling.std
     if mean is None and std is None and not is_fed:

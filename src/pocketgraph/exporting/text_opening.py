@@ -6,9 +6,10 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
@@ -52,6 +53,24 @@ def text_front(
         return text_preprocessing_of(graph, numeric, fed, texts(taken) if texts is not None else ())
     except NoCutError:
         return None
+
+
+def with_sizes_said(
+    graph: Graph, chosen: Mapping[str, Signature], shapes: Mapping[str, Sequence[int]]
+) -> tuple[Graph, set[str]]:
+    """The graph whose placeholders of numbers have the sizes that are said, and under which names those were said."""
+    signature = next(iter(chosen.values()), None)
+    tensors = signature.inputs if signature is not None else {}
+    said = {name: node_name(tensors.get(name, name)) for name in shapes}
+    said = {name: node for name, node in said.items() if node in graph.nodes and _takes_numbers(graph[node])}
+    sizes = {node: Shape(tuple(shapes[name])) for name, node in said.items()}
+    return graph.map_nodes(
+        lambda node: node.replace(attrs={**node.attrs, "shape": sizes[node.name]}) if node.name in sizes else node
+    ), set(said)
+
+
+def _takes_numbers(node: Node) -> bool:
+    return node.op in ops_with("placeholder") and node.attr("dtype", None) is not STRING
 
 
 def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Sequence[str] | None) -> dict[str, str]:

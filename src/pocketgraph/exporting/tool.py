@@ -12,8 +12,8 @@ from pocketgraph.datasets.class_scores import picked_note, scores_picked_from
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
+from pocketgraph.errors import UsageError, path_of
 from pocketgraph.exporting.checking import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
@@ -126,13 +126,14 @@ def export(
         DifferenceError: the numbers are past the tolerance; no file stays.
         PocketgraphError: what else stands in the way.
     """
-    place = os.fspath(path)
+    place = path_of(path, "what to write")
     chosen = target_of(place, target)
     arguments = arguments_of(chosen, options)
     check_target(
-        place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else os.fspath(source)
+        place, is_folder=chosen.is_folder, force=force, source=None if isinstance(source, Graph) else path_of(source)
     )
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    tell = once(notify or unheard)  # what takes texts may be opened twice
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, tell)
 
     def made(*, takes_texts: bool) -> ExportModel:
         return model_to_export(

@@ -20,7 +20,7 @@ from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import DEEPEST, FIXED32, LEN, VARINT, Buffer, Chunks, WireError
 
 
-class NotUnderstoodError(Exception):
+class _NotUnderstoodError(Exception):
     """The value has parts that its Python form cannot hold."""
 
 
@@ -42,7 +42,7 @@ def decode_attr(buffer: Buffer, start: int, stop: int, where: str, depth: int = 
         try:
             decoded: AttrValue = decoder(buffer, value, end, where, depth)
             return decoded
-        except NotUnderstoodError:
+        except _NotUnderstoodError:
             pass
     for _ in found:
         pass  # the rest must be whole, too
@@ -84,7 +84,7 @@ def _type(buffer: Buffer, value: int, stop: int, where: str, depth: int) -> DTyp
     try:
         return DType.of(wire.int32(value))
     except GraphError:
-        raise NotUnderstoodError from None
+        raise _NotUnderstoodError from None
 
 
 def _shape(buffer: Buffer, start: int, stop: int, where: str, depth: int) -> Shape:
@@ -98,7 +98,7 @@ def _tensor(buffer: Buffer, start: int, stop: int, where: str, depth: int) -> Te
     try:
         return StoredTensor(buffer, start, stop, where).tensor()
     except KeyError:
-        raise NotUnderstoodError from None
+        raise _NotUnderstoodError from None
 
 
 def _parameter(buffer: Buffer, start: int, stop: int, where: str, depth: int) -> Parameter:
@@ -115,7 +115,7 @@ def _func(buffer: Buffer, start: int, stop: int, where: str, depth: int) -> Func
             key, inner = decode_entry(buffer, value, end, where, depth + 1)
             attrs[key] = inner
         else:
-            raise NotUnderstoodError
+            raise _NotUnderstoodError
     return Func(name, MappingProxyType(attrs))
 
 
@@ -125,7 +125,7 @@ def _list(buffer: Buffer, start: int, stop: int, where: str, depth: int) -> tupl
     for at, number, kind, value, end in wire.fields(buffer, start, stop):
         decoder, element = MEMBERS.get(number, (None, 0))
         if decoder is None or (only and number != only) or (kind != element and kind != LEN):
-            raise NotUnderstoodError
+            raise _NotUnderstoodError
         only = number
         if kind == element:
             members.append(decoder(buffer, value, end, where, depth))

@@ -7,7 +7,7 @@ import os
 import re
 from dataclasses import dataclass
 
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import prefixes
 from pocketgraph.formats.content import Kind, of_content
 from pocketgraph.formats.files import PathLike, mapped, near
@@ -58,7 +58,7 @@ def identify(path: PathLike) -> Identity:
     Raises:
         FormatError: it is there but cannot be read.
     """
-    name = os.fspath(path)
+    name = path_of(path)
     if os.path.isdir(name):
         kind = of_directory(name)
     elif os.path.exists(name):

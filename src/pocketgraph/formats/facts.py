@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, path_of
 from pocketgraph.formats import load, meta_graph, onnx_file, tflite
 from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
@@ -90,7 +90,7 @@ def facts(path: PathLike) -> FileFacts:
     Raises:
         FormatError: it cannot be opened.
     """
-    name = os.fspath(path)
+    name = path_of(path)
     identity = identify(name)
     size = bytes_of(name)
     try:

@@ -17,7 +17,7 @@ Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 """What to write: bytes, pieces of bytes, or a function that writes into the open file."""
 
 
-class MappedFile(mmap):
+class _MappedFile(mmap):
     """A mapped file.
 
     Attributes:
@@ -43,7 +43,7 @@ def mapped(path: PathLike) -> Buffer:
                 return file.read()
             if not status.st_size:
                 return b""
-            found = MappedFile(file.fileno(), 0, access=ACCESS_READ)
+            found = _MappedFile(file.fileno(), 0, access=ACCESS_READ)
             found.status = status
             return found
     except FileNotFoundError:

@@ -84,7 +84,7 @@ def read(buffer: Buffer, file: str) -> Graph:
     return graph.map_nodes(lambda node: _mapped(node, table, file))
 
 
-class RegionNode(Node):
+class _RegionNode(Node):
     """An ImmutableConst in a package, seen as a Const.
 
     Attributes:
@@ -156,7 +156,7 @@ def _mapped(node: Node, table: Mapping[str, range], file: str) -> Node:
     if not isinstance(region, bytes) or not region.startswith(PREFIX.encode()):
         return node
     assert isinstance(node, FileNode)
-    return RegionNode(node, table, file)
+    return _RegionNode(node, table, file)
 
 
 def _element(buffer: Buffer, start: int, stop: int) -> tuple[int, str, int]:

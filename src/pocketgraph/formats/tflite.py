@@ -9,6 +9,7 @@ and numbers: schema.fbs of the LiteRT project, version 3.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -141,7 +142,7 @@ def _op(table: Table) -> str:
     number = max(table.number(0, "i8"), table.number(3, "i32"))
     if number == CUSTOM:
         return f"{PREFIX}custom.{plain_name(table.text(1)) or 'unnamed'}"
-    return PREFIX + (OPERATORS[number].lower() if number < len(OPERATORS) else f"operator_{number}")
+    return PREFIX + (OPERATORS[number].lower() if 0 <= number < len(OPERATORS) else f"operator_{number}")
 
 
 def _facts(tensor: Table) -> DeclaredTensor:
@@ -323,7 +324,7 @@ def _add_constant(
     if content is None or fact.dtype in ("string", "resource", "variant"):
         nodes.append(Node(name, f"{PREFIX}pseudo_const", (), {"dtype": dtype, "shape": Shape(shape)}))
     else:
-        if dtype.size * int(np.prod(shape, dtype=np.int64)) != len(content):
+        if dtype.size * math.prod(shape) != len(content):
             dtype, shape = UINT8, (len(content),)  # less than a byte an element, or sparse
         tensor = Tensor.from_numpy(np.frombuffer(content, dtype.numpy).reshape(shape), dtype)
         nodes.append(Node(name, "Const", (), {"dtype": dtype, "value": tensor}))

@@ -45,7 +45,8 @@ def bound(graph: Graph, values: Mapping[str, Any]) -> Graph:
         if node is None or ref.control:
             raise FreezeError(f"there is no node '{name}' to bind", hint=_inputs_hint(name, graph))
         if ref.port:
-            raise FreezeError("only a node's first output can be bound", where=name)
+            hint = "bind the nodes that read this one, each to its own value"
+            raise FreezeError("only a node's first output can be bound", where=name, hint=hint)
         constants[node.name] = const(node.name, _tensor(node, value))
     return graph.map_nodes(lambda node: constants.get(node.name, node))
 
@@ -72,7 +73,10 @@ def _tensor(node: Node, value: Any) -> Tensor:
     except GraphError:
         types = ()
     if len(types) != 1:
-        raise FreezeError(f"a {node.op} with {len(types)} outputs cannot be bound", where=f"node '{node.name}'")
+        raise FreezeError(
+            f"a {node.op} with {len(types)} outputs cannot be bound", where=f"node '{node.name}'",
+            hint="bind a placeholder, or another node of one output",
+        )  # fmt: skip
     dtype = types[0].base
     array = _array(value, dtype, node.name)
     shape = node.shape() if node.op.startswith("Placeholder") else None
@@ -139,7 +143,10 @@ def without_known_branches(graph: Graph) -> Graph:
     dead = _dead(graph, ways)
     for name in graph.outputs:
         if _is_dead(name, dead, ways):
-            raise FreezeError("the values that were bound decide that it is never computed", where=f"output '{name}'")
+            raise FreezeError(
+                "the values that were bound decide that it is never computed", where=f"output '{name}'",
+                hint="bind other values, or leave this output out",
+            )  # fmt: skip
     passed = {canonical(f"{name}:{int(way)}"): graph[name].data_inputs[0] for name, way in ways.items()}
     asked = {ref for node in graph for ref in node.data_inputs if parse_ref(ref).port == 1} | set(graph.outputs)
     nodes: list[Node] = []

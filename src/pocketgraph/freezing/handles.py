@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from pocketgraph.errors import FreezeError
+from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import DType, Node, canonical
 from pocketgraph.graph.op_traits import ops_with
 
@@ -55,7 +55,10 @@ class NodeScope:
             known = found.get(tensor)
             if known is not None:
                 if known is not dtype:
-                    raise FreezeError(f"variables of types {known.name} and {dtype.name} meet in '{tensor}'")
+                    raise FreezeError(
+                        f"variables of types {known.name} and {dtype.name} meet in '{tensor}'",
+                        hint=f"keep one of them with {option('variable_names_blacklist')}",
+                    )
                 continue
             found[tensor] = dtype
             for node, position in self._users.get(tensor, ()):
@@ -69,6 +72,7 @@ class NodeScope:
                 raise FreezeError(
                     f"a variable that is frozen and one that is not ('{strangers[0]}') meet here",
                     where=f"node '{node.name}'",
+                    hint=f"freeze both, or neither ({option('variable_names_blacklist')})",
                 )
         return found
 

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.repair.augmentation import augmentations
-from pocketgraph.freezing.run_state import forgotten
+from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
 from pocketgraph.freezing.serving_signatures import (
     inferring_signature,
     serving_signature,
@@ -27,8 +28,10 @@ from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import main_outputs, other_ends
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import counted
 
+_VECTOR = re.compile(r"(^|/)embeddings?(_\d+)?$", re.I)
 LIKELY = 4.5  # from which an end is a head of its own, such as a sigmoid behind weights
 MOST_NAMED = 3  # other outputs that a note names
 Tell = Callable[[str], None]
@@ -94,7 +97,7 @@ def read_directory(
 
     This is for looking at graphs and rewriting them. A SavedModel that cannot be frozen is taken as it is stored.
     """
-    name = os.fspath(path)
+    name = path_of(path)
     if is_training(name):
         return read_model(name, outputs, notify=notify)
     if not os.path.isdir(name):
@@ -121,7 +124,7 @@ def for_session(
     notify: Tell | None = None,
 ) -> Graph | str:
     """What a Session takes: the path itself where it reads that as it is; arguments as for ``read_model``."""
-    name = os.fspath(path)
+    name = path_of(path)
     if signature is None and not _is_trained(name):
         return name
     return read_model(name, outputs, signature=signature, notify=notify)
@@ -135,7 +138,7 @@ def ready(
     repair: bool | None = None,
 ) -> ReadyModel:
     """``read_model`` with what there is to tell about it."""
-    name = os.fspath(path)
+    name = path_of(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
         return ReadyModel(with_waiting_lookups(load(name, signature=signature), os.path.dirname(os.path.abspath(name))))
@@ -176,6 +179,8 @@ def ready(
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or others is not None else ()
     told = (*notes, *_notes(name, frozen, others))
+    if not wanted and not is_saved_model:
+        told += inner_results(frozen.graph)
     return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
@@ -239,6 +244,23 @@ def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
     return notes + [line for line in frozen.warnings if line.startswith("all signatures")]
+
+
+def inner_results(graph: Graph) -> tuple[str, ...]:
+    """What of a training is easily overlooked: states that begin with zeros, and a vector in front of the classes."""
+    states = zero_states(graph)
+    notes = [begun_anew(states)] if states else []
+    ends = {node_name(name) for name in graph.outputs}
+    for name in sorted(reachable(graph, graph.outputs, data_only=True, missing_ok=True) - ends):
+        if _VECTOR.search(name) and graph[name].op != "Const":
+            before = reachable(graph, [name], data_only=True, missing_ok=True)
+            if any(graph[one].op in ops_with("convolution") for one in before):  # and it is no word's
+                notes.append(
+                    f"'{name}' in front of the classes is a vector of what is seen, by which faces and the like are "
+                    f"told apart that training did not know: {option('outputs')}={name} takes that"
+                )
+                break
+    return tuple(notes)
 
 
 def _is_trained(path: str) -> bool:

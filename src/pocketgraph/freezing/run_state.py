@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
+from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+
+_ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
+"""How TensorFlow 1 calls the states that a recurrent cell begins with."""
+_LOOPS = ops_with("enter") | {"While", "StatelessWhile"}
 
 
 def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
@@ -50,4 +56,36 @@ def forgotten(variables: Sequence[str]) -> str:
     return (
         f"the model remembers earlier runs in {names}, and a frozen graph does not: each run begins with the stored "
         "values. Give the model its state as an input, and the next one as an output, so that the app keeps it"
+    )
+
+
+def zero_states(graph: Graph) -> list[str]:
+    """The states of zeros of a recurrent network that takes a single step a run, as one does that writes a text letter
+    by letter: the weights of its cells are used once, outside of loops. Whoever samples with it feeds these tensors.
+    """
+    needed = reachable(graph, graph.outputs, data_only=True, missing_ok=True)
+    states = [node.name for node in graph if node.name in needed and _ZERO_STATE.search(node.name)]
+    if not states or any(graph[name].op in _LOOPS for name in needed):
+        return []
+    used: dict[str, int] = {}
+    cells = []
+    for name in needed:
+        node = graph[name]
+        if node.op == "MatMul":
+            weights = reachable(graph, node.data_inputs[1:], data_only=True, missing_ok=True)
+            for one in weights:
+                used[one] = used.get(one, 0) + 1
+            joined = graph.find_producer(node.data_inputs[0])
+            if joined is not None and any(node_name(ref) in states for ref in joined.data_inputs):
+                cells.append(node_name(node.data_inputs[1]))
+    return states if cells and all(used[cell] == 1 for cell in cells) else []
+
+
+def begun_anew(states: Sequence[str]) -> str:
+    """What it means that a network of one step begins with zeros."""
+    more = f" and {len(states) - 1} more" if len(states) > 1 else ""
+    return (
+        f"the model takes one step a run, and begins each with a state of zeros ('{states[0]}'{more}): to go on from "
+        f"the last step, name these and its other inputs with {option('inputs')}, and the cells' new states with "
+        f"{option('outputs')}, which the app feeds again"
     )

@@ -13,8 +13,7 @@ from pocketgraph.graph.order import reachable
 
 DEFAULT = "serving_default"
 EXAMPLE_PARSERS = ops_with("example_parser")
-_CHECKPOINTS = frozenset({"Save", "SaveSlices", "SaveV2", "Restore", "RestoreSlice", "RestoreV2", "MergeV2Checkpoints"})
-"""Not a trait: what writes and reads the values of variables."""
+CHECKPOINTS = ops_with("checkpoint")
 _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
 """Not a trait: how the names of ops begin by which optimizers move variables."""
 
@@ -57,7 +56,7 @@ def _is_for_training(graph: Graph, signature: str) -> bool:
 
 def _has_steps(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> bool:
     for node in nodes:
-        if node.op in _CHECKPOINTS or node.op.startswith(_STEPS):
+        if node.op in CHECKPOINTS or node.op.startswith(_STEPS):
             return True
         for name in (value.name for value in node.attrs.values() if isinstance(value, Func)):
             body = graph.functions.get(name)

@@ -31,7 +31,8 @@ def extract_sub_graph(graph: Graph, outputs: Sequence[str]) -> Graph:
         for ref in node.inputs:
             source = node_name(ref)
             if source not in graph.nodes:
-                raise FreezeError(f"its input '{ref}' is not in the graph", where=f"node '{name}'")
+                hint = did_you_mean(source, graph.nodes) or "the graph was cut: take the file that it came from"
+                raise FreezeError(f"its input '{ref}' is not in the graph", where=f"node '{name}'", hint=hint)
             waiting.append(source)
         waiting.extend(target for target in colocated_with(node) if target in graph.nodes)
     return graph.replace([node for node in graph if node.name in kept])

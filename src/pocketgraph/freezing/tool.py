@@ -13,7 +13,7 @@ from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
-from pocketgraph.freezing.graph_variables import is_variable, variables
+from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
@@ -27,8 +27,9 @@ from pocketgraph.freezing.training_batch_norms import (
     refuse_training_batch_norms,
     untrained_batch_norms,
 )
+from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
-from pocketgraph.graph import Graph, Node, Signature, node_name
+from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, main_outputs, sole_outputs
 from pocketgraph.passes.inlining import ControlFlow
@@ -177,10 +178,10 @@ def freeze_and_tell(
     allow_training_batch_norm: bool = False,
 ) -> Frozen:
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
-    graph, source, store, has_saver = opened(graph_or_path, checkpoint, tags, signature)
+    graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
     is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
-    if not (source.has_own_values or bind or wanted_repairs or is_open):
+    if not (source.is_saved_model or bind or wanted_repairs or is_open):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
@@ -190,13 +191,13 @@ def freeze_and_tell(
         whole, told = repairs.repaired(whole, "batch_norms")
     part = extract_sub_graph(whole, names).replace(outputs=names)
     kept = set(part.nodes)
-    if control_flow is None and source.has_own_values:
+    if control_flow is None and source.is_saved_model:
         control_flow = "lower"
     told = [line for line in told if line.split("'")[1] in kept]
     part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
-    if source.has_own_values:
+    if source.is_saved_model:
         part, dropped = without_idle_updates(part, names)
         lines += dropped
     wanted = {
@@ -205,6 +206,38 @@ def freeze_and_tell(
         if (variable_names_whitelist is None or name in variable_names_whitelist)
         and (variable_names_blacklist is None or name not in variable_names_blacklist)
     }
+    values = _values(wanted, graph, source, store, initializer_nodes, saver)
+    frozen = _signed(variables_to_constants(part, values), names)
+    if clear_devices:
+        frozen = frozen.map_nodes(_without_device)
+    if control_flow is not None:
+        frozen = extract_sub_graph(without_idle_waits(frozen), names)
+    frozen = with_table_contents(frozen, graph, _folder_of(source.graph))
+    frozen = with_tree_ensembles(frozen, graph, store)
+    if not allow_training_batch_norm:
+        _refuse_training_batch_norms(frozen, graph, taken)
+    warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
+        len(taken) > 1
+    )
+    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    return Frozen(
+        frozen, source.graph, source.checkpoint or "", tuple(values), tuple(warnings), (*told, *lines), tuple(state)
+    )
+
+
+def _values(
+    wanted: Mapping[str, VariableNode],
+    graph: Graph,
+    source: TrainedModel,
+    store: Mapping[str, Tensor] | None,
+    initializer_nodes: Sequence[str],
+    saver: str | None,
+) -> dict[str, Tensor]:
+    """The values of variables: what initializers assign, and of the others what the checkpoint holds.
+
+    Raises:
+        FreezeError: a variable has no value.
+    """
     initializers = list(initializer_nodes)
     if store is None and source.initializer is not None:
         initializers.append(source.initializer)  # the values of a SavedModel without a checkpoint
@@ -217,33 +250,19 @@ def freeze_and_tell(
         )  # fmt: skip
     if rest and store is not None:
         saved = _of_saver(saved_names(graph), saver)
-        savers_first = has_saver if saver is None else True
-        values |= values_of(rest, store, saved, savers_first=savers_first)
-    frozen = _signed(variables_to_constants(part, values), names)
-    if clear_devices:
-        frozen = frozen.map_nodes(_without_device)
-    if control_flow is not None:
-        frozen = extract_sub_graph(without_idle_waits(frozen), names)
-    frozen = with_table_contents(frozen, graph, _folder_of(source.graph))
-    frozen = with_tree_ensembles(frozen, graph, store)
-    if not allow_training_batch_norm:
-        try:
-            refuse_training_batch_norms(frozen, graph)
-        except TrainingBatchNormError as error:
-            if len(taken) < 2:
-                raise
-            hint = (
-                f"take one of the signatures {', '.join(taken)}, as in "
-                f"{option('signature')}={taken[0]}; or {error.hint}"
-            )
-            raise TrainingBatchNormError(error.what, where=error.where, hint=hint) from None
-    warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
-        len(taken) > 1
-    )
-    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
-    return Frozen(
-        frozen, source.graph, source.checkpoint, tuple(values), tuple(warnings), (*told, *lines), tuple(state)
-    )
+        values |= values_of(rest, store, saved, savers_first=source.has_saver or saver is not None)
+    return values
+
+
+def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str]) -> None:
+    """As ``refuse_training_batch_norms``; where several signatures were ``taken``, one of them may do without."""
+    try:
+        refuse_training_batch_norms(frozen, graph)
+    except TrainingBatchNormError as error:
+        if len(taken) < 2:
+            raise
+        hint = f"take one of the signatures {', '.join(taken)}, as in {option('signature')}={taken[0]}; or {error.hint}"
+        raise TrainingBatchNormError(error.what, where=error.where, hint=hint) from None
 
 
 def _repaired(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import NamedTuple
 
-from pocketgraph.errors import FormatError, FreezeError, option
+from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
 from pocketgraph.formats.meta_graph import saved_model_file
 
@@ -13,21 +13,25 @@ GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
 """What TensorFlow's training loops call the graph; the binary one first, since it is the same and read faster."""
 
 
-class Found(NamedTuple):
-    """What is to be frozen.
+class TrainedModel(NamedTuple):
+    """Where a model comes from that is to be frozen.
 
     Attributes:
-        graph: the graph's file, or the SavedModel's directory.
-        checkpoint: its prefix, or None when there is none.
+        graph: the graph's file, or the SavedModel's directory; "" of one in memory.
+        checkpoint: its prefix; None when there is none.
         has_saver: the graph's file says how the checkpoint was saved (a MetaGraphDef, a SavedModel).
+        is_saved_model: it is a SavedModel that was opened, which brings its values along.
+        initializer: the node that a SavedModel's loader runs; None for none.
     """
 
     graph: str
     checkpoint: str | None
     has_saver: bool
+    is_saved_model: bool = False
+    initializer: str | None = None
 
 
-def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None) -> Found:
+def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None = None) -> TrainedModel:
     """The graph and checkpoint meant by a path.
 
     A directory is a SavedModel, or a training directory, which a checkpoint in it stands for too: the graph is then
@@ -43,21 +47,21 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
         FormatError: there is no such path, or no checkpoint where one was named.
         FreezeError: a directory holds no graph, or several.
     """
-    text = os.fspath(path)
+    text = path_of(path)
     prefix = None if checkpoint is None else find_prefix(checkpoint)
     if names_checkpoint(text):
         prefix = prefix or find_prefix(text)
         graph = _graph_in(os.path.dirname(prefix) or ".", prefix)
-        return Found(graph, prefix, graph.endswith(".meta"))
+        return TrainedModel(graph, prefix, graph.endswith(".meta"))
     if not os.path.isdir(text):
         has_saver = text.endswith(".meta") or os.path.basename(text).startswith("saved_model.")
-        return Found(text, prefix or _beside(text), has_saver)
+        return TrainedModel(text, prefix or _beside(text), has_saver)
     if saved_model_file(text) is not None:
         variables = os.path.join(text, "variables", "variables")
-        return Found(text, prefix or (variables if os.path.isfile(variables + ".index") else None), True)
+        return TrainedModel(text, prefix or (variables if os.path.isfile(variables + ".index") else None), True)
     prefix = prefix or find_prefix(text)
     graph = _graph_in(text, prefix)
-    return Found(graph, prefix, graph.endswith(".meta"))
+    return TrainedModel(graph, prefix, graph.endswith(".meta"))
 
 
 def names_checkpoint(path: str) -> bool:

@@ -69,6 +69,7 @@ def main_outputs(graph: Graph) -> list[str]:
     first = node_name(ends[0].name)
     is_stated = ends[0].why.endswith(" output")
     rivals = [] if is_stated else survey.equals() if survey.is_trained else survey.rivals()
+    rivals += [] if is_stated else survey.states()
     layers = survey.cached_layers(first)
     nodes = {first, *(rival for rival in rivals if survey.cached_layers(rival) == layers)}
     return [name for name, _ in ends if node_name(name) in nodes]

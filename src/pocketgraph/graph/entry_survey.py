@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
+from pocketgraph.graph.entry_roles import generated, state_ends
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
@@ -39,6 +40,7 @@ SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseS
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
 """Ops whose second and later results stand beside the first only for the ops behind them."""
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
+_GENERATED = 4.0  # more for the pictures of a generator than for what its judge says of them
 _CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
 
 
@@ -144,6 +146,10 @@ class EntrySurvey:
                 ranked = self._rank(scores) if scores is not None and scores.name in inner else None
                 if ranked is not None:
                     found.setdefault(ranked.name, ranked)
+        for name in generated(self._graph) if self.is_trained else ():
+            ranked = self._rank(self._graph[name]) if name in inner else None
+            if ranked is not None:  # what judges it serves training
+                found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
         return sorted(found.values(), key=lambda ranked: -ranked.score)
 
     def _is_shaped_for_losses(self, node: Node) -> bool:
@@ -172,7 +178,13 @@ class EntrySurvey:
         if not ranked or ranked[0].score < 0:
             return None
         equals = self.equals()
-        return equals if set(self.rivals()) <= set(equals) else None
+        return [*equals, *self.states()] if set(self.rivals()) <= {*equals, *self.states()} else None
+
+    def states(self) -> list[str]:
+        """The ends that give a recurrent network's next states, where the likeliest end needs the last ones."""
+        best, *others = (entry.name for entry in self.outputs)
+        before = reachable(self._graph, [best], data_only=True, missing_ok=True)
+        return state_ends([name for name in before if self._graph[name].op in _PLACEHOLDERS], others)
 
     def cached_layers(self, name: str) -> set[str]:
         """The placeholders in front of a node whose default is a layer of the network, as in a retrained model: its old

@@ -53,6 +53,11 @@ def refuse_finished(graph: Graph, what: str, hint: str = "") -> None:
         )
 
 
+def has_codes(graph: Graph, tensor: str) -> bool:
+    """Whether a LiteRT file takes or gives codes there that stand for other numbers."""
+    return is_litert_file(graph) and _quantization(graph, tensor)[0] != 0
+
+
 def coded(graph: Graph, tensor: str, array: Array) -> Array:
     """What a LiteRT file takes for an array of numbers: codes where ``tensor`` has codes, else the array itself."""
     scale, zero = _quantization(graph, tensor)

@@ -45,6 +45,7 @@
                    numbers out of an encoded picture, or out of sound
     example_parser takes records of tf.Example apart
     feeds_training training data come in
+    checkpoint     writes or reads the values of variables
     touches_files, runs_code, uses_network
                    reaches out of the graph: refused unless the caller allows it
 
@@ -102,6 +103,7 @@ Const constant
 ControlTrigger effect
 Conv1D layer
 Conv2D convolution layer heavy any_size
+Conv2DBackpropFilter heavy
 Conv2DBackpropInput convolution layer heavy any_size
 Conv3D convolution layer heavy
 Conv3DBackpropInputV2 layer heavy
@@ -225,7 +227,7 @@ MaxPoolGrad heavy
 MaxPoolWithArgmax heavy
 Mean adds_up any_size
 Merge merge control_flow
-MergeV2Checkpoints touches_files
+MergeV2Checkpoints touches_files checkpoint
 Mfcc recording
 Min repeatable any_size
 Minimum elementwise repeatable any_size
@@ -306,9 +308,9 @@ ResizeBilinear heavy resize any_size
 ResizeNearestNeighbor heavy resize any_size
 ResourceGather layer reads_handle
 ResourceGatherNd reads_handle
-Restore touches_files
-RestoreSlice touches_files
-RestoreV2 touches_files
+Restore touches_files checkpoint
+RestoreSlice touches_files checkpoint
+RestoreV2 touches_files checkpoint
 ReverseV2 moves
 Rint discontinuous
 Round discontinuous
@@ -322,11 +324,11 @@ RpcServerRegister uses_network
 RpcServerStart uses_network
 Rsqrt elementwise any_size
 RsqrtGrad result_gradient
-Save touches_files
+Save touches_files checkpoint
 SaveDataset touches_files
 SaveDatasetV2 touches_files
-SaveSlices touches_files
-SaveV2 touches_files
+SaveSlices touches_files checkpoint
+SaveV2 touches_files checkpoint
 Selu transcendental
 Shape shape repeatable
 ShapeN shape

@@ -83,9 +83,12 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
         if shape.dims is None and (parser := parser_of(graph, name)) is not None:
             shapes[name] = Shape(records_shape(parser))
     open_ones = [name for name, shape in shapes.items() if shape.dims is None or None in shape.dims[1:]]
+    found = _fitting(graph) if open_ones else {}
+    for name in [name for name in open_ones if found.get(name) == () == _written(graph, specs[name])]:
+        shapes[name] = Shape(())  # written as such, which may stand for any shape, and nothing speaks against it
+        open_ones.remove(name)
     if open_ones:
         named = [name for name in names if specs[name].endpoint.node not in switches]
-        found = _fitting(graph)
         known = ":".join(_sizes(shapes[name].dims, found.get(name)) for name in named)
         flags = f"{option('input_layer')}={','.join(named)} {option('input_layer_shape')}={known}"
         raise UsageError(
@@ -104,6 +107,12 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
         )
         for name, shape in shapes.items()
     ]
+
+
+def _written(graph: Graph, spec: FeedSpec) -> tuple[int | None, ...] | None:
+    node = graph.nodes.get(spec.endpoint.node)
+    shape = node.shape() if node is not None else None
+    return None if shape is None else shape.dims
 
 
 def made_up_text(graph: Graph, name: str) -> bytes:

@@ -19,7 +19,7 @@ Job = dict[str, Any]
 Runner = tuple[Callable[[], list[Any]], str]  # runs once; the program's version
 
 
-class MissingError(Exception):
+class _MissingError(Exception):
     """The program is not installed, or cannot run this model."""
 
 
@@ -27,12 +27,12 @@ def imported(module: str, hint: str) -> Any:
     """The module.
 
     Raises:
-        MissingError: it is not installed; the message is the hint.
+        _MissingError: it is not installed; the message is the hint.
     """
     try:
         return import_module(module)
     except ImportError:
-        raise MissingError(hint) from None
+        raise _MissingError(hint) from None
 
 
 def reference(job: Job, feeds: Job) -> Runner:
@@ -102,7 +102,7 @@ def converted_to_onnx(job: Job) -> str:
     """The path of the model in ONNX's form, written into the job's folder.
 
     Raises:
-        MissingError: tf2onnx or TensorFlow is not installed.
+        _MissingError: tf2onnx or TensorFlow is not installed.
     """
     hint = "no .onnx file lies beside the model, and tf2onnx with TensorFlow is not installed"
     tf2onnx, tf = imported("tf2onnx", hint), imported("tensorflow", hint)
@@ -149,7 +149,7 @@ def matching(name: str, names: Any) -> str:
     for spelling in (name, with_port(name), with_port(name).rpartition(":")[0]):
         if spelling in names:
             return spelling
-    raise MissingError(f"it has no tensor '{name}', only {', '.join(sorted(names)[:5])}")
+    raise _MissingError(f"it has no tensor '{name}', only {', '.join(sorted(names)[:5])}")
 
 
 def matching_port(name: str, ports: Any) -> Any:
@@ -158,7 +158,7 @@ def matching_port(name: str, ports: Any) -> Any:
     spellings.update({port.get_node().get_friendly_name(): port for port in ports})
     try:
         return spellings[matching(name, spellings)]
-    except MissingError:
+    except _MissingError:
         if len(ports) == 1:
             return ports[0]
         raise
@@ -234,7 +234,7 @@ if __name__ == "__main__":
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")
     try:
         answer = main()
-    except MissingError as error:
+    except _MissingError as error:
         answer = {"problem": str(error)}
     except Exception as error:  # whatever the program raises is its answer
         answer = {"problem": f"{type(error).__name__}: {' '.join(str(error).split())}"}

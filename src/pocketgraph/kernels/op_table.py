@@ -6,11 +6,12 @@ session imports what its ops need and nothing else, and nobody keeps a list of m
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 Row = TypeVar("Row")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 class OpTable(Generic[Row]):
@@ -19,13 +20,14 @@ class OpTable(Generic[Row]):
     Args:
         what: what a row is, as errors call it.
         package: the package whose modules hold the rows; it has an ``op_index``.
-        index: the name of the table in that index.
+        index: the name of the table in that index; or, where the package has none, its modules with rows, all of which
+            are imported for the first row that is asked for.
 
     Attributes:
         given: the ops whose rows a user gave; another set after each change.
     """
 
-    def __init__(self, what: str, package: str, index: str) -> None:
+    def __init__(self, what: str, package: str, index: str | Sequence[str]) -> None:
         self._what, self._package, self._index = what, package, index
         self._rows: dict[str, Row] = {}
         self._given: dict[str, Row] = {}
@@ -41,6 +43,17 @@ class OpTable(Generic[Row]):
         if op in self._rows:
             raise ValueError(f"{op} has two {self._what}s")
         self._rows[op] = row
+
+    def enters(self, *ops: str) -> Callable[[F], F]:
+        """Enters the decorated function as the row of these ops."""
+
+        def enter(function: F) -> F:
+            row: Any = function
+            for op in ops:
+                self.add(op, row)
+            return function
+
+        return enter
 
     def give(self, op: str, row: Row | None) -> None:
         """Sets the row that a user gives for an op of his own; None takes it away."""
@@ -86,6 +99,12 @@ class OpTable(Generic[Row]):
     def _index_of_ops(self) -> Mapping[str, str]:
         """The module, from the package on, of each op."""
         if self._homes is None:
-            modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
-            self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
+            if isinstance(self._index, str):
+                modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
+                self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
+            else:
+                self._homes = {}
+                for module in self._index:
+                    import_module(f"{self._package}.{module}")
+                    self._homes.update((op, module) for op in self._rows if op not in self._homes)
         return self._homes

@@ -180,8 +180,15 @@ def padded(x: Array, spans: Sequence[Window], value: float | int = 0) -> Array:
     pairs = [(0, 0), *((w.before, w.after) for w in spans), (0, 0)]
     if not any(b or a for b, a in pairs):
         return x
-    reserve([size + b + a for size, (b, a) in zip(x.shape, pairs, strict=True)], x.dtype)
-    return np.pad(x, pairs, constant_values=value)
+    sizes = reserve([size + b + a for size, (b, a) in zip(x.shape, pairs, strict=True)], x.dtype)
+    wide = np.empty(sizes, x.dtype)
+    for axis, (before, after) in enumerate(pairs):
+        inner = [slice(b, size + b) for size, (b, _) in zip(x.shape[:axis], pairs[:axis], strict=True)]
+        for border in (slice(0, before), slice(sizes[axis] - after, None)):
+            place = (*inner, border)
+            wide[place] = value
+    wide[inside(x.shape[1:-1], spans)] = x
+    return wide
 
 
 def inside(sizes: Sequence[int], spans: Sequence[Window]) -> tuple[slice, ...]:
@@ -260,3 +267,16 @@ def blocks(images: int, rows: int, row: int, most: int) -> Iterator[tuple[slice,
     for image in range(images):
         for first in range(0, rows, step):
             yield slice(image, image + 1), slice(first, first + step)
+
+
+def image_groups(images: int, image: int, most: int) -> Iterator[slice]:
+    """Images that are taken together: as many as have ``most`` elements in all, or one.
+
+    Args:
+        images: how many there are.
+        image: elements of each.
+        most: elements of a group; a single image may have more.
+    """
+    step = max(1, most // max(1, image))
+    for first in range(0, images, step):
+        yield slice(first, first + step)

@@ -35,6 +35,7 @@ from pocketgraph.part_files import is_abandoned, written_whole
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used parts beyond go
 MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
+HOLLOW = "hollow"  # likewise: how many bytes of a model file with holes were written, where the holes begin and end
 CERTIFICATE = "certificate"  # in the same text: whether the part gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
 LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
@@ -166,9 +167,16 @@ class CacheEntry(NamedTuple):
     has_packed: bool
     about: dict[str, Any]
 
+    @property
+    def is_hollow(self) -> bool:
+        """Whether the model file has holes in the place of weights that are packed: nothing but LiteRT, with these
+        packed weights, can run it."""
+        return HOLLOW in self.about
+
 
 def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) -> CacheEntry | None:
-    """The part of this name, None when it is missing or damaged (a damaged one is removed).
+    """The part of this name, None when it is missing or damaged (a damaged one is removed), or has holes in the place
+    of weights that were packed for another kind of CPU.
 
     Args:
         folder: the cache directory.
@@ -181,8 +189,8 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
         if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
             with read_ahead((packed,)):
                 meanwhile()
-                checksum(model)
-        if about["name"] != name or about[SUM] != checksum(model):
+                _sum_of(model, about)
+        if about["name"] != name or about[SUM] != _sum_of(model, about):
             raise ValueError
     except (FileNotFoundError, UntrustedError):
         return None
@@ -191,7 +199,22 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
         return None
     with contextlib.suppress(OSError):
         os.utime(sidecar)
-    return CacheEntry(model, packed, _packed_is_whole(packed), about)
+    found = CacheEntry(model, packed, _packed_is_whole(packed), about)
+    return None if found.is_hollow and not found.has_packed else found
+
+
+def _sum_of(model: str, about: Mapping[str, Any]) -> str:
+    """The checksum of what was written to a model file.
+
+    Raises:
+        ValueError: it has another size.
+    """
+    if HOLLOW not in about:
+        return checksum(model)
+    written, _, size = about[HOLLOW]
+    if os.path.getsize(model) != size:
+        raise ValueError
+    return checksum(model, int(written))
 
 
 def _files(folder: str, name: str) -> tuple[str, str, str]:
@@ -210,7 +233,15 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
-def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: dict[str, Any]) -> CacheEntry | None:
+def store(
+    folder: str,
+    name: str,
+    content: Iterable[bytes | memoryview],
+    about: dict[str, Any],
+    *,
+    packed: Iterable[bytes | memoryview] | None = None,
+    holes: tuple[int, int] | None = None,
+) -> CacheEntry | None:
     """Writes a part; None when the disk does not take it.
 
     Args:
@@ -218,20 +249,30 @@ def store(folder: str, name: str, content: Iterable[bytes | memoryview], about: 
         name: from ``entry_name``.
         content: the model file's bytes in pieces.
         about: anything JSON can hold, to be found again beside the model.
+        packed: the bytes of the file of packed weights in pieces, where it is written too.
+        holes: where the holes of a model file begin that has some behind its content, and where they and it end.
     """
-    sidecar, model, packed = _files(folder, name)
+    sidecar, model, beside = _files(folder, name)
     try:
+        if packed is not None:
+            with written_whole(beside) as part, created(part) as file:
+                mark = write_marked(file, packed)
+            write(f"{beside}.sum", sealed_text({SUM: mark}))
         with written_whole(model) as part, created(part) as file:
             mark = write_marked(file, content)
-        record = {**about, "name": name, SUM: mark}
+            record = {**about, "name": name, SUM: mark}
+            if holes is not None:
+                record[HOLLOW] = [file.tell(), *holes]
+                file.truncate(holes[1])
         write(sidecar, sealed_text(record))
     except OSError as error:
-        with contextlib.suppress(OSError):
-            os.unlink(model)
+        for path in (model, beside) if packed is not None else (model,):
+            with contextlib.suppress(OSError):
+                os.unlink(path)
         unusable(f"{folder}: {error.strerror}")
         return None
     trim(folder, keep=name)
-    return CacheEntry(model, packed, _packed_is_whole(packed), record)
+    return CacheEntry(model, beside, packed is not None or _packed_is_whole(beside), record)
 
 
 def noted(about: Mapping[str, Any], member: str, what: str) -> Any:
@@ -364,7 +405,7 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(os.path.join(folder, name))
         stem = name.partition(".")[0].partition("-")[0]
-        sizes[stem] = sizes.get(stem, 0) + status.st_size
+        sizes[stem] = sizes.get(stem, 0) + min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
         counts[stem] = counts.get(stem, 0) + 1
         used[stem] = max(used.get(stem, 0.0), status.st_mtime)
     total, files = sum(sizes.values()), sum(counts.values())

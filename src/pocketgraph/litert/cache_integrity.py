@@ -27,7 +27,7 @@ OTHERS = 0o022  # who may write, but for the owner
 DIGEST = 16  # bytes of a text's digest
 SEAL = "seal"  # the member of a text that holds it
 
-_known: dict[tuple[str, int, int, int, int], str] = {}
+_known: dict[tuple[str, int | None, int, int, int, int], str] = {}
 """The checksums of files that this process has read, by path, inode, size and the times of their last changes."""
 
 
@@ -35,8 +35,13 @@ class UntrustedError(Exception):
     """A file that somebody else may have written."""
 
 
-def checksum(path: str) -> str:
-    """The size and the CRC-32C of all bytes of a file; read once in a process as long as the file does not change.
+def checksum(path: str, most: int | None = None) -> str:
+    """The size and the CRC-32C of all bytes of a file, or of the first ones; read once in a process as long as the file
+    does not change.
+
+    Args:
+        path: of the file.
+        most: how many bytes are read.
 
     Raises:
         OSError: it cannot be read.
@@ -46,12 +51,14 @@ def checksum(path: str) -> str:
         status = os.fstat(file.fileno())
         if not is_own(status):
             raise UntrustedError(path)
-        key = path, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+        key = path, most, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
         found = _known.get(key)
         if found is None:
-            mark = Mark()
-            while part := file.read(CHUNK):
+            mark = _Mark()
+            left = status.st_size if most is None else most
+            while part := file.read(CHUNK if most is None else min(CHUNK, left)):
                 mark.extend(part)
+                left -= len(part)
             found = _known[key] = mark.text
     return found
 
@@ -73,7 +80,7 @@ def read_ahead(paths: Sequence[str]) -> Iterator[None]:
         thread.join()
 
 
-class Mark:
+class _Mark:
     """A checksum that is still growing, and the bytes that were counted."""
 
     def __init__(self) -> None:
@@ -93,7 +100,7 @@ class Mark:
 
 def write_marked(file: IO[bytes], content: Iterable[bytes | memoryview]) -> str:
     """Writes pieces to a file, and gives the checksum of all."""
-    mark = Mark()
+    mark = _Mark()
     for piece in content:
         for start in range(0, len(piece), CHUNK):
             part = piece[start : start + CHUNK]

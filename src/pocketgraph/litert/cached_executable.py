@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -30,6 +30,7 @@ def lookup(
     cache_dir: Folder | None = None,
     opener: Opener | None = None,
     in_tiers: bool = False,
+    whole: bool = False,
 ) -> Executable | None:
     """A part that an earlier ``compile`` with the same arguments left in the cache, and that nobody found wrong."""
     folder = cache.directory(cache_dir)
@@ -37,19 +38,20 @@ def lookup(
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
     try:
-        found = open_tier(folder, name, threads, opener) if in_tiers else open_entry(folder, name, threads, opener)
+        opened = open_tier if in_tiers else open_entry
+        found = opened(folder, name, threads, opener, whole=whole)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
 
 
 def open_tier(
-    folder: str, name: str, threads: int, opener: Opener | None = None
+    folder: str, name: str, threads: int, opener: Opener | None = None, *, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
     """As ``open_entry``; where the part is missing, what was compiled for its first runs in its place."""
-    found = open_entry(folder, name, threads, opener)
+    found = open_entry(folder, name, threads, opener, whole=whole)
     if found is None:
-        found = open_entry(folder, first_tier(name), threads, opener)
+        found = open_entry(folder, first_tier(name), threads, opener, whole=whole)
         if isinstance(found, Executable):
             found.next_tier = folder, name
     return found
@@ -61,7 +63,7 @@ def first_tier(name: str) -> str:
 
 
 def open_entry(
-    folder: str, name: str, threads: int, opener: Opener | None = None
+    folder: str, name: str, threads: int, opener: Opener | None = None, *, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
     """The part of this name in the cache; None when it is missing or damaged, "wrong" when its results were.
 
@@ -70,12 +72,13 @@ def open_entry(
         name: of the part.
         threads: how many to compute with.
         opener: makes the runner; LiteRT by default.
+        whole: whether the model file must hold all weights, since another engine may read it.
 
     Raises:
         RunError: another engine does not take it.
     """
     entry = cache.find(folder, name, None if opener else prepare)
-    if entry is None:
+    if entry is None or (entry.is_hollow and (whole or opener not in (None, LITERT))):
         return None
     opener = opener or LITERT
     if cache.certificate(entry.about, opener.engine) == "wrong":
@@ -89,6 +92,8 @@ def open_entry(
         if opener is not LITERT:
             raise
         cache.remove(folder, name)
+        return None
+    except OSError:  # its files are gone
         return None
     except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         cache.remove(folder, name)
@@ -119,19 +124,30 @@ def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) 
     return Executable(entry.about, runner, None, threads, (folder, name))
 
 
+def takes_packed(about: Mapping[str, Any]) -> bool:
+    """Whether what runs packed weights takes what goes into a part and comes out of it.
+
+    Args:
+        about: what is kept beside the model.
+    """
+    types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
+    types += [dtype for _, dtype in about["computed"]]
+    is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
+    return not is_odd and os.name == "posix"  # elsewhere a file in use cannot be renamed
+
+
 def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
     about = entry.about
     threads = 1 if about.get("one_thread") else threads
-    types = [computed_in(dtype) for _, dtype, _ in (about["inputs"][index] for index in about["fed"])]
-    types += [dtype for _, dtype in about["computed"]]
-    is_odd = not about["fed"] or any(name not in PACKED_TYPES for name in types)
     repeated = about.get("repeated", 0)
-    is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
     shapes = [shape for shape, _ in about["computed"]]
-    if is_small or is_odd or os.name != "posix":  # elsewhere a file in use cannot be renamed
-        return PlainRunner(entry.model, threads, shapes)
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
+    if entry.is_hollow:
+        return _hollow(entry, PackedRunner(entry.model, entry.packed, threads, outputs))
+    is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
+    if is_small or not takes_packed(about):
+        return PlainRunner(entry.model, threads, shapes)
     if (
         about["bytes"] < PACKED_FROM and repeated < PACKED_FROM
     ):  # packing every time is quicker, as long as times are few
@@ -152,6 +168,34 @@ def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
     about = entry.about
     shapes = [shape for shape, _ in about["computed"]]
     return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
+
+
+def _hollow(entry: cache.CacheEntry, runner: PackedRunner) -> PackedRunner:
+    """The runner of a model file with holes, unless they were read.
+
+    Where XNNPACK looks up other packed weights than there are, or does not take the file of them, it packs anew what it
+    finds in the model file, and says nothing.
+
+    Raises:
+        RunError: they were read.
+        OSError: the system does not tell.
+    """
+    if holes_in_memory(entry):
+        runner.close()
+        raise RunError("LiteRT does not take packed weights as they are")
+    return runner
+
+
+def holes_in_memory(entry: cache.CacheEntry) -> int:
+    """How many bytes of the holes in a model file are in memory: none, as long as nobody has read them.
+
+    Raises:
+        OSError: the system does not tell.
+    """
+    from pocketgraph.litert.native.resident_memory import resident_bytes
+
+    _, start, end = entry.about[cache.HOLLOW]
+    return resident_bytes(entry.model, start) if start < end else 0
 
 
 PACKED = "packed_weights"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
 Array: TypeAlias = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 BLOCK = 1 << 17  # elements transposed at a time; NumPy's strided copies are several times faster in the CPU's caches
 PART = 2 << 20  # bytes
@@ -62,6 +63,17 @@ class Constant:
             return values if self.scale is None else np.multiply(values, self.scale, dtype=self.dtype)
         return _permuted(values, self.permutation, self.scale, into)
 
+    def by_column(self) -> tuple[Array, Array | None]:
+        """The values as a matrix with a column for each index of the first axis, and what the columns are to be
+        multiplied by (None for 1): as they are kept, where the first axis is the last one there."""
+        values = self.read()
+        count = self.shape[0]
+        if self.permutation is not None and _moves_last(self.permutation):
+            scale = self.scale
+            if scale is None or scale.size == count == scale.shape[0]:
+                return values.reshape(-1, count), None if scale is None else scale.reshape(count)
+        return self.numpy().reshape(count, -1).T, None
+
     def in_parts(self) -> list[Constant]:
         """Constants whose values, one after the other, are this one's: a large transposed one in parts that fit into a
         cache while they are made and written."""
@@ -70,7 +82,7 @@ class Constant:
             return [self]
         rows = -(-self.shape[0] // count)
         starts = range(0, self.shape[0], rows)
-        read = _kept_for(self.read, len(starts))
+        read = kept_for(self.read, len(starts))
         return [self._rows(read, start, min(start + rows, self.shape[0])) for start in starts]
 
     def _rows(self, read: Callable[[], Array], start: int, stop: int) -> Constant:
@@ -100,12 +112,12 @@ class Constant:
         return Constant(self.read, self.shape, self.dtype, self.permutation, total)
 
 
-def _kept_for(read: Callable[[], Array], readers: int) -> Callable[[], Array]:
-    """``read`` whose array, which may take long to make, is kept until so many have read it."""
-    kept: list[Array] = []
+def kept_for(read: Callable[[], T], readers: int) -> Callable[[], T]:
+    """``read`` whose arrays, which may take long to make, are kept until so many have read them."""
+    kept: list[T] = []
     lock, left = threading.Lock(), readers
 
-    def shared() -> Array:
+    def shared() -> T:
         nonlocal left
         with lock:
             values = kept[0] if kept else read()

@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.constant import Array
 
 WORTH_A_THREAD = 4 << 20  # bytes
 
 
-def computed(constants: Sequence[Constant], *, passing: bool = False) -> Iterator[Array]:
+class Made(Protocol):
+    """What is made when its turn comes: a constant."""
+
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def dtype(self) -> np.dtype[Any]: ...
+    @property
+    def permutation(self) -> tuple[int, ...] | None:
+        """Whether it is made in memory that it is given; None where it lies somewhere already."""
+        ...
+
+    def numpy(self, into: Array | None = None) -> Array:
+        """The values, contiguous, perhaps in this memory for as many elements."""
+
+
+def computed(constants: Sequence[Made], *, passing: bool = False) -> Iterator[Array]:
     """The values of each constant, contiguous.
 
     Args:
@@ -30,7 +47,7 @@ def computed(constants: Sequence[Constant], *, passing: bool = False) -> Iterato
 
 
 class _Ahead:
-    def __init__(self, constants: Sequence[Constant], passing: bool) -> None:
+    def __init__(self, constants: Sequence[Made], passing: bool) -> None:
         self._constants = constants
         most = max((constant.nbytes for constant in constants if constant.permutation is not None), default=0)
         self._memory = [np.empty(most, np.uint8) for _ in range(2)] if passing else None

@@ -36,12 +36,23 @@ ANSWERED_SHARE = (
 )
 PLANNED_STEP = 25.0  # µs: making a step of the reference engine
 
+# Planning for several sizes of a call at once (runtime/planning/open_sizes.py, session_plans.py)
+
+LEAST_PLANS = 3  # plans: of single sizes, before sizes are left open, where a plan takes little time
+LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but the first
+LEAST_PRICE = 0.05  # seconds: what one plan has to take for sizes to be left open from the second one on
+LATER_SHARE = 0.5  # share: of the first plan's time, which imports what planning takes, that the second one would take
+OPENED_TRIES = 2  # runs: with open sizes by which these are judged: the first imports kernels, and compiles loop bodies
+WAITED = 0.1  # seconds: that a call waits for a program to take its sizes, before it gets a plan of its own
+
 # Comparing compiled parts with the reference engine (runtime/certificates)
 
 CHECKED_AT_ONCE = 1000.0  # µs: of comparisons, up to which first results wait for them
 CHECKED_SHARE = 0.01  # share: of the time that a process has computed, which comparisons may take besides
 CHECKED_NODE = 50.0  # µs: an operation of a part
 CHECKED_PRODUCT = 1 / 800  # µs: what each multiplication, or step for an element, adds
+WARM_RUNS = 3  # runs: of the parts of a plan that an earlier process compiled, before one is compared
+PLANNED_AGAIN = 200_000.0  # µs: about what planning a graph again takes, to learn the nodes of such a part
 MOST_NOTED = 16 << 20  # bytes: of what went into and came out of a part, that are kept to be compared later
 
 # Opening executables (litert/executable.py)
@@ -58,6 +69,14 @@ TILED_AFTER = 16  # runs: of a part, after which compiling it with tiles is like
 # Choosing engines (runtime/part_engines)
 
 LARGE_PART = 4_000_000  # multiplications: of a part (40 µs), from which other engines are measured
+MEASURED_ROUNDS = 11  # rounds: that are enough to tell which of two engines is faster
+MOST_MEASURED_ROUNDS = 33  # rounds: of which so many are to be undisturbed
+FEWEST_MEASURED_ROUNDS = 5  # rounds: undisturbed, that will do when it takes too long
+MOST_MEASURED_SECONDS = 3.0  # seconds: on the clock, after which fewer rounds do
+ROUND_SECONDS = 0.02  # seconds: that a program runs in a round, at least
+UNSTEADY = 1.25  # share: of its least time, from which a typical round says more of the machine than of the program
+DISTURBED_SHARE = 0.05  # share: of a round, that other threads waited for a processor, from which it does not count
+MEASURING = 1_000_000.0  # µs: about what measuring all engines takes
 LEAST_SPEEDUP = 0.97  # share: of LiteRT's time, up to which another engine runs a part in its place
 
 # Unrolling (runtime/unrolling)

@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
 from pocketgraph.litert.narrow_floats import (
@@ -22,7 +23,7 @@ from pocketgraph.litert.narrow_floats import (
 )
 from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.static_values import Inference, Statics
+from pocketgraph.litert.static_values import Statics
 from pocketgraph.litert.type_edges import OPS, edge_of
 from pocketgraph.litert.writing import schema
 
@@ -45,7 +46,7 @@ class Emit(Operands[Value]):
     """
 
     def __init__(
-        self, graph: Graph, inferred: Inference, statics: Statics, *, trial: bool = False, strict: bool = False
+        self, graph: Graph, inferred: Inferred, statics: Statics, *, trial: bool = False, strict: bool = False
     ) -> None:
         """In a ``trial`` every operand that is not yet known is made up from what was inferred of it; ``strict`` is to
         refuse what differs from TensorFlow at the edges."""

@@ -21,11 +21,11 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.runner import prepare
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.open_program import OpenProgram
     from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
     from pocketgraph.litert.resizable import Resizable, Shapes
-    from pocketgraph.litert.static_values import Inference
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
@@ -53,7 +53,7 @@ def compile(
     inputs: Sequence[str],
     outputs: Sequence[str],
     input_specs: Specs,
-    inferred: Inference,
+    inferred: Inferred,
     *,
     threads: int = 1,
     cache_dir: Folder | None = None,
@@ -64,6 +64,7 @@ def compile(
     opener: Opener | None = None,
     with_program: bool = False,
     in_tiers: bool = False,
+    whole: bool = False,
 ) -> Executable:
     """Lowers a part, or takes it from the cache.
 
@@ -84,6 +85,7 @@ def compile(
         with_program: lower the part even when it is in the cache, so that its operations are known.
         in_tiers: leave out at first what takes long to compile (``FIRST_TIER``), where the part is large; it has a
             ``next_tier`` then.
+        whole: whether the part's file in the cache must hold all weights, since another engine may read it.
 
     Raises:
         Unsupported: LiteRT cannot run some node, or the engine refuses the part as a whole.
@@ -95,7 +97,7 @@ def compile(
         if folder is not None:
             try:
                 opened = open_tier if in_tiers else open_entry
-                found = opened(folder, name, threads, opener)
+                found = opened(folder, name, threads, opener, whole=whole)
             except RunError as error:
                 raise Unsupported(error.what) from error
             if found == "wrong":
@@ -124,12 +126,24 @@ def compile(
     from pocketgraph.litert.program_building import build
 
     made = build(
-        program, inputs, types, folder, kept, threads, in_memory=graph.secret, opener=opener, in_pieces=is_first
+        program,
+        inputs,
+        types,
+        folder,
+        kept,
+        threads,
+        in_memory=graph.secret,
+        opener=opener,
+        in_pieces=is_first,
+        packs=not whole and DIRECT_PACKING not in without,
     )
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
 
+
+DIRECT_PACKING = "direct_packing"
+"""The pass by which weights are packed while they are written (see packing/direct_packing.py)."""
 
 FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 """Passes that a large part's first runs do without."""
@@ -178,7 +192,7 @@ def resizable(
     """
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable, ResizableModel, least_sizes
+    from pocketgraph.litert.resizable import Resizable, least_sizes
     from pocketgraph.litert.writing import writer
 
     told = open_program.told
@@ -192,8 +206,7 @@ def resizable(
     path = temporary_file(model) if about["bytes"] >= PACKED_FROM else None
     try:
         content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
-        threads = 1 if about["one_thread"] else threads
-        return Resizable(about, ResizableModel(content, threads), threads, None, open_program.fits, tell)
+        return Resizable(about, content, threads, None, open_program.fits, tell)
     finally:
         if path is not None:
             with contextlib.suppress(OSError):

@@ -11,12 +11,13 @@ from collections.abc import Callable, Collection, Sequence
 from pocketgraph.budgets import timed
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cache import Specs
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.litert.static_values import Inference, Statics
+from pocketgraph.litert.static_values import Statics
 
 MALFORMED = (ValueError, TypeError, IndexError, KeyError, OverflowError, ZeroDivisionError)
 """What a lowering runs into when a node's attributes or operands contradict each other."""
@@ -34,7 +35,7 @@ class Trial:
         graph: Graph,
         nodes: Sequence[Node],
         outputs: Sequence[str],
-        inferred: Inference,
+        inferred: Inferred,
         fed: Sequence[str],
         strict: bool = False,
     ) -> None:
@@ -110,7 +111,7 @@ def lowered(
     inputs: Sequence[str],
     outputs: Sequence[str],
     input_specs: Specs,
-    inferred: Inference,
+    inferred: Inferred,
     *,
     fallback: Callable[[Emit, Node], None] | None = None,
     strict: bool = False,

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert import cache, program_pieces
-from pocketgraph.litert.cached_executable import LITERT, PIECES
+from pocketgraph.litert import cache
+from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
@@ -31,10 +31,12 @@ def build(
     in_memory: bool = False,
     opener: Opener | None = None,
     in_pieces: bool = False,
+    packs: bool = False,
 ) -> Executable:
     """Writes the program and loads it; its inputs are of these NumPy types.
 
-    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large.
+    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large; ``packs``
+    says that weights may be packed directly, so that nobody else can run the file.
     """
     about, model = split(program, inputs, types)
     if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
@@ -43,6 +45,10 @@ def build(
         if folder is not None:
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
+    if folder is not None and packs and about["bytes"] >= PACKED_FROM and opener is None:
+        runner = _packed_directly(model, about, folder, name, threads)
+        if runner is not None:
+            return Executable(about, runner, program, threads, (folder, name))
     if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
         made = _built_in_pieces(program, model, about, folder, name, threads)
         if made is not None:
@@ -64,10 +70,40 @@ def build(
         raise Unsupported(error.what) from error
 
 
+def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: str, threads: int) -> Runner | None:
+    """The runner of a program whose weights are packed on their way to the cache; None where that does not go."""
+    from pocketgraph.litert.packing import direct_packing
+
+    plan = direct_packing.planned(model, folder) if takes_packed(about) else None
+    if plan is None:
+        return None
+    left_out = plan.left_out()
+    if not left_out:
+        return None
+    file = writer.HollowFile(model, left_out)
+    holes = file.first, file.size
+    entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), holes=holes)
+    if entry is None:
+        return None
+    runner = None
+    try:
+        runner = LITERT.open(entry, threads)
+        if direct_packing.is_enough(runner, entry):
+            return runner
+    except (RunError, OSError, RuntimeError):
+        pass
+    if runner is not None:
+        runner.close()
+    cache.remove(folder, name)
+    return None
+
+
 def _built_in_pieces(
     program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
 ) -> Executable | None:
     """As ``build``, each piece as a part of its own; None where that does not go."""
+    from pocketgraph.litert import program_pieces
+
     found = program_pieces.cut(model)
     if found is None:
         return None

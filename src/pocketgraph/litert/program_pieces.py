@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pocketgraph.litert.runner import Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
+    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.program import Program, Value
 
 T = TypeVar("T")
@@ -113,16 +114,6 @@ def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
     return mine, found[0]
 
 
-class Piece(Protocol):
-    """What runs a piece: an executable."""
-
-    def computed(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs, one new array each."""
-
-    def close(self) -> None:
-        """Gives the memory back."""
-
-
 class PiecesRunner(Runner):
     """Runs one piece after the other.
 
@@ -134,8 +125,8 @@ class PiecesRunner(Runner):
 
     def __init__(
         self,
-        first: Piece,
-        second: Piece,
+        first: Executable,
+        second: Executable,
         taken: Sequence[tuple[str, int]],
         shapes: Sequence[Sequence[int]],
     ) -> None:

@@ -208,23 +208,13 @@ PACKED_TYPES = ("float32", "int32", "uint8", "int8", "bool")
 """NumPy types that the buffers of LiteRT's compiled models carry."""
 
 
-class PackedModel(Protocol):
-    """A model with packed weights, in LiteRT's C library or its Python package."""
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """Copies of the outputs for these contiguous inputs; raises RuntimeError where LiteRT fails."""
-
-    def close(self) -> None:
-        """Gives the memory back."""
-
-
 class PackedRunner(Runner):
     """LiteRT's compiled model, whose packed weights are a file: written the first time, only mapped from then on."""
 
     def __init__(self, model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> None:
         """``packed`` is the file of packed weights, or where to make it; ``outputs`` are (shape, NumPy dtype)."""
         with quiet(), refusals():
-            self._model: PackedModel | None = _opened(model, packed, threads, outputs)
+            self._model: native_model.NativeModel | _PackageModel | None = _opened(model, packed, threads, outputs)
         if not os.path.exists(packed) or not os.path.getsize(packed):
             self.close()
             raise RunError("LiteRT did not write the packed weights")
@@ -237,6 +227,11 @@ class PackedRunner(Runner):
             raise RunError("the part is closed")
         return model.run([array if array.flags.c_contiguous else np.ascontiguousarray(array) for array in inputs])
 
+    @property
+    def is_delegated(self) -> bool:
+        """Whether XNNPACK is known to run all of it."""
+        return bool(getattr(self._model, "is_delegated", False))
+
     def close(self) -> None:
         model, self._model = self._model, None
         if model is not None:
@@ -244,7 +239,9 @@ class PackedRunner(Runner):
                 model.close()
 
 
-def _opened(model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> PackedModel:
+def _opened(
+    model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]
+) -> native_model.NativeModel | _PackageModel:
     """The model in LiteRT's C library, or where that is another one than is known, in its Python package."""
     with contextlib.suppress(*native_model.UNKNOWN):
         opened = native_model.NativeModel(model, threads, packed, outputs)

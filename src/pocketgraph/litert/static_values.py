@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, canonical, opdefs, parse_ref
+from pocketgraph.graph import Graph, Node, Tensor, canonical, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Array, Constant
 
 EAGER = 1 << 16  # bytes; a folded constant up to this size is computed at once, a larger one when it is written
@@ -17,23 +18,10 @@ PASS_THROUGH = ops_with("passes", "checks") | {"PlaceholderWithDefault"}
 NEVER_FOLDED = ops_with("control_flow", "placeholder", "effect") - {"PlaceholderWithDefault"}
 
 
-class Inference(Protocol):
-    """What is known of every tensor before running (see kernels.shapes)."""
-
-    def shape(self, ref: str) -> Shape:
-        """What is known of the shape of a tensor."""
-
-    def dtype(self, ref: str) -> DType | None:
-        """The element type of a tensor, None when it is not known."""
-
-    def value(self, ref: str) -> Array | None:
-        """The value of a tensor that is known beforehand, else None."""
-
-
 class Statics:
     """The constants of a graph, folded ones included, each found when asked for."""
 
-    def __init__(self, graph: Graph, inferred: Inference, fed: frozenset[str] = frozenset()) -> None:
+    def __init__(self, graph: Graph, inferred: Inferred, fed: frozenset[str] = frozenset()) -> None:
         """``fed`` are the tensor names whose values come from outside and are thus never static."""
         self.graph = graph
         self.inferred = inferred

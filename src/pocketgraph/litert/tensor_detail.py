@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -28,6 +29,13 @@ class TensorDetail(NamedTuple):
     zero_point: int
     declared: tuple[int, ...] = ()
     place: int = -1
+
+    @staticmethod
+    def told(entry: Mapping[str, Any]) -> TensorDetail:
+        """What LiteRT's interpreter tells of an input or output (``get_input_details``)."""
+        scale, zero = entry["quantization"]
+        shape, declared = (tuple(int(size) for size in entry[key]) for key in ("shape", "shape_signature"))
+        return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)
 
     def coded(self, array: Array) -> Array:
         """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,7 @@ from pocketgraph.litert.messages import Array
 from pocketgraph.litert.native.living import living
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.tensor_detail import TensorDetail
-from pocketgraph.litert.untrusted.isolated_worker import resize
+from pocketgraph.litert.untrusted.isolated_worker import run_timed
 
 
 class TrustedInterpreter:
@@ -40,7 +39,7 @@ class TrustedInterpreter:
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=name) from error
         self._sides = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self.inputs, self.outputs = ([_detail(entry) for entry in side] for side in self._sides)
+        self.inputs, self.outputs = ([TensorDetail.told(entry) for entry in side] for side in self._sides)
         self.seconds = 0.0
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
@@ -49,17 +48,5 @@ class TrustedInterpreter:
         Raises:
             RuntimeError, ValueError: LiteRT fails.
         """
-        resize(self._interpreter, self._sides[0], list(arrays))
-        begun = time.perf_counter()
-        for entry, array in zip(self._sides[0], arrays, strict=True):
-            self._interpreter.set_tensor(entry["index"], array)
-        self._interpreter.invoke()
-        self.seconds = time.perf_counter() - begun
+        self.seconds = run_timed(self._interpreter, self._sides[0], list(arrays))
         return [np.asarray(self._interpreter.get_tensor(entry["index"])) for entry in self._sides[1]]
-
-
-def _detail(entry: dict[str, Any]) -> TensorDetail:
-    scale, zero = entry["quantization"]
-    shape = tuple(int(size) for size in entry["shape"])
-    declared = tuple(int(size) for size in entry["shape_signature"])
-    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)

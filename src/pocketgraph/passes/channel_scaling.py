@@ -12,7 +12,7 @@ from pocketgraph.graph import Node, Tensor
 Array = np.ndarray[Any, Any]
 
 
-class ScaledOperand(NamedTuple):
+class _ScaledOperand(NamedTuple):
     """Where a linear op has its data and its weights among the inputs, and how many channels its data has."""
 
     source: int
@@ -27,10 +27,10 @@ def _inputs_of_product(product: Node, shape: tuple[int, ...]) -> int | None:
 
 
 LINEAR = {
-    "Conv2D": ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
-    "DepthwiseConv2dNative": ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
-    "Conv2DBackpropInput": ScaledOperand(2, 1, lambda product, shape: shape[3] if len(shape) == 4 else None),
-    "MatMul": ScaledOperand(0, 1, _inputs_of_product),
+    "Conv2D": _ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
+    "DepthwiseConv2dNative": _ScaledOperand(0, 1, lambda product, shape: shape[2] if len(shape) == 4 else None),
+    "Conv2DBackpropInput": _ScaledOperand(2, 1, lambda product, shape: shape[3] if len(shape) == 4 else None),
+    "MatMul": _ScaledOperand(0, 1, _inputs_of_product),
 }
 """The ops whose weights can take on factors of channels."""
 

@@ -50,7 +50,7 @@ class AccuracyBudget:
     def __post_init__(self) -> None:
         for name, value in (("max-kl", self.kl), ("max-accuracy-drop", self.accuracy_drop)):
             if value is not None and not value >= 0:
-                raise UsageError(f"{option(name)} must be 0 or more, not {value:g}")
+                raise UsageError(f"{option(name)} must be 0 or more, not {value:g}", hint="leave it out for no limit")
 
     @property
     def is_set(self) -> bool:

@@ -1,29 +1,14 @@
-"""Rewritings of programs: copies and parts of them, and what a pass is."""
+"""Rewritings of programs: passes over them, copies and parts of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Sequence
 
+from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.program import Operation, Program, Value
 
 
-@dataclass(frozen=True)
-class CanonicalPass:
-    """A rewriting of a program that needs to know nothing else.
-
-    Attributes:
-        name: what it is called in ``without``.
-        purpose: what it is for, a sentence.
-        run: rewrites the program in place.
-    """
-
-    name: str
-    purpose: str
-    run: Callable[[Program], None]
-
-
-def run_passes(program: Program, passes: Iterable[CanonicalPass], without: Collection[str] = ()) -> None:
+def run_passes(program: Program, passes: Iterable[Pass], without: Collection[str] = ()) -> None:
     """Runs the passes in order, but those of the names in ``without``."""
     for each in passes:
         if each.name not in without:

@@ -40,14 +40,14 @@ class QuantizationStep:
 
     Attributes:
         name: what it is called in reports and in ``without``.
-        purpose: what it is for, a sentence.
+        does: what it is for, a sentence.
         run: does it; whether it changed anything.
         applies: whether there is anything for it to do.
         is_optional: whether it can be left out.
     """
 
     name: str
-    purpose: str
+    does: str
     run: Callable[[QuantizationState], bool]
     applies: Callable[[QuantizationState], bool] = lambda state: True
     is_optional: bool = True
@@ -150,7 +150,7 @@ def run_steps(state: QuantizationState, steps: Sequence[QuantizationStep]) -> No
 def purposes() -> dict[str, str]:
     """What each step and pass is for, by its name, in the order in which they run."""
     rows = (*CANONICAL_PASSES, *ANALYSIS_STEPS, *CONVERSION_STEPS, *FILE_PASSES)
-    return {row.name: row.purpose for row in rows}
+    return {row.name: row.does for row in rows}
 
 
 def optional_names() -> tuple[str, ...]:

@@ -35,7 +35,7 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
-from pocketgraph.quantization.conversion.to_graphdef import inner_operations, to_graphdef
+from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.resume_state import ResumeState
@@ -159,13 +159,9 @@ def quantize(
     )  # fmt: skip
     if mode != "static":
         return way.with_quantized_weights(
-            limit,
-            tell,
-            dynamic=mode == "dynamic",
-            bits=4 if weights == "int4" else 8,
-            rounding=rounding,
+            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
             threads=threads,
-        )
+        )  # fmt: skip
     options = QuantizationOptions(
         ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
         float_share=float_share, widen=widen, activations=activations, weights=weights,
@@ -203,7 +199,10 @@ def _check(
         )
     for name, most in budget.items():
         if mode != "static" and most is not None:
-            raise UsageError(f"{option(name)} is for {option('mode')}=static: nothing else can stay in float")
+            raise UsageError(
+                f"{option(name)} is for {option('mode')}=static: nothing else can stay in float",
+                hint=f"leave {option(name)} out",
+            )
 
 
 class _Quantizer:
@@ -261,12 +260,12 @@ class _Quantizer:
         if form == "tflite":
             self.program = canonicalize(self.program, without)
         else:
-            written = to_graphdef(
-                self.program, self.graph, self.outputs
-            )  # what it does not hold is said before the work
+            # what it does not hold is said before the work
+            written = to_graphdef(self.program, self.graph, self.outputs)
             check_layouts(written, self.graph, self.program.inputs, self.outputs)
             if not has_place(with_depthwise_affine(self.program), self.graph, self.outputs):
                 self.without += ("depthwise_affine",)
+            self.without += steps_without_place(self.program, self.graph, reading.notify)
         self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs)))
 
     def inner_operations(self) -> list[str]:

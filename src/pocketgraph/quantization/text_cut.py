@@ -291,8 +291,15 @@ class _Search:
     def _refused(self, cuts: Sequence[CutTensor], front: set[str]) -> Unsupported | None:
         """Why LiteRT does not take the part behind; None where it does."""
         for cut in cuts:
-            if cut.dtype.base in (STRING, RESOURCE, VARIANT) or 0 in cut.shape:
+            if cut.dtype.base in (STRING, RESOURCE, VARIANT):
                 raise UsageError(f"'{cut.tensor}' is no tensor of numbers")
+            if 0 in cut.shape:
+                fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
+                raise UsageError(
+                    f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
+                    hint="`ship` and `export` take a size, as in --input_shape="
+                    f"{self.taken[0].name.removesuffix(':0')}:16000",
+                )
             rows = [is_open for is_open in cut.is_open[:1] if is_open]
             if rows:  # nothing pads what has no row for each text
                 return Unsupported(

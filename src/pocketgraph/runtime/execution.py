@@ -1,20 +1,32 @@
-"""How what was prepared is run: what lives from run to run, what bounds one run, whose turn it is."""
+"""The runs of a session: a new call is looked up and planned; what lives from run to run, what bounds one, whose turn
+it is.
+
+A call that was made before takes a shorter way, through the call cache (planning/call_cache.py).
+"""
 
 from __future__ import annotations
 
 import os
 import threading
 import time
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.runtime.planning.call_key import Array, ResolvedCall
+from pocketgraph.runtime.planning.session_plans import SessionPlans
+from pocketgraph.runtime.resolved_call import resolve_call
+from pocketgraph.runtime.session_arguments import check_options
+from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, listed
 
 if TYPE_CHECKING:
     from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.steps import Run
     from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
     from pocketgraph.runtime.profiling.profile import StepTrace
-    from pocketgraph.runtime.resolved_call import Array, ResolvedCall
+    from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.sandbox import Directory
 
 STEP_LIMIT = 10_000_000  # node executions inside loops in one run: half a minute, where real models take milliseconds
@@ -24,23 +36,25 @@ class Running:
     """The runs of one session.
 
     Args:
-        step_limit, memory_limit, files_dir, inter_op_threads, seed: as for Session.
-
-    Attributes:
+        plans: what is run.
         state: values that live as long as the session: variables, tables, random generators.
-        memory_limit: bytes that the tensors of one run may take.
+        step_limit, memory_limit, files_dir, inter_op_threads, seed: as for Session.
     """
 
     def __init__(
         self,
-        step_limit: int,
-        memory_limit: int | None,
-        files_dir: str | os.PathLike[str] | None,
-        inter_op_threads: int | None,
-        seed: int | None,
+        plans: SessionPlans,
+        state: dict[str, Any],
+        *,
+        step_limit: int = STEP_LIMIT,
+        memory_limit: int | None = None,
+        files_dir: str | os.PathLike[str] | None = None,
+        inter_op_threads: int | None = None,
+        seed: int | None = None,
     ) -> None:
-        self.state: dict[str, Any] = {}
-        self.memory_limit = memory_limit
+        self._plans = plans
+        self._state = state
+        self._memory_limit = memory_limit
         self._step_limit = step_limit
         self._files: Directory | None = None
         if files_dir is not None:
@@ -48,7 +62,100 @@ class Running:
 
             self._files = Directory(files_dir)
         self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
-        self._rng: Any = Unseeded() if seed is None else np.random.default_rng(seed)
+        self._rng: Any = _Unseeded() if seed is None else np.random.default_rng(seed)
+
+    def run(
+        self,
+        again: Callable[..., list[Array]],
+        fetches: Any,
+        feeds: Mapping[Any, Any],
+        targets: Any,
+        trace: StepTrace | None,
+        options: RunOptions | None,
+    ) -> list[Array]:
+        """Runs a call; arguments, results and errors are those of ``Session.run``, which is ``again``."""
+        if options is not None:
+            check_options(options)
+            trace, milliseconds = options.wanted(trace), options.timeout_in_ms
+            if milliseconds > 0:
+                from pocketgraph.budgets import Deadline, limits
+
+                deadline = Deadline(milliseconds)
+                with limits(deadline):
+                    return self._run(again, fetches, feeds, targets, trace, deadline)
+        return self._run(again, fetches, feeds, targets, trace)
+
+    def _run(
+        self,
+        again: Callable[..., list[Array]],
+        fetches: Any,
+        feeds: Mapping[Any, Any],
+        targets: Any,
+        trace: StepTrace | None,
+        deadline: Deadline | None = None,
+    ) -> list[Array]:
+        wanted, goals, calls = listed(fetches), listed(targets), self._plans.calls
+        if not wanted and not goals:
+            raise RunError("Must specify at least one target to fetch or execute")
+        known = calls.fetched.get(wanted)
+        if known is not None:
+            return self._with_operations(again, known, feeds, goals, trace, deadline)
+        if trace is None and deadline is None:
+            earlier = self._plans.earlier(wanted, feeds, goals)
+            if earlier is not None:
+                prepared, values = earlier
+                execution = self.execution(prepared)
+                is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
+                if is_same:
+                    calls.remember(fetches, feeds, targets, execution)
+                return execution(values)
+        graph = self._plans.graph
+        outputs = calls.outputs.get(wanted)
+        if outputs is None:
+            found = fetched(graph, wanted)
+            if found.places:
+                calls.note_fetched(wanted, found)
+                return self._with_operations(again, found, feeds, goals, trace, deadline)
+        call = resolve_call(graph, wanted, feeds, goals, outputs)
+        if outputs is None:
+            calls.note_outputs(wanted, call.key.fetches)
+        prepared = self._plans.prepare(call)
+        if trace is not None or deadline is not None:
+            if trace is not None and (prepared.executables or prepared.once_with is not None):
+                # What came from the cache does not know its operations, so it is compiled again, once.
+                prepared = self._plans.prepare(call, traced=True)
+            results = self.watched(prepared, call, trace, deadline)
+            if trace is not None:
+                trace.rename(lambda name: name if name in graph.nodes else before_rounds(name)[0])
+            return results
+        execution = self.execution(prepared)
+        changed = [name for (name, given), value in zip(feeds.items(), call.values, strict=True) if given is not value]
+        if changed:
+            self._plans.keep_declared(feeds)
+        else:
+            calls.remember(fetches, feeds, targets, execution)
+        return execution(call.values)
+
+    def _with_operations(
+        self,
+        again: Callable[..., list[Array]],
+        found: Fetched,
+        feeds: Mapping[Any, Any],
+        goals: tuple[str, ...],
+        trace: StepTrace | None,
+        deadline: Deadline | None,
+    ) -> list[Array]:
+        """A run some of whose fetches are operations without outputs."""
+        targets = (*goals, *found.operations)
+        is_plain = trace is None and deadline is None
+        results: list[Any] = (
+            again(found.tensors, feeds, targets=targets)
+            if is_plain
+            else self._run(again, found.tensors, feeds, targets, trace, deadline)
+        )
+        for place in found.places:
+            results.insert(place, None)
+        return results
 
     def execution(self, plan: ExecutionPlan) -> Execution:
         """The quickest way to run what was plan."""
@@ -92,7 +199,8 @@ class Running:
             if plan.once_with is not None and plan.ran is not None:
                 plan.ran(0.0)
             if deadline is not None:
-                deadline.check(f"node '{call.outputs[-1].node if call.outputs else call.targets[-1]}'")
+                key = call.key
+                deadline.check(f"node '{key.fetches[-1].node if key.fetches else key.targets[-1]}'")
             return results
 
         return self._in_turn(watched)(call.values)
@@ -114,7 +222,7 @@ class Running:
         return found if plan.once_with is None else _once(found, plan.once_with)
 
     def _of_plan(self, plan: ExecutionPlan) -> Execution:
-        if plan.whole is not None and self.memory_limit is None:
+        if plan.whole is not None and self._memory_limit is None:
             return plan.directly()
         program = plan.program
         assert program is not None
@@ -123,11 +231,11 @@ class Running:
     def _new_run(self, trace: StepTrace | None = None, deadline: Deadline | None = None) -> Run:
         from pocketgraph.runtime.engines.steps import Run
 
-        run = Run(self.state, self._rng, self._step_limit, trace=trace, files=self._files, deadline=deadline)
-        if self.memory_limit is not None:
+        run = Run(self._state, self._rng, self._step_limit, trace=trace, files=self._files, deadline=deadline)
+        if self._memory_limit is not None:
             from pocketgraph.runtime.engines.live_bytes import LiveBytes
 
-            run.ledger = LiveBytes(self.memory_limit)
+            run.ledger = LiveBytes(self._memory_limit)
         return run
 
 
@@ -143,7 +251,7 @@ def _once(execution: Execution, threads: int) -> Execution:
     return run
 
 
-class Unseeded:
+class _Unseeded:
     """A random generator that is made when it is first used: importing numpy.random is a tenth of a warm start."""
 
     def __init__(self) -> None:

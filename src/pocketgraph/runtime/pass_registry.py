@@ -17,9 +17,11 @@ STEP_PASSES = {
     "specialized_kernels": "what follows from constant inputs of small ops is worked out before the run",
     "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
-    "gradients_in_numpy": "gradients of depthwise convolutions, and by few weights, are NumPy's",
+    "gradients_in_numpy": "gradients of max pools, depthwise and 1x1 convolutions, and by few weights, are NumPy's",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
+    "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",
+    "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",
     "recycled_arrays": "large results go into memory of earlier ones that nobody has any more",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""

@@ -1,37 +1,19 @@
-"""What a call of a session asks for: its names looked up, its values checked."""
+"""Looks up the names of a session's call, and checks its values."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.feeding.feeds import FeedSpec, is_switch
+from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint, target_names
 
 Array = np.ndarray[Any, Any]
-Sized: TypeAlias = "tuple[DType | None, tuple[int, ...]]"
-
-
-class ResolvedCall(NamedTuple):
-    """A call, its names looked up in the graph.
-
-    Attributes:
-        feeds: type and shape of each fed tensor, in the caller's order.
-        outputs: the tensors wanted.
-        targets: the nodes to run besides.
-        switches: the fed values that decide what runs (see feeds.is_switch).
-        values: the arrays fed, in the caller's order; none when only shapes were given.
-    """
-
-    feeds: dict[Endpoint, Sized]
-    outputs: tuple[Endpoint, ...]
-    targets: tuple[str, ...]
-    switches: dict[str, Array]
-    values: list[Array]
 
 
 def resolve_call(
@@ -57,7 +39,7 @@ def resolve_call(
         for spec, value in zip(specs, values, strict=True)
     }
     switches = {str(s.endpoint): v for s, v in zip(specs, values, strict=True) if is_switch(v)}
-    return ResolvedCall(shapes, outputs, nodes, switches, values)
+    return ResolvedCall(CallKey.of(shapes, outputs, nodes, switches), switches, values)
 
 
 def resolve_call_by_shape(
@@ -80,4 +62,4 @@ def resolve_call_by_shape(
             if is_switch(array):
                 switches[str(endpoint)] = array
     outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
-    return ResolvedCall(shapes, outputs, target_names(graph, targets), switches, [])
+    return ResolvedCall(CallKey.of(shapes, outputs, target_names(graph, targets), switches), switches, [])

@@ -19,7 +19,7 @@ from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
-from pocketgraph.runtime.execution import STEP_LIMIT, Running
+from pocketgraph.runtime.execution import Running
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import resolve_call
@@ -113,8 +113,6 @@ def _run(
     state: dict[str, Any],
 ) -> None:
     """Runs nodes on the reference engine for what they do to ``state``; ``allowed`` ops may read the folder."""
-    running = Running(STEP_LIMIT, None, folder, None, None)
-    running.state = state
     plans = SessionPlans(graph, 1, "reference", None, allowed, False, state)
     call = resolve_call(graph, [], feeds, targets)
-    running.execution(plans.prepare(call))(call.values)
+    Running(plans, state, files_dir=folder).execution(plans.prepare(call))(call.values)

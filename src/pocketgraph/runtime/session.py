@@ -11,7 +11,6 @@ from pocketgraph.budgets import usable_processors
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
-from pocketgraph.runtime.new_calls import NewCalls
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
@@ -95,12 +94,12 @@ class Session:
         source = graph if isinstance(graph, Graph) else model_path(graph)
         if isinstance(source, str) and not os.path.exists(source):
             raise RunError("there is no such file", where=source)
-        self._running = Running(step_limit, memory_limit, files_dir, inter_op_threads, seed)
+        self._state: dict[str, Any] = {}
         names = switched_off(without)
         if "recycled_arrays" in names:
             from pocketgraph.kernels import recycled_arrays
 
-            recycled_arrays.switch_off(self._running.state)
+            recycled_arrays.switch_off(self._state)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
         self._plans = SessionPlans(
             source,
@@ -109,14 +108,17 @@ class Session:
             None if cache_dir is None else os.fspath(cache_dir),
             allowed_ops(allow),
             memory_limit,
-            self._running.state,
+            self._state,
             exact=exact,
             strict=strict,
             check=check,
             without=names,
         )
         self._calls = self._plans.calls
-        self._new_calls = NewCalls(self._plans, self._running)
+        self._running = Running(
+            self._plans, self._state, step_limit=step_limit, memory_limit=memory_limit, files_dir=files_dir,
+            inter_op_threads=inter_op_threads, seed=seed,
+        )  # fmt: skip
 
     @property
     def graph(self) -> Graph:
@@ -198,7 +200,7 @@ class Session:
             self._plans.check_open()
             if self._saved is not None:
                 self._restore()
-            return self._new_calls.run(self.run, fetches, feeds or {}, targets, trace, options)
+            return self._running.run(self.run, fetches, feeds or {}, targets, trace, options)
         except Exception:
             self._plans.check_open()  # closed while it ran; what else failed of that is no news
             raise
@@ -320,7 +322,7 @@ class Session:
         from pocketgraph.runtime.saved_state import restore
 
         self._plans.check_open()
-        restore(os.fspath(folder), self.graph, self._running.state)
+        restore(os.fspath(folder), self.graph, self._state)
 
     def variables(self) -> dict[str, Array]:
         """The present values of variables.
@@ -336,7 +338,7 @@ class Session:
         self._plans.check_open()
         if self._saved is not None:
             self._restore()
-        return values_of(self._running.state)
+        return values_of(self._state)
 
     def assign(self, values: Mapping[str, Any]) -> None:
         """Gives variables that have a value other ones, by the names that ``variables`` has.
@@ -352,7 +354,7 @@ class Session:
         self._plans.check_open()
         if self._saved is not None:
             self._restore()
-        assign(self._running.state, values)
+        assign(self._state, values)
 
     def __repr__(self) -> str:
         from pocketgraph.runtime.session_html import as_text
@@ -367,7 +369,7 @@ class Session:
     def close(self) -> None:
         """Frees what the session holds; it cannot run afterwards. Closing twice does no harm."""
         self._plans.close()
-        self._running.state.clear()
+        self._state.clear()
 
     def __enter__(self) -> Session:
         self._plans.check_open()

@@ -44,11 +44,16 @@ def check_arguments(
         (step_limit, "a step limit is a number of nodes"),
     ):
         if value is not None and (not isinstance(value, SupportsIndex) or index(value) < 1):
-            raise UsageError(f"{wanted}, not {value!r}")
+            raise UsageError(f"{wanted}, not {value!r}", hint="pass an integer of 1 or more, or leave it out")
     if threads is not None and index(threads) > MOST_THREADS:
-        raise UsageError(f"a session takes at most {MOST_THREADS} threads, not {threads}")
+        raise UsageError(
+            f"a session takes at most {MOST_THREADS} threads, not {threads}",
+            hint="leave threads out for all processors",
+        )
     if seed is not None and (not isinstance(seed, SupportsIndex) or index(seed) < 0):
-        raise UsageError(f"a seed is an integer of 0 or more, not {seed!r}")
+        raise UsageError(
+            f"a seed is an integer of 0 or more, not {seed!r}", hint="pass such a number, or leave seed out"
+        )
 
 
 def model_path(model: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from pocketgraph.errors import RunError, UsageError
+from pocketgraph.errors import RunError, UsageError, did_you_mean
 from pocketgraph.graph import DType, Node, Shape, op_spec, opdefs
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.opdefs import OpDef
@@ -113,7 +113,8 @@ def remove_kernel(op: str) -> None:
     """
     with _changing:
         if op not in KERNELS.given:
-            raise UsageError(f"no kernel was registered for {op}")
+            hint = did_you_mean(op, KERNELS.given) or f"registered are {', '.join(KERNELS.given) or 'none'}"
+            raise UsageError(f"no kernel was registered for {op}", hint=hint)
         KERNELS.give(op, None)
         set_user_ops(KERNELS.given)
         SHAPE_RULES.give(op, None)
@@ -226,7 +227,10 @@ def _parameters(
     attrs = tuple(p.name for p in parameters if p.kind is p.KEYWORD_ONLY and p.name != "context")
     for name in attrs:
         if name not in definition.attrs:
-            raise UsageError(f"the function for {said} takes the attribute '{name}', which {op} does not have")
+            hint = did_you_mean(name, definition.attrs) or f"its attributes are {', '.join(definition.attrs) or 'none'}"
+            raise UsageError(
+                f"the function for {said} takes the attribute '{name}', which {op} does not have", hint=hint
+            )
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         attrs = tuple(definition.attrs)
     positional = [

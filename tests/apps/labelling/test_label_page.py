@@ -205,6 +205,32 @@ def test_boxes_are_drawn_by_mouse_and_kept_in_pixels(tmp_path: pathlib.Path) -> 
     assert labels.of("ann")["000.png"].boxes == ()
 
 
+def test_boxes_of_before_outlive_a_key_that_comes_before_their_photo(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 2)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES, True)
+    labels.decide(Judgement(names[0], "ann", "boxes", boxes=(Box("cat", 4, 4, 20, 10),)), "ann-decides")
+    with served(tmp_path / "photos", names, labels, "ann") as url, browser() as chromium:
+        page = chromium.new_page()
+        held: list[Any] = []
+        page.route("**/photo/0*", lambda route: held.append(route))
+        page.goto(url)
+        text_is(page, "#path", names[1])
+        page.keyboard.press("ArrowLeft")
+        text_is(page, "#path", names[0])
+        page.keyboard.press("Enter")
+        text_is(page, "#path", names[0])
+        for route in held:
+            route.continue_()
+        text_is(page, "#said", "you drew 1 box")
+        until(page, "document.querySelector('#stage img').naturalWidth > 0")
+        page.keyboard.press("Enter")
+        text_is(page, "#path", names[1])
+        until(page, "Object.values(localStorage).every((kept) => kept === '[]')")
+    labels.refresh()
+    (box,) = labels.of("ann")[names[0]].boxes
+    assert [box.x, box.y, box.width, box.height] == pytest.approx([4, 4, 20, 10], abs=0.5)
+
+
 def test_disputed_photos_are_side_by_side_and_settled(tmp_path: pathlib.Path) -> None:
     names = photos_in(tmp_path / "photos", 3)
     labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)

@@ -10,7 +10,7 @@ from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.application_choice import application, chosen, is_normalised
 from pocketgraph.apps.live.classification import DecayingAverage
-from pocketgraph.apps.live.pictures import as_pixels, slid
+from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixels, slid
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import read
 from pocketgraph.errors import RunError, UsageError
@@ -201,3 +201,43 @@ def test_a_litert_file_of_vectors_of_one_length_is_an_embedding() -> None:
     """)
     assert is_normalised(graph, "unit")
     assert not is_normalised(graph, "x")
+
+
+def test_three_shares_at_each_place_are_classes_and_no_picture() -> None:
+    graph = parse("""
+        image = Placeholder(dtype=float, shape=[1,16,16,3])
+        w = Const(float[1,1,3,3] 0.5)
+        conv = Conv2D(image, w, T=float, strides=[1,1,1,1], padding="SAME")
+        shares = Softmax(conv, T=float)
+        result = Identity(shares, T=float)
+    """)
+    assert isinstance(application(graph), SegmentationApp)
+    assert isinstance(application(graph.replace([*graph][:3], outputs=["conv"])), PictureApp)
+
+
+def test_noise_that_a_generator_takes_is_no_picture() -> None:
+    graph = parse("""
+        noise = Placeholder(dtype=float, shape=[?,64])
+        w = Const(float[64,256] 0.5)
+        to = Const(int32[4] [-1, 16, 16, 1])
+        layer = MatMul(noise, w, T=float)
+        picture = Reshape(layer, to, T=float)
+    """)
+    assert chosen(graph)[0] == "benchmark"
+
+
+def test_samples_whose_spectrum_a_graph_makes_itself_are_sound() -> None:
+    graph = parse("""
+        waveform = Placeholder(dtype=float, shape=[?,16000])
+        frames = Const(int32[3] [-1, 40, 400])
+        cut = Reshape(waveform, frames, T=float, Tshape=int32)
+        length = Const(int32[1] [400])
+        spectrum = RFFT(cut, length)
+        energies = ComplexAbs(spectrum)
+        axis = Const(int32 1)
+        mean = Mean(energies, axis, T=float, Tidx=int32)
+        w = Const(float[201,3] 0.5)
+        logits = MatMul(mean, w, T=float)
+        scores = Softmax(logits, T=float)
+    """)
+    assert chosen(graph)[0] == "speech"

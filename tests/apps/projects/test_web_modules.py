@@ -1,5 +1,6 @@
 """The page's own modules, run by Node.js beside the Python that they repeat."""
 
+import http.client
 import json
 import pathlib
 import shutil
@@ -8,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live import decoders, pose_decoding
@@ -16,9 +18,14 @@ from pocketgraph.apps.live.pictures import as_pixels, slid
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.live.word_recognition import WordRecognizer
 from pocketgraph.datasets.picture_input import PictureInput
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.formats import tflite
+from pocketgraph.graph import DType, model_file_graph
+from pocketgraph.graph.dtype import FLOAT, INT8, UINT8
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from support import ROOT
+from web_sites import served
 
 SOURCES = ROOT / "src" / "pocketgraph" / "apps" / "projects" / "files" / "web" / "src"
 NODE = shutil.which("node")
@@ -59,6 +66,70 @@ def test_pictures_are_resized_and_scaled_alike(tmp_path: pathlib.Path) -> None:
     planes = PictureInput("x", FLOAT, 24, 31, 3, "NCHW").feed_pixels(pixels, 127.5, 127.5)
     found = np.array(node(script.replace("mean:", "planes: true, mean:"), rgba.tolist(), tmp_path), np.float32)
     np.testing.assert_array_equal(found, planes.reshape(-1))
+
+
+def test_gray_is_what_label_image_takes_for_it(tmp_path: pathlib.Path) -> None:
+    pixels = np.random.default_rng(8).integers(0, 256, (300, 300, 3), np.uint8)
+    pixels[0, :3] = (127, 155, 6), (178, 119, 1), (33, 42, 9)
+    wanted = np.asarray(Image.fromarray(pixels).convert("L"), np.float32)
+    rgba = np.concatenate([pixels, np.full((300, 300, 1), 255, np.uint8)], axis=2)
+    script = """import { asInput } from "./pixels.js";
+    HEAD
+    say(Array.from(asInput({ data: Uint8ClampedArray.from(given.flat(9)), width: 300, height: 300 },
+      { height: 300, width: 300, channels: 1, mean: [0], std: [1] })));"""
+    np.testing.assert_array_equal(np.array(node(script, rgba.tolist(), tmp_path), np.float32), wanted.reshape(-1))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale", "zero"),
+    [(INT8, 1 / 127.5, -1), (UINT8, 1 / 127.5, 128), (INT8, 0.0186584, -14), (UINT8, 1 / 255, 0)],
+)
+def test_numbers_become_the_codes_that_a_file_takes(
+    tmp_path: pathlib.Path, dtype: DType, scale: float, zero: int
+) -> None:
+    values = np.random.default_rng(9).uniform(-1.5, 1.5, 500).astype(np.float32)
+    values[:3] = np.array([0.5, 1.5, -2.5], np.float32) * np.float32(scale)
+    x = Value("x", dtype, (500,), None, Quantization((scale,), (zero,)))
+    y = Value("y", dtype, (500,), None, Quantization((scale,), (zero,)))
+    graph = tflite.parse(model_bytes(Program([x], [y], [Operation("ABS", [x], [y])])))
+    script = """import { coded, numbers } from "./codes.js";
+    HEAD
+    const codes = coded(f(given.values), given);
+    say([Array.from(codes), Array.from(numbers(codes, given)), Array.from(coded(codes, given))]);"""
+    told = {"values": values.tolist(), "dtype": dtype.name, "scale": float(np.float32(scale)), "zero_point": zero}
+    codes, meant, again = node(script, told, tmp_path)
+    wanted = model_file_graph.coded(graph, "x:0", values)
+    np.testing.assert_array_equal(codes, wanted)
+    np.testing.assert_array_equal(again, wanted)
+    np.testing.assert_allclose(meant, model_file_graph.numbers(graph, "x:0", wanted), rtol=1e-6)
+
+
+def test_long_recordings_are_shown(tmp_path: pathlib.Path) -> None:
+    """More numbers than a call takes arguments."""
+    script = """import { APPLICATIONS } from "./applications.js";
+    HEAD
+    const step = { op: "AudioSpectrogram", window_size: 512, stride: 16, magnitude_squared: true };
+    const app = new APPLICATIONS.speech({ labels: [], samples: 16000 * 2, rate: 16000, front: [step] });
+    app.take(Float32Array.from({ length: 32000 }, (_, i) => Math.sin(i / 7)));
+    say(app.answer([f([[0.25, 0.75]])]).values.spectrogram.flat().reduce((most, value) => Math.max(most, value), 0));"""
+    assert node(script, None, tmp_path) == 255
+
+
+def test_the_small_server_survives_what_it_is_asked_for(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "dist" / "golden").mkdir(parents=True)
+    (tmp_path / "dist" / "index.html").write_text("the page")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    shutil.copy(SOURCES.parent / "serve.mjs", tmp_path)
+    with served(tmp_path) as (url, server):
+        host, port = url.removeprefix("http://").rstrip("/").split(":")
+        answers = []
+        for path in ("/golden/", "/golden", "/%zz", "//", "/%2e%2e/package.json", "/none", "/?app=benchmark", "/"):
+            asked = http.client.HTTPConnection(host, int(port), timeout=30)
+            asked.request("GET", path)
+            answers.append(asked.getresponse().status)
+            asked.close()
+        assert answers == [404, 404, 404, 200, 404, 404, 200, 200]
+        assert server.poll() is None
 
 
 @pytest.mark.parametrize(("low", "high", "mean", "std"), [(0, 1, 0, 255), (0, 255, 0, 255), (-1, 1, 127.5, 127.5)])

@@ -76,6 +76,8 @@ def operations(rng: Any) -> tuple[list[Operation], list[Value]]:
     add("PRELU", [x, slopes], x.shape, 0.05, 11)
     left, right = coded("left", (2, 7, 12), a, 3), coded("right", (2, 12, 9), b, -8)
     add("BATCH_MATMUL", [left, right], (2, 7, 9), 0.1, 5, adj_x=False, adj_y=False)
+    balanced = coded("balanced", (2, 12, 900), b, 0)
+    add("BATCH_MATMUL", [left, balanced], (2, 7, 900), 0.1, 5, adj_x=False, adj_y=False)
     add("SOFTMAX", [rows], rows.shape, 1 / 256, -128, beta=1.0)
     add("LOGISTIC", [x], x.shape, 1 / 256, -128)
     add("TANH", [x], x.shape, 1 / 128, 0)
@@ -83,7 +85,7 @@ def operations(rng: Any) -> tuple[list[Operation], list[Value]]:
     add("QUANTIZE", [x], x.shape, 0.03, 8)
     add("QUANTIZE", [real], real.shape, 0.03, 8)
     made.append(Operation("DEQUANTIZE", [x], [Value("numbers", FLOAT, x.shape)]))
-    return made, [x, y, real, rows, few, left, right]
+    return made, [x, y, real, rows, few, left, right, balanced]
 
 
 @needs_cc
@@ -130,3 +132,12 @@ def test_operators_on_codes_that_are_lacking_are_all_named() -> None:
     with pytest.raises(LackingOperatorsError) as caught:
         library_of(program(made, [x]))
     assert list(caught.value.reasons) == ["squared_difference", "pow"]
+
+
+@pytest.mark.parametrize("code", ["SQRT", "RSQRT"])
+def test_codes_below_zero_of_what_has_no_roots_are_said_to_be_lacking(code: str) -> None:
+    x = coded("x", (1, 4), 0.1, 0)
+    with pytest.raises(LackingOperatorsError, match=f"{code} of codes that also stand for numbers it does not take"):
+        library_of(program([Operation(code, [x], [coded("root", (1, 4), 0.1, -128)])], [x]))
+    x = coded("x", (1, 4), 0.1, -128)
+    library_of(program([Operation("SQRT", [x], [coded("root", (1, 4), 0.1, -128)])], [x]))

@@ -152,6 +152,23 @@ def test_kernels_give_what_the_reference_engine_gives(text: str, level: str, tmp
             raise AssertionError(f"{name}: {error}") from error
 
 
+@needs_cc
+def test_sums_of_whole_numbers_wrap_round(tmp_path: pathlib.Path) -> None:
+    """As TensorFlow's do; the sanitizers stop at what C leaves undefined."""
+    graph = parse("""
+        i = Placeholder(dtype=int32, shape=[2, 3])
+        axis = Const(int32 1)
+        along = Cumsum(i, axis, T=int32, Tidx=int32)
+        row = Const(int32 [[1], [1]])
+        shape = Const(int32 [2, 3])
+        put = ScatterNd(row, i, shape, T=int32, Tindices=int32)
+    """)
+    large = np.array([[2**30, 2**30, 7], [-(2**31), 2**30, -9]], np.int32)
+    along, put = results(program_of(graph, ["along:0", "put:0"]), [large], tmp_path)
+    assert along.tolist() == [[2**30, -(2**31), 7 - 2**31], [-(2**31), -(2**30), -(2**30) - 9]]
+    assert put.tolist() == [[0, 0, 0], [-(2**30), -(2**31), -2]]
+
+
 @pytest.mark.skipif(not has_xnnpack(), reason="XNNPACK is not here")
 def test_layers_by_xnnpack_give_the_same(tmp_path: pathlib.Path) -> None:
     layers = """

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from onnx_runs import assert_near, exported, run, single
-from pocketgraph.exporting.onnx import converter_table
+from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.programs import LackingError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -75,7 +75,7 @@ def is_exact(case: Case) -> bool:
 def test_equal_or_refused(group: str, fed: str) -> None:
     wrong = []
     for case in cases(group):
-        if converter_table.find(case.node.op) is None or not is_plain(case) or not is_exact(case):
+        if CONVERTERS.row(case.node.op) is None or not is_plain(case) or not is_exact(case):
             continue
         floats = [value.dtype.kind == "f" for value in case.inputs]
         graph, feeds = single(case.node, case.inputs, [True] * len(floats) if fed == "all" else floats)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from onnx_runs import assert_near, assert_same, exported, onnx, operators, reference, run
+from pocketgraph.graph.text_format import parse
 from pocketgraph.transforms import transform
 from support import with_weights
 
@@ -148,3 +149,86 @@ def test_a_product_of_what_is_rounded_with_stored_codes_runs() -> None:
     feeds = {"x": x[:1]}
     (found,), (wanted,) = run(exported(made, ["y"]), feeds), reference(made, feeds, ["y"])
     assert_near(found, wanted, 1e-5)
+
+
+def test_codes_of_several_ranges_are_joined_in_one() -> None:
+    """Found while running, and constant: codes of the joint range itself stay what they are."""
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[?,6,6,2])
+        w = Const(float 0.0)
+        v = Const(float 0.0)
+        a = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        b = Conv2D(x, v, T=float, strides=[1,1,1,1], padding="SAME")
+        r = Relu(a, T=float)
+        axis = Const(int32 3)
+        c = Concat(axis, r, b, T=float, N=2)
+        y = Relu6(c, T=float)
+        """,
+        w=DRAWN.normal(size=(3, 3, 2, 3)).astype(np.float32),
+        v=DRAWN.normal(size=(1, 1, 2, 5)).astype(np.float32),
+    )
+    x = DRAWN.uniform(-2, 2, size=(2, 6, 6, 2)).astype(np.float32)
+    for options in ("", "(fallback_min=-8, fallback_max=8)"):
+        rules = f"quantize_weights(minimum_size=1) quantize_nodes{options}"
+        coded = transform(graph, rules, inputs="x", outputs="y")
+        assert any(node.op == "QuantizedConcat" for node in coded)
+        (actual,), (expected,) = run(exported(coded, ["y"]), {"x": x}), reference(coded, {"x": x}, ["y"])
+        assert np.max(np.abs(actual - expected)) <= 2.5 * 16 / 255
+        assert np.mean(np.abs(actual - expected)) <= 0.8 * 16 / 255
+    text = """
+        x = Placeholder(dtype=float, shape=[2,3])
+        low = Const(float -1.0)
+        high = Const(float 3.0)
+        half = Const(float 1.0)
+        p = QuantizeV2(x, low, high, T=quint8, mode="MIN_FIRST")
+        q = QuantizeV2(x, low, half, T=quint8, mode="MIN_FIRST")
+        axis = Const(int32 1)
+        c = QuantizedConcat(axis, p, q, p:1, q:1, p:2, q:2, N=2, T=quint8)
+        y = Dequantize(c, c:1, c:2, T=quint8, mode="MIN_FIRST")
+    """
+    x = DRAWN.uniform(-1, 3, size=(2, 3)).astype(np.float32)
+    proto = exported(text, ["y"])
+    (actual,), (expected,) = run(proto, {"x": x}), reference(parse(text), {"x": x}, ["y"])
+    assert np.max(np.abs(actual - expected)) <= 4.01 / 255
+    assert operators(proto)["QuantizeLinear"] == 3  # of which one moves codes to the joint range
+
+
+@pytest.mark.parametrize(("mode", "ends", "wanted"), [("MIN_COMBINED", (-1, -1), -1), ("SCALED", (0, 0), 0),
+                                                      ("MIN_FIRST", (2, 2), 2)])  # fmt: skip
+def test_codes_of_a_range_of_no_width_stand_for_its_end(mode: str, ends: tuple[int, int], wanted: int) -> None:
+    """As in TensorFlow 2.21."""
+    text = f"""
+        x = Placeholder(dtype=quint8, shape=[3])
+        low = Const(float {ends[0]})
+        high = Const(float {ends[1]})
+        y = Dequantize(x, low, high, T=quint8, mode="{mode}")
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.array([0, 7, 255], np.uint8)})
+    assert found.tolist() == [wanted] * 3
+
+
+def test_symmetric_codes_have_the_range_that_tensorflow_gives_them() -> None:
+    """Codes and ends as TensorFlow 2.21 gives them: the lowest of a narrow range's codes is left out."""
+    text = """
+        x = Placeholder(dtype=float, shape=[5])
+        low = Const(float -2.0)
+        high = Const(float 1.0)
+        y = QuantizeV2(x, low, high, T=qint8, mode="SCALED", round_mode="HALF_TO_EVEN", narrow_range=true)
+    """
+    x = np.array([-3, -2, -1.02, 0.5, 2], np.float32)
+    codes, low, high = run(exported(text, ["y:0", "y:1", "y:2"]), {"x": x})
+    assert codes.tolist() == [-127, -127, -65, 32, 127]
+    assert (float(low), float(high)) == (-2, 2)
+
+
+def test_codes_become_numbers_of_the_type_that_is_asked_for() -> None:
+    text = """
+        x = Placeholder(dtype=quint8, shape=[3])
+        low = Const(float -1.0)
+        high = Const(float 1.0)
+        d = Dequantize(x, low, high, T=quint8, mode="MIN_COMBINED", dtype=bfloat16)
+        y = Cast(d, SrcT=bfloat16, DstT=float)
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.array([3, 77, 200], np.uint8)})
+    assert found.tolist() == [-0.9765625, -0.396484375, 0.5703125]

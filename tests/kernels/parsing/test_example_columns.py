@@ -100,8 +100,8 @@ def nothing(*_: Any) -> None:
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {
     "generally": [(examples, "columns_of", nothing)],
     "one after the other": [(example_columns, "LEAST_TOGETHER", 1 << 60)],
-    "along a layout": [(example_columns, "LEAST_TOGETHER", 0), (example_columns, "_entries", refused)],
-    "together": [
+    "along a layout": [(example_columns, "LEAST_TOGETHER", 0), (example_columns, "columns_by_keys", refused)],
+    "by keys": [
         (example_columns, "LEAST_TOGETHER", 0),
         (example_columns, "columns_by_layout", refused),
     ],
@@ -195,7 +195,7 @@ def test_records_of_one_layout_have_the_same_results_in_all_ways(seed: int, monk
 
 def test_records_of_one_layout_need_no_other_way(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(example_columns, "LEAST_TOGETHER", 0)
-    monkeypatch.setattr(example_columns, "_entries", refused)
+    monkeypatch.setattr(example_columns, "columns_by_keys", refused)
     for seed in (1, 2):
         held = alike(seed, 20)
         found = columns_of([encoded(each) for each in held], WANTED)

@@ -9,7 +9,7 @@ import pytest
 
 from kernels.cases import Case, cases, run
 from pocketgraph.errors import RunError
-from pocketgraph.graph.dtype import QINT16, QUINT8, QUINT16
+from pocketgraph.graph.dtype import QINT8, QINT16, QUINT8, QUINT16
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
@@ -72,6 +72,14 @@ BYTES = np.arange(4, dtype=np.uint8)
 def test_a_range_that_is_none_is_refused(limits: tuple[Any, Any], mode: str) -> None:
     with pytest.raises(RunError, match=r"input_max_range must be larger|must be finite"):
         run("QuantizeV2", [X, *limits], T=QUINT8, mode=mode)
+
+
+@pytest.mark.parametrize(("kind", "codes"), [(QUINT8, [0, 0, 51, 255, 255]), (QINT8, [-128, -128, -77, 127, 127])])
+def test_values_beyond_all_numbers_get_the_code_of_the_end_that_they_are_behind(kind: Any, codes: list[int]) -> None:
+    """Codes as TensorFlow 1.15 and 2.21 give them."""
+    values = np.array([-np.inf, -3e38, -1, 3e38, np.inf], np.float32)
+    found, _, _ = run("QuantizeV2", [values, np.float32(-2), np.float32(3)], T=kind, mode="MIN_FIRST")
+    assert found.tolist() == codes
 
 
 def test_a_range_of_no_width_that_may_stay_so_gives_the_lowest_code() -> None:

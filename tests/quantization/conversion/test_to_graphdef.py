@@ -19,6 +19,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.quantizer import quantize
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session
@@ -205,3 +206,63 @@ def test_steps_of_a_loop_share_their_weights() -> None:
     sample = rng.normal(size=(1, 64)).astype(np.float32)
     wanted = np.tanh(np.tanh(sample @ weights) @ weights)
     np.testing.assert_allclose(Session(written).run(["y"], {"x": sample})[0], wanted, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("first", "size", "kernel", "places"),
+    [
+        ('Conv2D(x, v, T=float, strides=[1,1,1,1], padding="SAME", data_format="NCHW")', (3, 8, 8), (3, 3), (2, 3)),
+        ('Conv3D(x, v, T=float, strides=[1,1,1,1,1], padding="SAME")', (4, 8, 8, 3), (3, 3, 3), (1, 2, 3)),
+    ],
+)
+def test_nodes_that_are_computed_in_pieces_stay_in_float(
+    first: str, size: tuple[int, ...], kernel: tuple[int, ...], places: tuple[int, ...]
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,{",".join(map(str, size))}])
+        c = {first}
+        r = Relu(c, T=float)
+        p = Const(int32[{len(places)}] {list(places)})
+        m = Mean(r, p, T=float, Tidx=int32)
+        h = MatMul(m, w, T=float)
+        a = Relu(h, T=float)
+        y = MatMul(a, u, T=float)
+    """)
+    rng = np.random.default_rng(0)
+    weights = {"v": (*kernel, 3, 8), "w": (8, 16), "u": (16, 5)}
+    nodes = [const(name, rng.normal(size=shape).astype(np.float32) / 4) for name, shape in weights.items()]
+    whole = Graph([*graph, *nodes])
+    data = {"x": rng.normal(size=(24, *size)).astype(np.float32)}
+    notes: list[str] = []
+    found = quantize(whole, data, form="pb", float_share=0, notify=notes.append)
+    assert notes == ["'c' stays in float: a graph has no nodes for their codes, which a .tflite file holds"]
+    written = from_bytes(found.to_bytes("pb"))
+    assert written["c"].op == whole["c"].op
+    assert sum(node.op == "Cast" for node in written) == 2  # of the weights in eight bits behind it
+    sessions = Session(whole), Session(written)
+    wanted, given = (np.array([s.run(["y"], {"x": row[None]})[0] for row in data["x"]]) for s in sessions)
+    noise = ((given - wanted) ** 2).sum()
+    assert 0 < noise < 1e-3 * (wanted**2).sum()
+
+
+def test_a_node_with_sums_inside_leaves_layers_around_it_in_eight_bits() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        c = Conv2D(x, v, T=float, strides=[1,1,1,1], padding="SAME")
+        r = Relu(c, T=float)
+        l = LRN(r, T=float, depth_radius=2, bias=1.0, alpha=0.1, beta=0.75)
+        d = Conv2D(l, w, T=float, strides=[1,1,1,1], padding="SAME")
+        p = Const(int32[2] [1, 2])
+        y = Mean(d, p, T=float, Tidx=int32)
+    """)
+    rng = np.random.default_rng(0)
+    weights = {"v": (3, 3, 3, 8), "w": (3, 3, 8, 5)}
+    nodes = [const(name, rng.normal(size=shape).astype(np.float32) / 4) for name, shape in weights.items()]
+    whole = Graph([*graph, *nodes])
+    data = {"x": rng.normal(size=(24, 8, 8, 3)).astype(np.float32)}
+    written = from_bytes(quantize(whole, data, form="pb", float_share=0).to_bytes("pb"))
+    assert written["l"].op in ("LRN", "Identity")
+    assert sum(node.op == "Cast" for node in written) == 2
+    sessions = Session(whole), Session(written)
+    wanted, given = (np.array([s.run(["y"], {"x": row[None]})[0] for row in data["x"]]) for s in sessions)
+    assert 0 < ((given - wanted) ** 2).sum() < 1e-2 * (wanted**2).sum()

@@ -9,11 +9,12 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
-from pocketgraph.quantization.mixed_precision.sensitivity import noise_of_codes, powers_of_codes
+from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.program_pass import copied
 
 RANDOM = np.random.default_rng(5)
@@ -89,3 +90,23 @@ def test_a_tensor_that_nothing_reads_makes_no_noise(program: Program) -> None:
     more.operations.insert(0, Operation("RELU", [program.inputs[0]], [unread]))
     noise = noise_of_codes(powers_of_codes(more, SAMPLES, {unread: Range(0.0, 1.0)}))
     assert noise.tolist() == [0.0]
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+def test_scores_that_are_infinite_anyway_count_for_nothing() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        m = MatMul(x, w, T=float)
+        y = Exp(m, T=float)
+    """)
+    weights = np.eye(4, 3, dtype=np.float32)
+    program = float_program(Graph([*graph, const("w", weights)]), ["y"])
+    (layer,) = (operation for operation in program.operations if is_layer(operation))
+    stored = layer.inputs[1]
+    assert stored is not None
+    analysis = SensitivityAnalysis(program, lambda: iter([[np.float32([[200, 1, 2, 3]])]]), 1)  # exp(200) is infinite
+    bias = np.zeros(3, np.float32)
+    kept = weights.T if stored.shape == (3, 4) else weights
+    assert analysis.of_weights(layer, kept, bias) == 0
+    assert 0 < analysis.of_weights(layer, kept * np.float32(1.01), bias) < 1
+    assert analysis.of_weights(layer, kept * np.float32(1000), bias) == np.inf

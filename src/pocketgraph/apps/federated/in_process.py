@@ -48,7 +48,7 @@ class FlowerClient(NumPyClient):  # type: ignore[misc]  # Flower's classes are n
         return values, self.participant.samples, {"loss": loss}
 
 
-class InProcess(ClientProxy):  # type: ignore[misc]
+class _InProcess(ClientProxy):  # type: ignore[misc]
     """A client that the server calls instead of sending it messages; variables go through Flower's bytes there too."""
 
     def __init__(self, client: FlowerClient) -> None:
@@ -80,4 +80,4 @@ class InProcess(ClientProxy):  # type: ignore[misc]
 def register(manager: Any, participants: Mapping[str, Participant]) -> None:
     """Makes clients of participants known to a server."""
     for name, one in participants.items():
-        manager.register(InProcess(FlowerClient(name, one)))
+        manager.register(_InProcess(FlowerClient(name, one)))

@@ -55,77 +55,61 @@ class LabelServer(PageServer):
 
     def routes(self) -> list[Any]:
         """What the page asks for."""
-        from starlette.routing import Route
-
         return [
-            Route("/about", self._about),
-            Route("/disputed", self._disputed),
-            Route("/photo/{number:int}", self._photo),
-            Route("/decide", self._decide, methods=["POST"]),
+            self.route("/about", self._about),
+            self.route("/disputed", self._disputed),
+            self.route("/photo/{number:int}", self._photo),
+            self.route("/decide", self._decide, "POST"),
         ]
 
     async def _about(self, request: Any) -> Any:
         """The classes, the photos, and what the rater has said so far."""
-        from starlette.responses import JSONResponse, PlainTextResponse
-
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
         self._labels.refresh()
         said = self._labels.of(self._rater)
         session = f"{os.path.abspath(self._labels.path)} {self._rater}"
-        return JSONResponse(
-            {
-                "folder": os.path.basename(os.path.abspath(self._folder)),
-                "session": hashlib.sha256(session.encode()).hexdigest()[:16],
-                "rater": self._rater,
-                "classes": self._labels.classes,
-                "boxes": self._labels.has_boxes,
-                "next": export_command(self._labels.path, self._folder, has_boxes=self._labels.has_boxes),
-                "photos": [
-                    {
-                        "path": path,
-                        "said": _plain(said.get(path)),
-                        **({} if one is None else {"suggested": one.label, "doubt": round(one.doubt, 4)}),
-                    }
-                    for path, one in zip(self._photos, self._suggested, strict=True)
-                ],
-                "history": [self._places[path] for path in self._labels.history(self._rater) if path in self._places],
-            }
-        )
+        return {
+            "folder": os.path.basename(os.path.abspath(self._folder)),
+            "session": hashlib.sha256(session.encode()).hexdigest()[:16],
+            "rater": self._rater,
+            "classes": self._labels.classes,
+            "boxes": self._labels.has_boxes,
+            "next": export_command(self._labels.path, self._folder, has_boxes=self._labels.has_boxes),
+            "photos": [
+                {
+                    "path": path,
+                    "said": _plain(said.get(path)),
+                    **({} if one is None else {"suggested": one.label, "doubt": round(one.doubt, 4)}),
+                }
+                for path, one in zip(self._photos, self._suggested, strict=True)
+            ],
+            "history": [self._places[path] for path in self._labels.history(self._rater) if path in self._places],
+        }
 
     async def _disputed(self, request: Any) -> Any:
         """The photos that raters disagree on, with what each said, and how far they agree in all."""
-        from starlette.responses import JSONResponse, PlainTextResponse
-
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
         self._labels.refresh()
         found = await asyncio.to_thread(agreement, self._labels)
         by_rater = {name: self._labels.of(name) for name in found.raters}
-        return JSONResponse(
-            {
-                "raters": found.raters,
-                "pairs": [[*pair[:3], _finite(pair[3])] for pair in found.pairs],
-                "fleiss": _finite(found.fleiss),
-                "shared": found.shared,
-                "photos": [
-                    {
-                        "number": self._places[path],
-                        "path": path,
-                        "said": [_plain(said[path]) for said in by_rater.values() if path in said],
-                    }
-                    for path in found.disputed
-                    if path in self._places
-                ],
-            }
-        )
+        return {
+            "raters": found.raters,
+            "pairs": [[*pair[:3], _finite(pair[3])] for pair in found.pairs],
+            "fleiss": _finite(found.fleiss),
+            "shared": found.shared,
+            "photos": [
+                {
+                    "number": self._places[path],
+                    "path": path,
+                    "said": [_plain(said[path]) for said in by_rater.values() if path in said],
+                }
+                for path in found.disputed
+                if path in self._places
+            ],
+        }
 
     async def _photo(self, request: Any) -> Any:
         """A photo's file."""
         from starlette.responses import FileResponse, PlainTextResponse
 
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
         number = request.path_params["number"]
         path = self._file_of(self._photos[number]) if number < len(self._photos) else ""
         if not os.path.isfile(path):
@@ -136,10 +120,8 @@ class LabelServer(PageServer):
 
     async def _decide(self, request: Any) -> Any:
         """One decision: it is on the disk when this answers."""
-        from starlette.responses import JSONResponse, PlainTextResponse
+        from starlette.responses import PlainTextResponse
 
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
         data = await body_of(request, MOST_OF_A_DECISION)
         if data is None:
             return PlainTextResponse("the decision is too large\n", 413)
@@ -149,7 +131,7 @@ class LabelServer(PageServer):
             return PlainTextResponse(f"{error}\n", 400)
         except PocketgraphError as error:  # the disk may have room again in a minute: the page asks again
             return PlainTextResponse(f"{error}\n", 503)
-        return JSONResponse({"new": is_new})
+        return {"new": is_new}
 
     def _written(self, data: bytes) -> bool:
         try:

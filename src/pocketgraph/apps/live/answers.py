@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
 Array = np.ndarray[Any, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -126,6 +132,13 @@ class Setting:
     choices: tuple[Any, ...] = ()
 
 
+def timed(run: Callable[..., T], *given: Any) -> tuple[T, float]:
+    """What a call gives, and the milliseconds that it took."""
+    started = perf_counter()
+    found = run(*given)
+    return found, 1000 * (perf_counter() - started)
+
+
 class Application(Protocol):
     """What a model is used for. One instance serves one viewer: averages and identities are its own.
 
@@ -164,7 +177,17 @@ class Settings:
     """Settings as attributes of an application: ``table`` has the rows, attributes of these names the values."""
 
     table: tuple[Setting, ...] = ()
+    hears = False
     rate = 0
+
+    def begin(self) -> None:
+        """Forgets what was seen or heard, which each viewer has of its own."""
+
+    def another(self) -> Self:
+        """The same application for another viewer, on the same session."""
+        twin = copy.copy(self)
+        twin.begin()
+        return twin
 
     def settings(self) -> list[Setting]:
         """What can be changed, with the values of now."""

@@ -11,6 +11,7 @@ from pocketgraph.apps.live.answers import Application
 from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
 APPLICATIONS = {
@@ -151,7 +152,18 @@ def application(
         return EmbeddingApp(graph, output, **how)
     channels = sizes_in(graph)(output)
     is_picture = channels is not None and (channels[-1] in (1, 3) or channels[-3:][0] in (1, 3))
+    is_picture = is_picture and not _are_shares(graph, output)
     return PictureApp(graph, output, **how) if is_picture else SegmentationApp(graph, output, labels, **how)
+
+
+def _are_shares(graph: Graph, output: str) -> bool:
+    """Whether a tensor has shares of classes, which three of them do not make a picture."""
+    node = graph.find_producer(output)
+    for _ in range(NEAR):
+        if node is None or node.op not in ops_with("passes") or not node.data_inputs:
+            break
+        node = graph.find_producer(node.data_inputs[0])
+    return node is not None and node.op in ("Softmax", "tfl.softmax")
 
 
 def misfit(graph: Graph, made: Application) -> str:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import copy
-from time import perf_counter
-
 import numpy as np
 
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import center_square
 
 
@@ -43,7 +40,6 @@ class Classification(Settings):
     """Says what is in each frame."""
 
     kind = "classify"
-    hears = False
     table = (
         Setting("threshold", "Show scores over", 0.05),
         Setting("decay", "Keep of earlier frames", 0.75, 0.0, 0.99),
@@ -54,14 +50,12 @@ class Classification(Settings):
     def __init__(self, labeler: Labeler) -> None:
         self.labeler = labeler
         self.threshold, self.decay, self.top, self.fit = 0.05, 0.75, 5, "stretched"
-        self.average = DecayingAverage()
+        self.begin()
 
     def __call__(self, given: Frame) -> Answer:
         """The best classes; a frame that is alone is not averaged."""
         pixels = center_square(given.pixels) if self.fit == "cropped" else given.pixels
-        started = perf_counter()
-        scores = self.labeler.scores(pixels)
-        took = 1000 * (perf_counter() - started)
+        scores, took = timed(self.labeler.scores, pixels)
         if given.alone:
             self.average.forget()
         self.average.decay = float(self.decay)
@@ -70,8 +64,6 @@ class Classification(Settings):
         shown = tuple((entry.label, entry.score) for entry in best if entry.score > self.threshold or entry is best[0])
         return Answer(classes=shown, milliseconds=took)
 
-    def another(self) -> Classification:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin.average = DecayingAverage()
-        return twin
+    def begin(self) -> None:
+        """Forgets the earlier frames."""
+        self.average = DecayingAverage()

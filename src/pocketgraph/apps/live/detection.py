@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from time import perf_counter
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
@@ -99,7 +97,6 @@ class DetectionApp(Settings):
     """
 
     kind = "detect"
-    hears = False
     table = (
         Setting("threshold", "Show scores over", 0.5),
         Setting("overlap", "Boxes are one that overlap by", 0.5),
@@ -133,7 +130,7 @@ class DetectionApp(Settings):
         self.family, self.labels = family, tuple(labels) or (self.model.told.labels if self.model.told else ())
         self.anchors = self._boxes(boxes)
         self.threshold, self.overlap, self.track, self.line = family.least, 0.5, "on", 0.5
-        self.tracker = Tracker()
+        self.begin()
 
     def _boxes(self, path: str | os.PathLike[str] | None) -> Array | None:
         """What the family's boxes are relative to."""
@@ -171,9 +168,7 @@ class DetectionApp(Settings):
     def __call__(self, given: Frame) -> Answer:
         """What is in a frame, with identities unless it is alone."""
         pixels = given.pixels[..., ::-1] if self.family.reversed else given.pixels
-        started = perf_counter()
-        arrays = self.model.of_pixels(pixels)
-        took = 1000 * (perf_counter() - started)
+        arrays, took = timed(self.model.of_pixels, pixels)
         height, width = self.model.input.height, self.model.input.width
         how = Reading(self.labels, height, width, float(self.threshold), self.anchors, float(self.overlap))
         found = self.family.decode(dict(zip(self.parts, arrays, strict=True)), how)
@@ -189,11 +184,9 @@ class DetectionApp(Settings):
         self.tracker.see(given.pixels, given.time)
         return Answer(detections=tuple(self.tracker.current(given.time)), counts=self.tracker.counts())
 
-    def another(self) -> DetectionApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin.tracker = Tracker()
-        return twin
+    def begin(self) -> None:
+        """Forgets what it followed."""
+        self.tracker = Tracker()
 
 
 def sizes_in(graph: Graph) -> SizesOf:

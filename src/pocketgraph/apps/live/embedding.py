@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import copy
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Settings, timed
 from pocketgraph.apps.picture_model import PictureModel
 
 MOST_EXAMPLES = 10000
@@ -24,23 +22,20 @@ class EmbeddingApp(Settings):
     """
 
     kind = "embed"
-    hears = False
-    table: tuple[Setting, ...] = ()
 
     def __init__(self, graph: Any, output: str, **how: Any) -> None:
         self.model = PictureModel(graph, [output], fallback=224, **how)
-        self._forget()
+        self.begin()
 
-    def _forget(self) -> None:
+    def begin(self) -> None:
+        """Forgets the examples."""
         self.names: list[str] = []
         self.examples: list[Array] = []
         self._last: Array | None = None
 
     def __call__(self, given: Frame) -> Answer:
         """The names of the nearest examples, and how near they are."""
-        started = perf_counter()
-        (found,) = self.model.of_pixels(given.pixels)
-        took = 1000 * (perf_counter() - started)
+        (found,), took = timed(self.model.of_pixels, given.pixels)
         flat = found.reshape(-1).astype(np.float64)
         self._last = flat / max(float(np.linalg.norm(flat)), 1e-12)
         near: dict[str, float] = {}
@@ -57,9 +52,3 @@ class EmbeddingApp(Settings):
                 [*self.names, name][-MOST_EXAMPLES:],
                 [*self.examples, self._last][-MOST_EXAMPLES:],
             )
-
-    def another(self) -> EmbeddingApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin._forget()
-        return twin

@@ -42,11 +42,11 @@ def writer(output: str) -> Writer:
         UsageError: it is none of these, or cannot be written.
     """
     if output in ("-", "/dev/stdout") or output.lower().endswith((".jsonl", ".ndjson")):
-        return JsonLines(output)
+        return _JsonLines(output)
     if output.lower().endswith(".gif"):
-        return Animation(output)
+        return _Animation(output)
     if output.lower().endswith(".png") and not os.path.isdir(output):
-        return PictureFile(output)
+        return _PictureFile(output)
     if os.path.isdir(output) or not os.path.splitext(output)[1] or output.endswith(os.sep):
         return Folder(output)
     raise UsageError(
@@ -59,7 +59,7 @@ def told(given: Frame | Sound, answer: Answer) -> dict[str, Any]:
     return {"time": round(given.time, 3), **({"name": given.name} if given.name else {}), **answer.as_json()}
 
 
-class JsonLines:
+class _JsonLines:
     """One line an answer; a file is there as soon as the first line is."""
 
     def __init__(self, output: str) -> None:
@@ -111,7 +111,7 @@ class Folder:
         return f"{self._output}: {counted(self._count, 'picture')}"
 
 
-class PictureFile:
+class _PictureFile:
     """The one annotated picture of a photo, as PNG."""
 
     def __init__(self, output: str) -> None:
@@ -133,7 +133,7 @@ class PictureFile:
         return f"{self._output}: {'one picture' if self._is_there else 'nothing was written, as there was no frame'}"
 
 
-class Animation:
+class _Animation:
     """All frames as one animated GIF."""
 
     def __init__(self, output: str) -> None:

@@ -55,40 +55,32 @@ class LiveServer(PageServer):
 
     def routes(self) -> list[Any]:
         """What the page asks for."""
-        from starlette.routing import Route, WebSocketRoute
+        from starlette.routing import WebSocketRoute
 
         return [
-            Route("/about", self._about),
-            Route("/still", self._still, methods=["POST"]),
+            self.route("/about", self._about),
+            self.route("/still", self._still, "POST"),
             WebSocketRoute("/stream", self._stream),
         ]
 
     async def _about(self, request: Any) -> Any:
         """What the page has to know."""
-        from starlette.responses import JSONResponse, PlainTextResponse
-
         from pocketgraph.apps.live.viewer import settings_of
 
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
-        return JSONResponse(
-            {
-                "name": self.name,
-                "kind": self._application.kind,
-                "hears": self._application.hears,
-                "rate": self._application.rate,
-                "source": "server" if self._frames is not None else "page",
-                "stills": bool(self.stills),
-                "settings": settings_of(self._application),
-            }
-        )
+        return {
+            "name": self.name,
+            "kind": self._application.kind,
+            "hears": self._application.hears,
+            "rate": self._application.rate,
+            "source": "server" if self._frames is not None else "page",
+            "stills": bool(self.stills),
+            "settings": settings_of(self._application),
+        }
 
     async def _still(self, request: Any) -> Any:
         """Saves a JPEG under its label: training data for the next model."""
-        from starlette.responses import JSONResponse, PlainTextResponse
+        from starlette.responses import PlainTextResponse
 
-        if why := self.refusal(request.headers, request.query_params):
-            return PlainTextResponse(f"{why}\n", 403)
         data = await body_of(request)
         if data is None:
             return PlainTextResponse("the picture is too large\n", 413)
@@ -97,7 +89,7 @@ class LiveServer(PageServer):
             place = await asyncio.to_thread(save_still, self.stills, label, data)
         except PocketgraphError as error:
             return PlainTextResponse(f"{error}\n", 400)
-        return JSONResponse({"saved": place})
+        return {"saved": place}
 
     async def _stream(self, socket: Any) -> None:
         """One viewer."""

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.apps.live.pose_decoding import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
@@ -33,8 +31,6 @@ class PictureApp(Settings):
     """
 
     kind = "image"
-    hears = False
-    table: tuple[Setting, ...] = ()
 
     def __init__(self, graph: Graph, output: str, **how: Any) -> None:
         self.output, self.how, self.graph = output, how, graph
@@ -42,14 +38,8 @@ class PictureApp(Settings):
 
     def __call__(self, given: Frame) -> Answer:
         """The picture that the model makes of a frame."""
-        started = perf_counter()
-        (found,) = self.model.of_pixels(given.pixels)
-        took = 1000 * (perf_counter() - started)
+        (found,), took = timed(self.model.of_pixels, given.pixels)
         return Answer(picture=as_pixels(found, self.model.mean, self.model.std), milliseconds=took)
-
-    def another(self) -> PictureApp:
-        """For another viewer."""
-        return copy.copy(self)
 
 
 def as_pixels(found: Array, mean: float, std: float) -> Array:
@@ -134,16 +124,8 @@ class StylizeApp(PictureApp):
         """A frame in the mixture of styles."""
         total = self.weights.sum()
         shares = self.weights / total if total > 0 else np.full(len(self.weights), 1 / len(self.weights))
-        started = perf_counter()
-        (found,) = self.model.of_pixels(given.pixels, {f"{STYLES}:0": shares.astype(np.float32)})
-        took = 1000 * (perf_counter() - started)
+        (found,), took = timed(self.model.of_pixels, given.pixels, {f"{STYLES}:0": shares.astype(np.float32)})
         return Answer(picture=as_pixels(found, 0, 255), milliseconds=took)
-
-    def another(self) -> StylizeApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin.weights = self.weights.copy()
-        return twin
 
 
 def slid(weights: Array, moved: int, value: float, last: int) -> tuple[Array, int]:
@@ -196,9 +178,7 @@ class SegmentationApp(PictureApp):
 
     def __call__(self, given: Frame) -> Answer:
         """The frame with the classes' colours, and each class's share of it."""
-        started = perf_counter()
-        (found,) = self.model.of_pixels(given.pixels)
-        took = 1000 * (perf_counter() - started)
+        (found,), took = timed(self.model.of_pixels, given.pixels)
         scores = found.reshape(found.shape[-3:]) if found.ndim > 3 else found
         if scores.ndim not in (2, 3) or min(scores.shape[:2]) < 2:
             raise RunError(
@@ -231,9 +211,7 @@ class PoseApp(PictureApp):
 
     def __call__(self, given: Frame) -> Answer:
         """Bones as lines, parts as points of one detection a person."""
-        started = perf_counter()
-        (found,) = self.model.of_pixels(given.pixels)
-        took = 1000 * (perf_counter() - started)
+        (found,), took = timed(self.model.of_pixels, given.pixels)
         if found.ndim < 3 or found.shape[-1] != MAPS:
             raise RunError(f"the output is {found.dtype}{list(found.shape)}, not OpenPose's {MAPS} maps")
         bodies, bones = people(found.reshape(found.shape[-3:]), float(self.threshold))

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator, Sequence
-from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound
+from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
@@ -17,7 +15,7 @@ from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.model_file_graph import coded, is_litert_file, numbers
+from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import training_switches
@@ -92,7 +90,11 @@ def hears(graph: Graph) -> bool:
     if any(node.op in ops_with("recording") for node in graph):
         return True
     told = metadata(graph.extra) if is_litert_file(graph) else None
-    return told is not None and told.sample_rate > 0
+    if told is not None and told.sample_rate > 0:
+        return True
+    sizes = [_shape(graph, node.name) for node in graph if node.op in ops_with("placeholder")]
+    is_long = len(sizes) == 1 and sizes[0] is not None and len(sizes[0]) < 3 and (sizes[0][-1] or 0) >= FEWEST_SAMPLES
+    return is_long and any(node.op == "RFFT" for node in graph)  # other long rows are measurements
 
 
 def _filled(shape: Sequence[int | None] | None, count: int, *, is_decoded: bool) -> tuple[int, ...]:
@@ -118,7 +120,9 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     places = [
         node
         for node in graph
-        if node.name in needed and node.op in ops_with("placeholder") and node.dtype("dtype", STRING).is_floating
+        if node.name in needed
+        and node.op in ops_with("placeholder")
+        and (node.dtype("dtype", STRING).is_floating or has_codes(graph, node.name))
     ]
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
@@ -165,9 +169,10 @@ class SpeechApp(Settings):
         self.model, self.labels, self.stride_ms = model, tuple(labels), stride_ms
         self.rate = model.rate
         self.threshold, self.window_ms, self.suppression_ms, self.minimum_count = 0.7, 500, 1500, 3
-        self._begin()
+        self.begin()
 
-    def _begin(self) -> None:
+    def begin(self) -> None:
+        """Forgets what was heard."""
         self._ring = np.zeros(self.model.count, np.float32)
         self._waiting = np.zeros(0, np.float32)
         self._heard = 0
@@ -180,9 +185,7 @@ class SpeechApp(Settings):
         values: dict[str, Any] = {}
         took = 0.0
         for _ in self._strides(given):
-            started = perf_counter()
-            scores, shown = self.model(self._ring)
-            took = 1000 * (perf_counter() - started)
+            (scores, shown), took = timed(self.model, self._ring)
             found = self._words(scores, 1000 * self._heard // self.model.rate)
             word = found or word
             averages = tuple((self.name(int(i)), float(scores[i])) for i in np.argsort(-scores, kind="stable")[:5])
@@ -222,12 +225,6 @@ class SpeechApp(Settings):
     def name(self, index: int) -> str:
         """The label of a class."""
         return self.labels[index] if index < len(self.labels) else f"index {index}"
-
-    def another(self) -> SpeechApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin._begin()
-        return twin
 
 
 def _small(features: Array) -> list[list[int]]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import copy
 from collections import deque
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings
+from pocketgraph.apps.live.answers import Answer, Array, Settings
 from pocketgraph.graph import Graph
 
 MOST_RUNS = 1000
@@ -24,8 +23,6 @@ class BenchmarkApp(Settings):
     """
 
     kind = "benchmark"
-    hears = False
-    table: tuple[Setting, ...] = ()
 
     def __init__(self, graph: Graph, *, threads: int | None = None, outputs: list[str] | None = None) -> None:
         from pocketgraph.runtime import Session
@@ -35,7 +32,7 @@ class BenchmarkApp(Settings):
         self._outputs = outputs or list(sample_fetches(graph))
         self._feeds = sample_feeds(graph, self._outputs)
         self._session.run(self._outputs, self._feeds)
-        self._times: deque[float] = deque(maxlen=MOST_RUNS)
+        self.begin()
 
     def __call__(self, given: Any) -> Answer:
         """One more run; percentiles over the last thousand."""
@@ -74,11 +71,9 @@ class BenchmarkApp(Settings):
             "machine": facts(),
         }
 
-    def another(self) -> BenchmarkApp:
-        """For another viewer."""
-        twin = copy.copy(self)
-        twin._times = deque(maxlen=MOST_RUNS)
-        return twin
+    def begin(self) -> None:
+        """Forgets the runs before."""
+        self._times: deque[float] = deque(maxlen=MOST_RUNS)
 
 
 def _percentiles(times: Array) -> dict[str, float]:

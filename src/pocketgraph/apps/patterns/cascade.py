@@ -19,7 +19,7 @@ MOST_RUNS = 10000
 
 
 @dataclass
-class Latencies:
+class _Latencies:
     """What the last runs took, in ms, and which of them went on to the large model."""
 
     small: deque[float] = field(default_factory=lambda: deque(maxlen=MOST_RUNS))
@@ -61,7 +61,7 @@ class Cascade(Generic[Given, Answer]):
         if not 0 <= sure <= 1:
             raise UsageError(f"a cascade is sure from {sure:g} on, which is not from 0 to 1")
         self._small, self._large, self._sure, self._wakes = small, large, sure, wakes
-        self.latencies = Latencies()
+        self.latencies = _Latencies()
 
     def __call__(self, given: Given) -> Answer:
         """The answer of one of the two."""

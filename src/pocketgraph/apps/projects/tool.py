@@ -13,6 +13,7 @@ from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
@@ -28,7 +29,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file_graph import SCALES, coded, is_litert_file, is_model_file, refuse_finished
+from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))
@@ -197,7 +198,17 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     )  # what a run tells, where inference leaves sizes open
     model = replace(model, entries=(replace(model.main, outputs=outputs),))
     if kind_of(kind).wanted_outputs is None:  # else labels may be of boxes or styles, which its writer knows
-        check_labels(model)
+        try:
+            check_labels(model)
+        except UsageError:
+            heads = outputs_before_selection(model.graph, [port.tensor for port in model.main.outputs])
+            if heads is None:
+                raise
+            raise UsageError(
+                "the model selects boxes itself, which is the app's here, and labels are for scores of classes",
+                hint=f"cut in front of the selection with {option('outputs')}={','.join(heads)}, and leave "
+                f"{option('labels')} out",
+            ) from None
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
     rounds = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
     front, sound = "", None
@@ -228,7 +239,7 @@ def _picture(model: ExportModel) -> PictureFacts | None:
         return None
     how = model.normalization
     if how is None:
-        is_byte = port.dtype.name == "uint8"
+        is_byte = port.dtype.name == "uint8" and not has_codes(model.graph, port.tensor)
         how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))

@@ -26,7 +26,7 @@ from pocketgraph.exporting.model import EntryPoint, Normalization, Port
 from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import likely_outputs
-from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, is_litert_file
+from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, has_codes, is_litert_file
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram, mfcc
 
@@ -239,9 +239,10 @@ def _picture(project: Project, picture: PictureInput | None, detector: Any, usua
     if how is None:
         how = Normalization((0.0,), (255.0,)) if usual is None else Normalization((usual,), (usual,))
     mean, std = (list(part) * (picture.channels if len(part) == 1 else 1) for part in (how.mean, how.std))
+    is_whole = picture.dtype.is_integer and not has_codes(project.model.graph, picture.tensor)
     return {
         "height": picture.height, "width": picture.width, "channels": picture.channels, "mean": mean, "std": std,
-        "whole": picture.dtype.is_integer, "planes": picture.layout == "NCHW",
+        "whole": is_whole, "planes": picture.layout == "NCHW",
         "reversed": bool(detector is not None and detector.family.reversed),
     }  # fmt: skip
 

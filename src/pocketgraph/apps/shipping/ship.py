@@ -24,7 +24,7 @@ from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import RunError, UsageError, option
+from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
@@ -111,7 +111,7 @@ def ship(
         UsageError: the data do not fit the model, or a name is of nothing.
         PocketgraphError: the model is damaged, or not even the float file can be made.
     """
-    place, source = os.fspath(folder), os.fspath(model)
+    place, source = path_of(folder, "a folder"), path_of(model)
     if max_accuracy_drop is not None and not max_accuracy_drop >= 0:
         raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {max_accuracy_drop:g}")
     if target not in TARGETS:

@@ -24,7 +24,7 @@ FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 @click.option("--inputs", help="Inputs of the signature that a SavedModel gets when IN has none.")
 @click.option("--outputs", help="Outputs of that signature.")
 @click.option(
-    "--min_conversion_tensor_size", "--min-conversion-tensor-size", type=int,
+    "--min_conversion_tensor_size", type=int,
     help="Smallest constant, in bytes, that gets a region of its own in a memory-mapped package.",
 )  # fmt: skip
 @click.option("--shapes", is_flag=True, help="Write inferred shapes into the nodes, where Netron shows them.")

@@ -10,10 +10,10 @@ from pocketgraph.formats.memmapped_writer import MIN_CONVERSION_SIZE
 
 
 @click.command("convert_graphdef_memmapped_format")
-@click.option("--in_graph", "--in-graph", "-i", default="", help="The graph, a GraphDef.")
-@click.option("--out_graph", "--out-graph", "-o", default="", help="The memory-mapped package to write.")
+@click.option("--in_graph", "-i", default="", help="The graph, a GraphDef.")
+@click.option("--out_graph", "-o", default="", help="The memory-mapped package to write.")
 @click.option(
-    "--min_conversion_tensor_size", "--min-conversion-tensor-size", type=int, default=MIN_CONVERSION_SIZE,
+    "--min_conversion_tensor_size", type=int, default=MIN_CONVERSION_SIZE,
     show_default=True, help="Smallest constant, in bytes, that gets a region of its own.",
 )  # fmt: skip
 def command(in_graph: str, out_graph: str, min_conversion_tensor_size: int) -> None:

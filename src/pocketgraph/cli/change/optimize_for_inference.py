@@ -14,16 +14,16 @@ from pocketgraph.errors import UsageError
 @click.command("optimize_for_inference")
 @click.option("--input", "--input_graph", "-i", default="", help="Frozen GraphDef file.")
 @click.option("--output", "--output_graph", "-o", default="", help="Where the result goes.")
-@click.option("--input_names", "--input-names", "--inputs", default="", help="Inputs, with commas.")
-@click.option("--output_names", "--output-names", "--outputs", default="", help="Outputs, with commas.")
-@flag_bool("--frozen_graph", "--frozen-graph", default=True, help="Write a binary file; false: text.")
+@click.option("--input_names", "--inputs", default="", help="Inputs, with commas.")
+@click.option("--output_names", "--outputs", default="", help="Outputs, with commas.")
+@flag_bool("--frozen_graph", default=True, help="Write a binary file; false: text.")
 @click.option(
-    "--placeholder_type_enum", "--placeholder-type-enum", default="1", show_default=True,
+    "--placeholder_type_enum", default="1", show_default=True,
     help="DataType number of the inputs; with commas one for each.",
 )  # fmt: skip
-@flag_bool("--toco_compatible", "--toco-compatible", help="Leave out ops that TensorFlow Lite does not know.")
+@flag_bool("--toco_compatible", help="Leave out ops that TensorFlow Lite does not know.")
 @click.option(
-    "--placeholder_to_const_names", "--placeholder-to-const-names", default="",
+    "--placeholder_to_const_names", default="",
     help="NAME=true or NAME=false, with commas: bool placeholders to make constants of.",
 )  # fmt: skip
 @click.option(

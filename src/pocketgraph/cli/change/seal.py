@@ -15,7 +15,7 @@ from pocketgraph.errors import PocketgraphError, UsageError
 @click.argument("source", metavar="IN", required=False)
 @click.argument("target", metavar="OUT", required=False)
 @key_options
-@click.option("--new-key", "--new_key", help="Write a new random key to this file, and seal with it if IN is given.")
+@click.option("--new_key", help="Write a new random key to this file, and seal with it if IN is given.")
 def command(
     source: str | None, target: str | None, key_file: str | None, key_env: str | None, new_key: str | None
 ) -> None:

@@ -10,14 +10,14 @@ from pocketgraph.errors import UsageError
 
 
 @click.command("strip_unused")
-@click.option("--input_graph", "--input-graph", "--input", default="", help="GraphDef file, binary or text.")
-@flag_bool("--input_binary", "--input-binary", help="Accepted; the content decides.")
-@click.option("--output_graph", "--output-graph", "--output", "-o", default="", help="Where the result goes.")
-@flag_bool("--output_binary", "--output-binary", default=True, help="Write a binary file; false: text.")
-@click.option("--input_node_names", "--input-node-names", "--inputs", default="", help="Inputs, with commas.")
-@click.option("--output_node_names", "--output-node-names", "--outputs", default="", help="Outputs, with commas.")
+@click.option("--input_graph", "--input", default="", help="GraphDef file, binary or text.")
+@flag_bool("--input_binary", help="Accepted; the content decides.")
+@click.option("--output_graph", "--output", "-o", default="", help="Where the result goes.")
+@flag_bool("--output_binary", default=True, help="Write a binary file; false: text.")
+@click.option("--input_node_names", "--inputs", default="", help="Inputs, with commas.")
+@click.option("--output_node_names", "--outputs", default="", help="Outputs, with commas.")
 @click.option(
-    "--placeholder_type_enum", "--placeholder-type-enum", default="1", show_default=True,
+    "--placeholder_type_enum", default="1", show_default=True,
     help="DataType number of the inputs; with commas one for each. 1 is float, 4 uint8, 3 int32, 7 string.",
 )  # fmt: skip
 def command(

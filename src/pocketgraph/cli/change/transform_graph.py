@@ -32,8 +32,8 @@ def _rules(formatter: click.HelpFormatter) -> None:
 
 @click.command("transform_graph", cls=ListingCommand, listing=_rules)
 @click.argument("model", required=False)
-@click.option("--in_graph", "--in-graph", "-i", default="", help="The graph to read, binary or text.")
-@click.option("--out_graph", "--out-graph", "-o", default="", help="The file to write.")
+@click.option("--in_graph", "-i", default="", help="The graph to read, binary or text.")
+@click.option("--out_graph", "-o", default="", help="The file to write.")
 @click.option("--inputs", default="", help="What will be fed: names with commas between.")
 @click.option("--outputs", default="", help="What will be fetched: names with commas between.")
 @click.option("--transforms", "-t", default="", help="What to do, in order; see below.")
@@ -44,13 +44,12 @@ def _rules(formatter: click.HelpFormatter) -> None:
     show_default=True,
     help="original: TensorFlow's tool to the letter; fixed: what is right where it damages a graph, and more.",
 )
-@flag_bool("--output_as_text", "--output-as-text", help="Write the text form (.pbtxt).")
+@flag_bool("--output_as_text", help="Write the text form (.pbtxt).")
 @flag_bool("--verbose", "-v", help="Say which transform runs.")
 @flag_bool("--check", help="Run the graph before and after each transform; stop at the first that changes a result.")
-@click.option("--check_inputs", "--check-inputs", metavar="FILE.npz", help="What to feed for --check; else made up.")
+@click.option("--check_inputs", metavar="FILE.npz", help="What to feed for --check; else made up.")
 @click.option(
     "--check_tolerance",
-    "--check-tolerance",
     type=click.FloatRange(min=0),
     help="Largest difference, as a share of the largest magnitude. Default: 1e-4, and 0.1 where precision is traded.",
 )

@@ -33,7 +33,7 @@ def _kinds(formatter: click.HelpFormatter) -> None:
 @click.option("--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
 @click.option("--signatures", "--signature", "signatures", help="The signature to take; default: the main one.")
 @click.option(
-    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    "--input_shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--priors", default="", help="A detector's priors or anchors, for a web page.")

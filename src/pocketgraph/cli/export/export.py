@@ -8,7 +8,7 @@ import click
 
 from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import Truth, names, told_by_distinct_names
+from pocketgraph.cli.shared.options import Truth, names, takes_both_spellings
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.pages.quantities import counted
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pocketgraph.exporting import Exported
 
 
-class ExportCommand(ListingCommand):
+class _ExportCommand(ListingCommand):
     """The command with the options of all targets: the keyword arguments of their exporters."""
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
@@ -54,19 +54,18 @@ def _target_options() -> list[click.Parameter]:
                 metavar = "|".join(map(str, option.choices)) or option.kind.__name__.upper()
                 helps.setdefault(option.name, (option.help, option.kind is bool, metavar))
         for name, (text, is_flag, metavar) in helps.items():
-            dashed = name.replace("_", "-")
-            spellings = [f"--{name}", *([f"--{dashed}"] if dashed != name else []), f"option_{name}"]
+            spellings = [f"--{name}", f"option_{name}"]
             help_text = f"[{', '.join(seen[name])}] {text}"
             if is_flag:
                 made = click.Option(spellings, is_flag=False, flag_value="true", type=Truth(), help=help_text)
             else:
                 made = click.Option(spellings, metavar=metavar, help=help_text)
-            told_by_distinct_names(made)
+            takes_both_spellings(made)
             _made.append(made)
     return list(_made)
 
 
-@click.command("export", cls=ExportCommand, listing=_targets)
+@click.command("export", cls=_ExportCommand, listing=_targets)
 @click.argument("model")
 @click.option("-o", "--output", "out", required=True, metavar="FILE|DIR", help="The file or folder to write.")
 @click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")
@@ -76,14 +75,14 @@ def _target_options() -> list[click.Parameter]:
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of them.")
 @click.option("--signatures", "--signature", "signatures", help="Keys of signatures to take, by commas; default: all.")
 @click.option(
-    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    "--input_shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--labels", help="The name of each class, one a line.")
 @click.option("--calibration", help="Score calibration, scale,slope,offset of each class, one a line.")
 @click.option("--name", default="", help="The model's name, for the file's metadata.")
 @click.option("--description", default="", help="What the model does, for the file's metadata.")
-@click.option("--model_version", "--model-version", default="", help="The model's version, for the file's metadata.")
+@click.option("--model_version", default="", help="The model's version, for the file's metadata.")
 @click.option("--author", default="", help="Who made the model, for the file's metadata.")
 @click.option("--license", "license_text", default="", help="The model's licence, for the file's metadata.")
 @click.option("--tolerance", type=float, help="Largest difference from the graph, as a share of the output's peak.")

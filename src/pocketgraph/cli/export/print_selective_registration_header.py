@@ -21,11 +21,11 @@ FORMATS = ("rawproto", "textproto", "ops_list")
 @click.argument("models", nargs=-1)
 @click.option("--graphs", default="", help="Comma-separated list of paths to model files to be analyzed.")
 @click.option(
-    "--proto_fileformat", "--proto-fileformat", type=click.Choice(FORMATS),
+    "--proto_fileformat", type=click.Choice(FORMATS),
     help="Of the files; by default what their content tells. ops_list: JSON pairs of op and kernel.",
 )  # fmt: skip
 @click.option(
-    "--default_ops", "--default-ops", default=DEFAULT_PAIRS, show_default=True,
+    "--default_ops", default=DEFAULT_PAIRS, show_default=True,
     help='op:kernel pairs to always include; "all" for everything.',
 )  # fmt: skip
 def command(models: tuple[str, ...], graphs: str, proto_fileformat: str | None, default_ops: str) -> None:

@@ -24,64 +24,51 @@ TABLES = ("show_run_order", "run_order_limit", "show_time", "time_limit", "show_
 @click.command("benchmark_model")
 @click.argument("model", required=False)
 @click.option("--graph", default="", help="The model to time, any form that `pocketgraph.load` takes.")
-@click.option(
-    "--input_layer",
-    "--input-layer",
-    metavar="NAMES",
-    default="",
-    help="Names to feed, by commas; default: the placeholders.",
-)
-@click.option("--input_layer_shape", "--input-layer-shape", default="", help="Shapes: 1,224,224,3:1,20")
-@click.option("--input_layer_type", "--input-layer-type", default="", help="Element types: float,int32")
-@click.option("--input_layer_values", "--input-layer-values", default="", help="First values: 0.5,1:7 (rest zero).")
+@click.option("--input_layer", metavar="NAMES", default="", help="Names to feed, by commas; default: the placeholders.")
+@click.option("--input_layer_shape", default="", help="Shapes: 1,224,224,3:1,20")
+@click.option("--input_layer_type", default="", help="Element types: float,int32")
+@click.option("--input_layer_values", default="", help="First values: 0.5,1:7 (rest zero).")
 @click.option(
     "--inputs", "-i", multiple=True, metavar="FILE|NAME=FILE",
     help="What to feed, in place of --input_layer: an array, picture, recording or text; several times if need be.",
 )  # fmt: skip
 @click.option("--preset", help="How a picture is scaled; `label_image --preset=list` shows them.")
-@click.option("--output_layer", "--output-layer", metavar="NAMES", help="Names to fetch; default: the likely outputs.")
-@click.option("--target_layer", "--target-layer", default="", help="Nodes to run without fetching them.")
-@click.option(
-    "--max_num_runs", "--max-num-runs", default=1000, show_default=True, help="Most runs a phase; 0: no limit."
-)
-@click.option("--max_time", "--max-time", default="10.0", show_default=True, help="Most seconds a phase; 0: no limit.")
-@click.option("--inference_delay", "--inference-delay", default="-1.0", help="Seconds to sleep after every run.")
-@click.option("--inter_benchmark_delay", "--inter-benchmark-delay", default="-1.0", help="Seconds between phases.")
-@click.option("--num_runs", "--num-runs", type=int, help="Just so many runs a phase (the oldest form of the tool).")
-@click.option("--run_delay", "--run-delay", help="Seconds to sleep after every run (the oldest form of the tool).")
-@click.option("--step_stats_name", "--step-stats-name", default="", help="Write one traced run as StepStats here.")
+@click.option("--output_layer", metavar="NAMES", help="Names to fetch; default: the likely outputs.")
+@click.option("--target_layer", default="", help="Nodes to run without fetching them.")
+@click.option("--max_num_runs", default=1000, show_default=True, help="Most runs a phase; 0: no limit.")
+@click.option("--max_time", default="10.0", show_default=True, help="Most seconds a phase; 0: no limit.")
+@click.option("--inference_delay", default="-1.0", help="Seconds to sleep after every run.")
+@click.option("--inter_benchmark_delay", default="-1.0", help="Seconds between phases.")
+@click.option("--num_runs", type=int, help="Just so many runs a phase (the oldest form of the tool).")
+@click.option("--run_delay", help="Seconds to sleep after every run (the oldest form of the tool).")
+@click.option("--step_stats_name", default="", help="Write one traced run as StepStats here.")
 @click.option(
     "--trace_file",
-    "--trace-file",
     default="",
     help="Write one traced run: .json (Chrome), .pb (RunMetadata), or a folder with a slash behind it (TensorBoard).",
 )
-@click.option("--num_threads", "--num-threads", "-j", default=-1, show_default=True, help="-1: as many as cores.")
-@click.option("--benchmark_name", "--benchmark-name", default="", help="Name of the result files.")
-@click.option(
-    "--output_prefix", "--output-prefix", default="", help="Where result files go: a path and how they begin."
-)
-@click.option("--warmup_runs", "--warmup-runs", type=int, help="Runs before the timed ones; 1 (2 with --num_runs).")
-@flag_bool("--show_sizes", "--show-sizes", help="Print the sizes of every node's outputs.")
-@flag_bool("--show_run_order", "--show-run-order", default=True, help="Print all nodes in run order.")
-@click.option("--run_order_limit", "--run-order-limit", default=0, help="Most rows of it; 0: all.")
-@flag_bool("--show_time", "--show-time", default=True, help="Print the nodes that take most time.")
-@click.option("--time_limit", "--time-limit", default=10, help="Most rows of it; 0: all.")
-@flag_bool("--show_memory", "--show-memory", default=True, help="Print the nodes with the largest outputs.")
-@click.option("--memory_limit", "--memory-limit", default=10, help="Most rows of it; 0: all.")
-@flag_bool("--show_type", "--show-type", default=True, help="Print times by node type.")
-@flag_bool("--show_summary", "--show-summary", default=True, help="Print the timing and memory lines.")
-@flag_bool(
-    "--show_flops", "--show-flops", help="Count floating point operations, as the original does and all of them."
-)
-@flag_bool("--format_as_csv", "--format-as-csv", help="Print the tables as comma-separated values.")
+@click.option("--num_threads", "-j", default=-1, show_default=True, help="-1: as many as cores.")
+@click.option("--benchmark_name", default="", help="Name of the result files.")
+@click.option("--output_prefix", default="", help="Where result files go: a path and how they begin.")
+@click.option("--warmup_runs", type=int, help="Runs before the timed ones; 1 (2 with --num_runs).")
+@flag_bool("--show_sizes", help="Print the sizes of every node's outputs.")
+@flag_bool("--show_run_order", default=True, help="Print all nodes in run order.")
+@click.option("--run_order_limit", default=0, help="Most rows of it; 0: all.")
+@flag_bool("--show_time", default=True, help="Print the nodes that take most time.")
+@click.option("--time_limit", default=10, help="Most rows of it; 0: all.")
+@flag_bool("--show_memory", default=True, help="Print the nodes with the largest outputs.")
+@click.option("--memory_limit", default=10, help="Most rows of it; 0: all.")
+@flag_bool("--show_type", default=True, help="Print times by node type.")
+@flag_bool("--show_summary", default=True, help="Print the timing and memory lines.")
+@flag_bool("--show_flops", help="Count floating point operations, as the original does and all of them.")
+@flag_bool("--format_as_csv", help="Print the tables as comma-separated values.")
 @click.option("--engine", metavar="NAME", default="auto", show_default=True,
               help="Which engine runs the model: reference, litert, openvino, onnxruntime or another by name; auto: "
               "LiteRT and, where it cannot, the reference engine.")  # fmt: skip
 @click.option("--compare", is_flag=False, flag_value="all", default="",
               help="Time other programs on the same model too: all, or some of reference, litert, auto "
               "(a session's default), tensorflow, onnxruntime, openvino.")  # fmt: skip
-@click.option("--compare_python", "--compare-python", default="", help="The Python that has those programs.")
+@click.option("--compare_python", default="", help="The Python that has those programs.")
 @click.option("--report", "report_path", default="", metavar="FILE.html", help="Write a page with all of it.")
 @signature_option
 @click.option("--json", "as_json", is_flag=True, help="Print everything as JSON and nothing else.")

@@ -28,13 +28,13 @@ WORDS = {"float": "float", "int8": "8 bits"}
 @click.argument("model", required=False)
 @click.option("--device", "devices", default="", help="Comma list of devices; `list` shows all. Default: all.")
 @click.option(
-    "--device_file", "--device-file",
+    "--device_file",
     help="One's own: what `benchmark_model MODEL --json` printed there, or rows as the table of devices has them.",
-)  # fmt: skip
-@click.option("--budget_ms", "--budget-ms", type=float, help="Milliseconds that a run may take.")
+)
+@click.option("--budget_ms", type=float, help="Milliseconds that a run may take.")
 @click.option("--memory", type=float, help="Megabytes that it may take. Default: what the device has.")
 @click.option(
-    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    "--input_shape", multiple=True, metavar="NAME:1,224,…",
     help="Fixes the sizes of an input; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")

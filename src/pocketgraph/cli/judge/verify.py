@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 @click.option("--runs", type=int, help="How many sets of made-up feeds; default: 2.")
 @click.option("--seed", default=0, show_default=True, help="For made-up feeds.")
 @click.option(
-    "--input_shape", "--input-shape", multiple=True, metavar="NAME:1,224,…",
+    "--input_shape", multiple=True, metavar="NAME:1,224,…",
     help="The shape of a made-up input that the model leaves open; without NAME of the only one.",
 )  # fmt: skip
 @click.option("--partial", is_flag=True, help="Let feeds cut weights off, which are then not compared.")

@@ -14,11 +14,9 @@ from pocketgraph.errors import FormatError, UsageError
 @click.command("graph_to_dot")
 @click.argument("model", required=False)
 @click.option("--graph", default="", help="The model; the same as MODEL.")
-@flag_bool(
-    "--input_binary", "--input-binary", default=True, help="Taken for old scripts; content tells text from binary."
-)
+@flag_bool("--input_binary", default=True, help="Taken for old scripts; content tells text from binary.")
 @click.option(
-    "--dot_output", "--dot-output", "-o", default="",
+    "--dot_output", "-o", default="",
     help="The file to write; .svg, .png and .pdf are drawn by Graphviz, when it is installed.",
 )  # fmt: skip
 @flag_bool("--colors", help="Colour nodes by op family.")

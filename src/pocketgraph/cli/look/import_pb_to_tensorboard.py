@@ -9,9 +9,9 @@ from pocketgraph.cli.shared.output import echo
 
 
 @click.command("import_pb_to_tensorboard")
-@click.option("--model_dir", "--model-dir", required=True, help="The model: a file, or a SavedModel's directory.")
-@click.option("--log_dir", "--log-dir", required=True, help="TensorBoard's directory, made when it is not there.")
-@click.option("--tag_set", "--tag-set", default="", help="Comma list: which graph of a SavedModel.")
+@click.option("--model_dir", required=True, help="The model: a file, or a SavedModel's directory.")
+@click.option("--log_dir", required=True, help="TensorBoard's directory, made when it is not there.")
+@click.option("--tag_set", default="", help="Comma list: which graph of a SavedModel.")
 @click.option("--measure", is_flag=True, help="Run the model on made-up inputs and write what each node took.")
 def command(model_dir: str, log_dir: str, tag_set: str, measure: bool) -> None:
     """Write a model's graph where TensorBoard finds it, with inferred shapes, and times with --measure.

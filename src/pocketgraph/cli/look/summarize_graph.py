@@ -11,8 +11,8 @@ from pocketgraph.errors import UsageError
 
 @click.command("summarize_graph")
 @click.argument("model", required=False)
-@click.option("--in_graph", "--in-graph", "-i", default="", help="The graph, binary or text.")
-@flag_bool("--print_structure", "--print-structure", help="Also list every node in execution order.")
+@click.option("--in_graph", "-i", default="", help="The graph, binary or text.")
+@flag_bool("--print_structure", help="Also list every node in execution order.")
 def command(model: str | None, in_graph: str, print_structure: bool) -> None:
     """Say what a graph holds, in the words that the original tool used and scripts read.
 

@@ -36,7 +36,7 @@ complete --no-files --command %(prog_name)s --arguments "(%(complete_func)s)"
 """
 
 
-class Bash(BashComplete):
+class _Bash(BashComplete):
     """Words that bash took apart at an equals sign are one."""
 
     def get_completion_args(self) -> tuple[list[str], str]:
@@ -48,7 +48,7 @@ class Bash(BashComplete):
         return words, last
 
 
-class Zsh(ZshComplete):
+class _Zsh(ZshComplete):
     """What is offered for a value stands behind its option."""
 
     source_template = ZSH
@@ -57,7 +57,7 @@ class Zsh(ZshComplete):
         return behind_option(super().get_completions(args, incomplete), incomplete)
 
 
-class Fish(FishComplete):
+class _Fish(FishComplete):
     """What is offered for a value stands behind its option."""
 
     source_template = FISH
@@ -79,5 +79,5 @@ def behind_option(items: list[CompletionItem], incomplete: str) -> list[Completi
 
 def use_shells() -> None:
     """Has click complete by these."""
-    for shell in (Bash, Zsh, Fish):
+    for shell in (_Bash, _Zsh, _Fish):
         add_completion_class(shell)

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Sequence
+from typing import Any
 
 import click
 
 from pocketgraph.budgets import usable_processors
-from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.options import names, together
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
 MODEL_FILES = (".pb", ".pbtxt", ".tflite", ".onnx", ".meta")
 """How the names of model files end, where a file may as well be what a model is given."""
-F = TypeVar("F", bound=Callable[..., Any])
+SIDE = click.IntRange(1, 1 << 14)  # pixels
 
 
 def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> tuple[str, Sequence[str]]:
@@ -38,75 +38,52 @@ def with_model(graph: str | None, listed: Sequence[str], root_dir: str = "") -> 
     raise UsageError("no graph is given", hint="pass --graph=FROZEN.pb, and --labels=LABELS.txt for names")
 
 
-OPTIONS = (
+_READING = (
     click.option("--preset", help="Scaling and layers of a known family; `label_image --preset=list` shows them."),
-    click.option("--input_mean", "--input-mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
-    click.option("--input_std", "--input-std", type=float, help="Then divide it by this."),
-    click.option(
-        "--input_width", "--input-width", type=click.IntRange(1, 1 << 14),
-        help="Width of pictures, where the model leaves it open.",
-    ),
-    click.option(
-        "--input_height", "--input-height", type=click.IntRange(1, 1 << 14),
-        help="Height of pictures, where the model leaves it open.",
-    ),
+    click.option("--input_mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
+    click.option("--input_std", type=float, help="Then divide it by this."),
+    click.option("--input_width", type=SIDE, help="Width of pictures, where the model leaves it open."),
+    click.option("--input_height", type=SIDE, help="Height of pictures, where the model leaves it open."),
     click.option(
         "--sample_rate",
-        "--sample-rate",
         type=click.IntRange(1000, 192000),
         help="Samples a second that the model hears; other recordings are resampled; default: the graph's, or 16000.",
     ),
+)
+_feed_option = click.option(
+    "--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."
+)
+sample_options = together(*_READING, _feed_option)
+"""How samples are read."""
+data_options = together(
+    *_READING,
     click.option("--inputs", help="Tensors to feed, by commas; default: the placeholders."),
     click.option("--outputs", help="Tensors to compute, by commas; default: the likely outputs."),
-    click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1."),
+    _feed_option,
     click.option(
-        "--threads", type=click.IntRange(1), default=usable_processors,
+        "--threads",
+        type=click.IntRange(1),
+        default=usable_processors,
         help="Threads to compute with; default: all cores.",
     ),
-)  # fmt: skip
-PICTURE_MODEL_OPTIONS = (
+)
+"""How samples are read, and which tensors they go through."""
+picture_model_options = together(
     click.option(
         "--preset", help="Size, scaling and layers of a known family; `label_image --preset=list` shows them."
     ),
-    click.option("--input_layer", "--input-layer", help="The node that takes the picture."),
-    click.option(
-        "--input_width", "--input-width", "width", type=click.IntRange(1, 1 << 14),
-        help="Resize to this width; where the model leaves it open.",
-    ),
-    click.option(
-        "--input_height", "--input-height", "height", type=click.IntRange(1, 1 << 14),
-        help="Resize to this height; where the model leaves it open.",
-    ),
-    click.option(
-        "--input_mean", "--input-mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."
-    ),
-    click.option("--input_std", "--input-std", "std", type=float, help="Then divide it by this."),
+    click.option("--input_layer", help="The node that takes the picture."),
+    click.option("--input_width", "width", type=SIDE, help="Resize to this width; where the model leaves it open."),
+    click.option("--input_height", "height", type=SIDE, help="Resize to this height; where the model leaves it open."),
+    click.option("--input_mean", "mean", type=float, help="Subtract this from each pixel value of 0 to 255."),
+    click.option("--input_std", "std", type=float, help="Then divide it by this."),
     click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
+)
+"""Of a model that takes one picture, by the names that PictureModel's arguments have."""
+cluster_option = click.option(
+    "--cluster", "cluster_address", default="", metavar="local|ray://…",
+    help="Share the work out: local, local:N workers, or ray://HOST:PORT (extra cluster).",
 )  # fmt: skip
-"""By the names that PictureModel's arguments have."""
-READING = 6
-"""How many of the options say how a sample is read."""
-
-
-def data_options(function: F) -> F:
-    """Adds the options."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
-
-
-def picture_model_options(function: F) -> F:
-    """Adds the options of a model that takes one picture."""
-    for option in reversed(PICTURE_MODEL_OPTIONS):
-        function = option(function)
-    return function
-
-
-def sample_options(function: F) -> F:
-    """Adds those that say how samples are read: all but the tensors and the threads."""
-    for option in reversed((*OPTIONS[:READING], OPTIONS[-2])):
-        function = option(function)
-    return function
 
 
 def reading_options(how: dict[str, Any]) -> dict[str, Any]:
@@ -114,12 +91,6 @@ def reading_options(how: dict[str, Any]) -> dict[str, Any]:
     plain = ("preset", "input_mean", "input_std", "input_width", "input_height", "sample_rate", "threads")
     listed = {"inputs": names(how["inputs"]), "outputs": names(how["outputs"]), "feeds": feeds(how["feed"])}
     return {**{name: how[name] for name in plain}, **listed}
-
-
-def cluster_option(function: F) -> F:
-    """Adds the option that names a cluster."""
-    shared = "Share the work out: local, local:N workers, or ray://HOST:PORT (extra cluster)."
-    return click.option("--cluster", "cluster_address", default="", metavar="local|ray://…", help=shared)(function)
 
 
 def say(text: str) -> None:

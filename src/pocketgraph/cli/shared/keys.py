@@ -5,23 +5,20 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Callable
-from typing import Any, TypeVar
 
 import click
 
+from pocketgraph.cli.shared.options import together
 from pocketgraph.errors import UsageError
 
 VARIABLE = "POCKETGRAPH_KEY"  # as sealed.KEY_VARIABLE, which is not imported only for its name
 
-F = TypeVar("F", bound=Callable[..., Any])
 
-
-def key_options(function: F) -> F:
-    """``--key-file`` and ``--key-env``; a key itself on the command line would stay in the shell's history."""
-    function = click.option("--key-env", "--key_env", help="An environment variable with the key's 64 hex digits.")(
-        function
-    )
-    return click.option("--key-file", "--key_file", help="A file with the key: 32 bytes or 64 hex digits.")(function)
+key_options = together(
+    click.option("--key_file", help="A file with the key: 32 bytes or 64 hex digits."),
+    click.option("--key_env", help="An environment variable with the key's 64 hex digits."),
+)
+"""Where a key is; the key itself on the command line would stay in the shell's history."""
 
 
 def chosen(key_file: str | None, key_env: str | None) -> str:
@@ -48,13 +45,13 @@ def opens_sealed_models(command: click.Command) -> None:
     What they name stands in the environment for as long as the command runs, so that every place that opens a model
     finds it, also in the processes that a benchmark starts.
     """
-    if any("--key-file" in parameter.opts for parameter in command.params):
+    if any("--key_file" in parameter.opts for parameter in command.params):
         return
     words = "of a sealed model: a file with 32 bytes or 64 hex digits.", "of a sealed model: a variable with 64 digits."
-    for option, kind, help_text in (("key-file", "file", words[0]), ("key-env", "env", words[1])):
+    for option, kind, help_text in (("key_file", "file", words[0]), ("key_env", "env", words[1])):
         command.params.append(
             click.Option(
-                [f"--{option}", f"--{option.replace('-', '_')}"],
+                [f"--{option}"],
                 help=f"The key {help_text}",
                 metavar="FILE" if kind == "file" else "NAME",
                 expose_value=False,

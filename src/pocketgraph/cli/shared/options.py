@@ -77,6 +77,17 @@ def flag_bool(*names: str, default: bool = False, help: str = "") -> Callable[[F
     )
 
 
+def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:
+    """Options that several commands have, as one decorator; --help shows them in this order."""
+
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
 def distinct_names(option: click.Option) -> list[str]:
     """An option's names without those that are another one with dashes for underscores."""
     every = [*option.opts, *option.secondary_opts]
@@ -84,8 +95,13 @@ def distinct_names(option: click.Option) -> list[str]:
     return [name for name in every if name not in underscored]
 
 
-def told_by_distinct_names(option: click.Option) -> None:
-    """Has --help show an option by its distinct names; both spellings are taken all the same."""
+def takes_both_spellings(option: click.Option) -> None:
+    """Lets an option's names be written with dashes for underscores; --help shows them as they are declared."""
+    for spelled in (option.opts, option.secondary_opts):
+        for name in list(spelled):
+            dashed = name.replace("_", "-")
+            if dashed not in spelled:
+                spelled.insert(spelled.index(name) + 1, dashed)
 
     def record(context: click.Context) -> tuple[str, str] | None:
         shown, kept = copy.copy(option), distinct_names(option)

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli.shared.options import together
 from pocketgraph.cli.shared.output import echo
 
 if TYPE_CHECKING:
     from pocketgraph.apps.page_server import PageServer
 
-F = TypeVar("F", bound=Callable[..., Any])
-OPTIONS = (
+server_options = together(
     click.option(
         "--host", default="127.0.0.1", show_default=True, help="Listen there; others than this machine need the URL."
     ),
     click.option("--port", type=click.IntRange(0, 65535), default=8910, show_default=True, help="0 takes a free one."),
     click.option("--browser/--no-browser", default=True, help="Open the page."),
 )
-
-
-def server_options(function: F) -> F:
-    """Adds the options."""
-    for option in reversed(OPTIONS):
-        function = option(function)
-    return function
 
 
 def serve(server: PageServer, what: str, browser: bool) -> None:

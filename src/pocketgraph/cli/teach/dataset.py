@@ -35,15 +35,14 @@ def command() -> None:
 @click.option("--decisions", help="Write what is proposed for each photo there, as JSON lines to look through.")
 @click.option("--against", help="A folder of photos as the phone takes them: how far are they from these?")
 @click.option(
-    "--testing_percentage", "--testing-percentage", "testing", type=click.FloatRange(0, 100), default=10,
+    "--testing_percentage", "testing", type=click.FloatRange(0, 100), default=10,
     show_default=True, help="As in retrain: duplicates across the split are told.",
 )  # fmt: skip
-@click.option("--validation_percentage", "--validation-percentage", "validation", type=click.FloatRange(0, 100),
+@click.option("--validation_percentage", "validation", type=click.FloatRange(0, 100),
               default=10, show_default=True, help="As in retrain.")  # fmt: skip
 @click.option(
     "--tensor",
     "--bottleneck_tensor",
-    "--bottleneck-tensor",
     "tensor",
     help="What of the model to compare photos by; default: what its last layer takes.",
 )

@@ -18,7 +18,6 @@ from pocketgraph.pages.quantities import counted
 @click.option(
     "--tensor",
     "--bottleneck_tensor",
-    "--bottleneck-tensor",
     "tensor",
     help="Any tensor of the model; default: what its last layer with weights takes.",
 )

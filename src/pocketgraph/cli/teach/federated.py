@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING
 
 import click
 
-from pocketgraph.cli.shared.options import names
+from pocketgraph.cli.shared.options import names, together
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 from pocketgraph.pages.quantities import counted
@@ -17,8 +16,6 @@ if TYPE_CHECKING:
     from pocketgraph.apps.federated.averaging import Round
     from pocketgraph.apps.federated.tool import Averaged
     from pocketgraph.graph import Graph
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 @click.group("federated", context_settings={"help_option_names": ["-h", "--help"]})
@@ -32,49 +29,37 @@ def command() -> None:
     """
 
 
-ROUNDS = (
-    click.option("--rounds", type=click.IntRange(1), default=10, show_default=True,
-                 help="How often they learn and are averaged."),
-    click.option("--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
-                 help="Of the clients, how many are asked in a round."),
+round_options = together(
+    click.option(
+        "--rounds", type=click.IntRange(1), default=10, show_default=True, help="How often they learn and are averaged."
+    ),
+    click.option(
+        "--share", type=click.FloatRange(0, 1, min_open=True), default=1.0, show_default=True,
+        help="Of the clients, how many are asked in a round.",
+    ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of the choice of clients, and of samples."),
-    click.option("--output", "-o", required=True,
-                 help="The averaged variables, .npz; or a frozen graph with them, .pb, with --outputs."),
+    click.option(
+        "--output", "-o", required=True,
+        help="The averaged variables, .npz; or a frozen graph with them, .pb, with --outputs.",
+    ),
     click.option("--outputs", help="Of the frozen graph; default: those of the signature infer."),
 )  # fmt: skip
-LOCAL = (
+local_options = together(
     click.option(
-        "--epochs",
-        type=click.IntRange(1),
-        default=1,
-        show_default=True,
+        "--epochs", type=click.IntRange(1), default=1, show_default=True,
         help="How often a client goes over its data in a round.",
     ),
     click.option(
-        "--batch_size",
-        "--batch-size",
-        type=click.IntRange(1),
-        default=32,
-        show_default=True,
-        help="Samples of a training step.",
+        "--batch_size", type=click.IntRange(1), default=32, show_default=True, help="Samples of a training step."
     ),
-)
-
-
-def _with(options: tuple[Callable[[F], F], ...]) -> Callable[[F], F]:
-    def add(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
+)  # fmt: skip
 
 
 @command.command("simulate")
 @click.argument("training")
 @click.argument("data")
-@_with(ROUNDS)
-@_with(LOCAL)
+@round_options
+@local_options
 def simulate(training: str, data: str, rounds: int, share: float, seed: int, output: str, outputs: str | None,
              epochs: int, batch_size: int) -> None:  # fmt: skip
     """Average what clients learn in this process. TRAINING is a training graph; DATA a folder, one .npz a client.
@@ -104,7 +89,7 @@ def simulate(training: str, data: str, rounds: int, share: float, seed: int, out
 
 @command.command("server")
 @click.argument("training")
-@_with(ROUNDS)
+@round_options
 @click.option(
     "--clients", type=click.IntRange(1), default=2, show_default=True, help="Wait for so many before the first round."
 )
@@ -148,7 +133,7 @@ def server(training: str, rounds: int, share: float, seed: int, output: str, out
     "--patience", type=click.FloatRange(0), default=60.0, show_default=True, help="Seconds to try to reach the server."
 )
 @click.option("--seed", type=int, default=0, show_default=True, help="Of the order of samples.")
-@_with(LOCAL)
+@local_options
 def client(training: str, data: str, address: str, certificate: str, insecure: bool, name: str, patience: float,
            seed: int, epochs: int, batch_size: int) -> None:  # fmt: skip
     """Train TRAINING on one's own data whenever the server asks, until it is done.

@@ -26,7 +26,6 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.argument("base", required=False)
 @click.option(
     "--image_dir",
-    "--image-dir",
     "--data",
     "image_dir",
     help="A folder with one folder of photos, or .wav files, a class; or a table (.csv, .tsv, .npz) with classes.",
@@ -37,59 +36,50 @@ TUNING = ("learning_rate", "train_batch_size")
     "model",
     help="The base: any classifier of pictures, recordings or rows, .pb, .tflite or a SavedModel.",
 )
-@click.option("--output_graph", "--output-graph", "-o", default="retrained_graph.pb", show_default=True,
+@click.option("--output_graph", "-o", default="retrained_graph.pb", show_default=True,
               help="The new model: a frozen graph.")  # fmt: skip
-@click.option(
-    "--output_labels",
-    "--output-labels",
-    help="Where the names of the classes go; default: beside the graph, labels.txt.",
-)
+@click.option("--output_labels", help="Where the names of the classes go; default: beside the graph, labels.txt.")
 @click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
-@click.option("--summaries_dir", "--summaries-dir", help="Where figures.json and curves for TensorBoard go.")
-@click.option("--how_many_training_steps", "--how-many-training-steps", type=click.IntRange(1),
+@click.option("--summaries_dir", help="Where figures.json and curves for TensorBoard go.")
+@click.option("--how_many_training_steps", type=click.IntRange(1),
               help="Steps of --train_layers (1500), or iterations of the solver (500), at most.")  # fmt: skip
-@click.option("--train_layers", "--train-layers", type=click.IntRange(0), default=0, show_default=True,
+@click.option("--train_layers", type=click.IntRange(0), default=0, show_default=True,
               help="Train so many of the base's last layers too, on distorted photos.")  # fmt: skip
 @click.option(
-    "--testing_percentage", "--testing-percentage", type=click.FloatRange(0, 100), default=10, show_default=True,
+    "--testing_percentage", type=click.FloatRange(0, 100), default=10, show_default=True,
     help="How many per cent are kept aside to test the finished model.",
 )  # fmt: skip
-@click.option("--validation_percentage", "--validation-percentage", type=click.FloatRange(0, 100), default=10,
+@click.option("--validation_percentage", type=click.FloatRange(0, 100), default=10,
               show_default=True, help="How many per cent are kept aside to choose settings by.")  # fmt: skip
-@click.option("--print_misclassified_test_images", "--print-misclassified-test-images", is_flag=True,
+@click.option("--print_misclassified_test_images", is_flag=True,
               help="List the photos of the test that are named wrongly.")  # fmt: skip
-@click.option(
-    "--bottleneck_dir", "--bottleneck-dir", default="", help="Keep features there, so that the next time is quick."
-)
-@click.option(
-    "--bottleneck_tensor", "--bottleneck-tensor", help="What the new layer takes; default: as the old one did."
-)
-@click.option("--final_tensor_name", "--final-tensor-name", default="final_result", show_default=True,
+@click.option("--bottleneck_dir", default="", help="Keep features there, so that the next time is quick.")
+@click.option("--bottleneck_tensor", help="What the new layer takes; default: as the old one did.")
+@click.option("--final_tensor_name", default="final_result", show_default=True,
               help="What the output is called in the new model.")  # fmt: skip
 @click.option("--flip_left_right/--no_flip_left_right", "mirror", default=True,
               help="Train on mirrored photos too.", show_default=True)  # fmt: skip
-@click.option("--random_crop", "--random-crop", type=click.FloatRange(0, 100), default=0, show_default=True,
+@click.option("--random_crop", type=click.FloatRange(0, 100), default=0, show_default=True,
               help="Cut up to so many per cent off the margins of photos that train.")  # fmt: skip
-@click.option("--random_scale", "--random-scale", type=click.FloatRange(0, 400), default=0, show_default=True,
+@click.option("--random_scale", type=click.FloatRange(0, 400), default=0, show_default=True,
               help="Make them larger by up to so many per cent.")  # fmt: skip
-@click.option("--random_brightness", "--random-brightness", type=click.FloatRange(0, 100), default=0,
+@click.option("--random_brightness", type=click.FloatRange(0, 100), default=0,
               show_default=True, help="Make them brighter or darker by up to so many per cent.")  # fmt: skip
-@click.option("--phone_distortions", "--phone-distortions", "phone", is_flag=True,
+@click.option("--phone_distortions", "phone", is_flag=True,
               help="Distort them as phones do: frame, lens, exposure, blur, noise, JPEG; default with --train_layers.",
 )  # fmt: skip
-@click.option("--class_weights", "--class-weights", is_flag=True, help="Small classes count as much as large ones.")
-@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+@click.option("--class_weights", is_flag=True, help="Small classes count as much as large ones.")
+@click.option("--sample_rate", type=click.IntRange(1000, 192000),
               help="Samples a second that a base of recordings hears; default: the graph's, or 16000.")  # fmt: skip
 @click.option("--seed", type=int, default=0, show_default=True, help="Of every choice by chance.")
 @cluster_option
 @picture_model_options
-@click.option("--learning_rate", "--learning-rate", type=click.FloatRange(0, min_open=True),
+@click.option("--learning_rate", type=click.FloatRange(0, min_open=True),
               help="Of --train_layers, at its highest; default: 0.001.")  # fmt: skip
-@click.option("--train_batch_size", "--train-batch-size", type=click.IntRange(1),
-              help="Of --train_layers; default: 32.")  # fmt: skip
-@click.option("--test_batch_size", "--test-batch-size", type=int, hidden=True)
-@click.option("--validation_batch_size", "--validation-batch-size", type=int, hidden=True)
-@click.option("--eval_step_interval", "--eval-step-interval", type=int, hidden=True)
+@click.option("--train_batch_size", type=click.IntRange(1), help="Of --train_layers; default: 32.")
+@click.option("--test_batch_size", type=int, hidden=True)
+@click.option("--validation_batch_size", type=int, hidden=True)
+@click.option("--eval_step_interval", type=int, hidden=True)
 def command(
     base: str | None,
     image_dir: str | None,

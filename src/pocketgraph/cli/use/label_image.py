@@ -27,7 +27,7 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 @click.option("--graph", help="The frozen classifier, .pb or .pbtxt; it may be listed before the pictures, too.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @picture_model_options
-@click.option("--output_layer", "--output-layer", help="The node that gives the scores.")
+@click.option("--output_layer", help="The node that gives the scores.")
 @click.option("--top", "-k", type=click.IntRange(1), default=5, show_default=True, help="How many labels to show.")
 @click.option(
     "--style",
@@ -37,13 +37,9 @@ DEFAULT_SELF_TEST = 653  # "military uniform" in the labels of the original's de
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
-@click.option(
-    "--root_dir", "--root-dir", default="", help="Look for --image and --graph (not --labels) in this folder."
-)
+@click.option("--root_dir", default="", help="Look for --image and --graph (not --labels) in this folder.")
 @signature_option
-@flag_bool(
-    "--self_test", "--self-test", help="Fail unless the best label is the one expected of Grace Hopper's picture."
-)
+@flag_bool("--self_test", help="Fail unless the best label is the one expected of Grace Hopper's picture.")
 def command(
     pictures: Sequence[str],
     image: tuple[str, ...],

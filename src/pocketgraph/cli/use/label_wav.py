@@ -18,14 +18,14 @@ from pocketgraph.pages.quantities import counted
 @click.command("label_wav")
 @click.argument("recordings", nargs=-1)
 @click.option("--wav", multiple=True, help="A recording; may be repeated, and recordings may just be listed.")
-@click.option("--wav_dir", "--wav-dir", help="A folder whose .wav files are labelled, each under its name.")
+@click.option("--wav_dir", help="A folder whose .wav files are labelled, each under its name.")
 @click.option("--graph", help="The frozen model, .pb or .pbtxt; it may be listed before the recordings, too.")
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
-@click.option("--input_name", "--input-name", help="The tensor of a file's content; default: the one that is decoded.")
-@click.option("--output_name", "--output-name", help="The tensor of the scores; default: the likely output.")
-@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+@click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
+@click.option("--output_name", help="The tensor of the scores; default: the likely output.")
+@click.option("--sample_rate", type=click.IntRange(1000, 192000),
               help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
-@click.option("--how_many_labels", "--how-many-labels", "-k", type=click.IntRange(1), default=3, show_default=True,
+@click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip
 @click.option(
     "--style",

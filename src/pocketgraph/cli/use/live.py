@@ -41,18 +41,16 @@ MOST_TOLD = 100
 @click.option("--save", default="", help="A folder that the page may save pictures in, by label: training data.")
 @server_options
 @picture_model_options
-@click.option("--output_layer", "--output-layer", help="The node that is read.")
+@click.option("--output_layer", help="The node that is read.")
 @click.option("--decoder", default="", help="A detector's family, where its outputs' names do not tell.")
 @click.option("--priors", help="A detector's priors or anchors.")
-@click.option(
-    "--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears."
-)
+@click.option("--sample_rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears.")
 @click.option("--threshold", type=float, help="Show scores over this.")
 @click.option(
     "--wake", metavar="SMALL", help="A small model that hears or sees everything; MODEL runs when it wakes it."
 )
-@click.option("--wake_word", "--wake-word", default="", help="The label of the small model that wakes the large one.")
-@click.option("--wake_labels", "--wake-labels", help="The labels of the small model.")
+@click.option("--wake_word", default="", help="The label of the small model that wakes the large one.")
+@click.option("--wake_labels", help="The labels of the small model.")
 @signature_option
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Feed another input too, as in --feed keep_prob=1.")
 def command(

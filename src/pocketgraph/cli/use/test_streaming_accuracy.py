@@ -14,32 +14,31 @@ from pocketgraph.errors import UsageError
 @click.option("--wav", required=True, help="The recording.")
 @click.option("--graph", "--model", "graph", required=True, help="The frozen model.")
 @click.option("--labels", required=True, help="A file with one label a line.")
-@click.option("--ground_truth", "--ground-truth", default="", help="What was said: 'label, milliseconds' a line.")
-@click.option("--input_data_name", "--input-data-name", default="", hidden=True)
-@click.option("--input_rate_name", "--input-rate-name", default="", hidden=True)
-@click.option("--output_name", "--output-name", default="labels_softmax", show_default=True,
-              help="The tensor of the scores.")  # fmt: skip
-@click.option("--sample_rate", "--sample-rate", type=click.IntRange(1000, 192000),
+@click.option("--ground_truth", default="", help="What was said: 'label, milliseconds' a line.")
+@click.option("--input_data_name", default="", hidden=True)
+@click.option("--input_rate_name", default="", hidden=True)
+@click.option("--output_name", default="labels_softmax", show_default=True, help="The tensor of the scores.")
+@click.option("--sample_rate", type=click.IntRange(1000, 192000),
               help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
 @click.option(
-    "--clip_duration_ms", "--clip-duration-ms", type=click.IntRange(1, 60000), default=1000, show_default=True,
+    "--clip_duration_ms", type=click.IntRange(1, 60000), default=1000, show_default=True,
     help="How long a piece of sound the model hears at once.",
 )  # fmt: skip
 @click.option(
-    "--clip_stride_ms", "--sample_stride_ms", "--clip-stride-ms", type=click.IntRange(1, 60000), default=30,
+    "--clip_stride_ms", "--sample_stride_ms", type=click.IntRange(1, 60000), default=30,
     show_default=True, help="From the start of one piece to the start of the next.",
 )  # fmt: skip
 @click.option(
-    "--average_window_ms", "--average_window_duration_ms", "--average-window-ms", type=click.IntRange(0, 60000),
+    "--average_window_ms", "--average_window_duration_ms", type=click.IntRange(0, 60000),
     default=500, show_default=True, help="Over which time scores are averaged.",
 )  # fmt: skip
-@click.option("--time_tolerance_ms", "--time-tolerance-ms", type=click.IntRange(0), default=750, show_default=True,
+@click.option("--time_tolerance_ms", type=click.IntRange(0), default=750, show_default=True,
               help="How far from the time in --ground_truth a word may be found.")  # fmt: skip
-@click.option("--suppression_ms", "--suppression-ms", type=click.IntRange(0), default=1500, show_default=True,
+@click.option("--suppression_ms", type=click.IntRange(0), default=1500, show_default=True,
               help="How long after a word no other one begins.")  # fmt: skip
-@click.option("--detection_threshold", "--detection-threshold", type=float, default=0.7, show_default=True,
+@click.option("--detection_threshold", type=float, default=0.7, show_default=True,
               help="What an averaged score has to be over.")  # fmt: skip
-@click.option("--minimum_count", "--minimum-count", type=click.IntRange(1), default=3, show_default=True,
+@click.option("--minimum_count", type=click.IntRange(1), default=3, show_default=True,
               help="How many results there have to be in the time that is averaged over.")  # fmt: skip
 @click.option("--verbose", is_flag=True, help="Print each word as it is found, with the figures so far.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")

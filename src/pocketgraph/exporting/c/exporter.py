@@ -9,10 +9,10 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack, write_files
-from pocketgraph.exporting.c.library import Backend, InputPicture, LackingOperatorsError, Library, Place, built
+from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Place, built
 from pocketgraph.exporting.c_identifiers import checked_name
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written, check_sizes
+from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.litert.program import Program
@@ -86,10 +86,6 @@ def write(
 
 def _library(model: ExportModel, program: Program, name: str, weights: Place, backend: Backend) -> Library:
     entry = model.main
-    normalization = model.normalization
-    picture = InputPicture(labels=model.labels)
-    if normalization is not None:
-        picture = InputPicture(normalization.mean, normalization.std, model.labels)
     feeds = taken_feeds(model)
     arrays = as_fed([np.asarray(feeds[port.name]) for port in entry.inputs], program.inputs)
     try:
@@ -99,7 +95,8 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
             [port.name for port in entry.inputs],
             [port.name for port in entry.outputs],
             weights=weights,
-            picture=picture,
+            normalization=model.normalization or Normalization(),
+            labels=model.labels,
             golden=(arrays, ProgramRunner(program)(arrays)),
             backend=backend,
         )

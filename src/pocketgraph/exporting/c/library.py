@@ -17,7 +17,7 @@ from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
 from pocketgraph.exporting.c_identifiers import literal
-from pocketgraph.exporting.model import Array
+from pocketgraph.exporting.model import Array, Normalization
 from pocketgraph.litert.program import Operation, Program, Value
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays
@@ -64,21 +64,6 @@ class LackingOperatorsError(Exception):
         self.reasons = dict(reasons)
 
 
-@dataclass(frozen=True)
-class InputPicture:
-    """What the example knows of pictures and classes.
-
-    Attributes:
-        mean: what is subtracted from values of 0 to 255, one number or one a channel.
-        std: what they are divided by then.
-        labels: the name of each class.
-    """
-
-    mean: Sequence[float] = (0.0,)
-    std: Sequence[float] = (1.0,)
-    labels: Sequence[str] = ()
-
-
 def built(
     program: Program,
     name: str,
@@ -86,7 +71,8 @@ def built(
     outputs: Sequence[str],
     *,
     weights: Place = "auto",
-    picture: InputPicture = InputPicture(),
+    normalization: Normalization = Normalization(),
+    labels: Sequence[str] = (),
     golden: tuple[Sequence[Array], Sequence[Array]] | None = None,
     backend: Backend = "plain",
 ) -> Library:
@@ -97,7 +83,8 @@ def built(
         name: what the library is called, a name that C takes.
         inputs, outputs: the public names of what goes in and comes out.
         weights: whether the constants are a C array or a file; ``auto``: a file when they are large.
-        picture: see there.
+        normalization: of the pictures that the example feeds.
+        labels: the name of each class.
         golden: inputs, and the outputs that must come of them, for the test.
         backend: what computes layers and pools: kernels of our own, or XNNPACK.
 
@@ -120,10 +107,10 @@ def built(
     is_file = weights == "file" or (weights == "auto" and len(content) >= LARGE)
     access = filled_in(template("weights_file.h" if is_file else "weights_array.h"), name)
     made = {f"{name}.h": source_text.header(len(content), access), f"{name}.c": source_text.code(content)}
-    parts = _parts(name, is_file, len(content), layout, entering, picture)
+    parts = _parts(name, is_file, len(content), layout, entering)
     outputs_bytes = sum(value.size * value.dtype.size for value in program.outputs)
     on_board = backend == "plain" and not is_file and fits(len(content), layout.size, outputs_bytes)
-    parts |= _links(backend) | board_parts(on_board)
+    parts |= _picture_parts(normalization, labels) | _links(backend) | board_parts(on_board)
     made |= board_files(name) if on_board else {}
     for path, origin in (
         (f"{name}_common.h", "common.h"), (f"{name}_pictures.h", "pictures.h"),
@@ -185,9 +172,7 @@ def _overwrites(operation: Operation) -> list[Value]:
     ]  # fmt: skip
 
 
-def _parts(
-    name: str, is_file: bool, weights: int, layout: Layout, inputs: Sequence[CTensor], picture: InputPicture
-) -> dict[str, str]:
+def _parts(name: str, is_file: bool, weights: int, layout: Layout, inputs: Sequence[CTensor]) -> dict[str, str]:
     """What goes into the templates."""
     first = inputs[0].value.shape if inputs else ()
     example = "picture.ppm" if len(first) == 4 and first[3] == 3 else "input.bin"
@@ -195,15 +180,21 @@ def _parts(
         "open_weights": f"{name}_map(path, &bytes)" if is_file else f"{name}_weights",
         "objects": f"{name}.o {name}_weights.o",
         "sources": f"{name}.c {name}_weights.c",
-        "mean": ", ".join(number(float(x)) for x in picture.mean),
-        "deviation": ", ".join(number(float(x)) for x in picture.std),
-        "normalized_channels": str(len(picture.mean)),
-        "classes": str(len(picture.labels)),
-        "class_names": "".join(f"{literal(label)}, " for label in picture.labels),
         "example": " ".join([example, *(f"input_{n}.bin" for n in range(1, len(inputs)))]),
         "arena": f"{layout.size:,}",
         "weights_bytes": f"{weights:,}",
         "weights_where": f"the file `{name}.weights`, mapped" if is_file else f"the array in `{name}_weights.c`",
+    }
+
+
+def _picture_parts(normalization: Normalization, labels: Sequence[str]) -> dict[str, str]:
+    """What the example knows of pictures and classes."""
+    return {
+        "mean": ", ".join(number(float(x)) for x in normalization.mean),
+        "deviation": ", ".join(number(float(x)) for x in normalization.std),
+        "normalized_channels": str(len(normalization.mean)),
+        "classes": str(len(labels)),
+        "class_names": "".join(f"{literal(label)}, " for label in labels),
     }
 
 

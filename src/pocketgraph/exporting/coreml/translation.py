@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import GraphError
-from pocketgraph.exporting.coreml.operator_table import find
+from pocketgraph.exporting.coreml.operator_table import TRANSLATIONS
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.model import Array
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
@@ -186,7 +186,7 @@ class Translation:
             self._operation(operation)
 
     def _operation(self, operation: OnnxOperation) -> None:
-        row = find(operation.code)
+        row = TRANSLATIONS.row(operation.code)
         if row is None:
             self.reasons.setdefault(operation.node, f"Core ML has nothing for ONNX's {operation.code}")
         if row is None or any(value in self._broken for value in operation.inputs if value is not None):

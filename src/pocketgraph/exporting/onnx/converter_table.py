@@ -3,44 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
-from typing import Any, TypeVar
+from typing import Any, TypeAlias
 
-F = TypeVar("F", bound=Callable[..., None])
+from pocketgraph.kernels.op_table import OpTable
+
+Converter: TypeAlias = Callable[[Any, Any], Any]
+"""Called with an Emit (see emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and gives
+back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported`` for
+what ONNX cannot say."""
 
 MODULES = (
     "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
     "normalization", "image", "blocks", "random", "segments", "sorting", "linear_algebra", "arrays_of_tensors",
-    "recurrent", "quantized", "audio", "text",
+    "recurrent", "quantized", "fake_quantization", "quantized_joins", "audio", "text",
 )  # fmt: skip
-"""The modules of ``ops`` that hold converters; they are imported when the first converter is looked up."""
 
-_CONVERTERS: dict[str, Callable[[Any, Any], None]] = {}
-_loaded = False
+CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops", MODULES)
+"""What turns each op into ONNX operators."""
 
-
-def converts(*ops: str) -> Callable[[F], F]:
-    """Registers a function as what turns these ops into ONNX operators.
-
-    It is called with an Emit (see emitter.py) and a node; it reads the node's operands from ``emit``, adds operators,
-    and ends with ``emit.result``. It raises ``emit.unsupported`` for what ONNX cannot say.
-    """
-
-    def register(function: F) -> F:
-        for op in ops:
-            if op in _CONVERTERS:
-                raise ValueError(f"{op} has two converters")
-            _CONVERTERS[op] = function
-        return function
-
-    return register
-
-
-def find(op: str) -> Callable[[Any, Any], None] | None:
-    """The converter of an op, or None."""
-    global _loaded
-    if not _loaded:
-        for name in MODULES:
-            import_module(f"pocketgraph.exporting.onnx.ops.{name}")
-        _loaded = True
-    return _CONVERTERS.get(op)
+converts = CONVERTERS.enters

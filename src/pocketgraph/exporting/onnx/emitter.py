@@ -15,8 +15,9 @@ from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.static_values import Inference, Statics
+from pocketgraph.litert.static_values import Statics
 
 
 class OnnxEmit(OnnxOperands):
@@ -32,7 +33,7 @@ class OnnxEmit(OnnxOperands):
         sizes: how many elements such arrays have.
     """
 
-    def __init__(self, graph: Graph, inferred: Inference, statics: Statics, opset: int) -> None:
+    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics, opset: int) -> None:
         super().__init__(graph, inferred, statics)
         self.opset = opset
         self.body = Body()
@@ -172,6 +173,11 @@ class OnnxEmit(OnnxOperands):
         value.first = first
         value.is_made = False
         return value
+
+    def results(self, made: OnnxValue | tuple[OnnxValue, ...] | None) -> None:
+        """Says what the node at hand yields: what its converter gave back; of None it has said so itself."""
+        for port, value in enumerate(() if made is None else made if isinstance(made, tuple) else (made,)):
+            self.result(value, port)
 
     def result(self, value: OnnxValue, port: int = 0) -> None:
         """Says what the node at hand yields."""

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.exporting.onnx import converter_table
 from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
+from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
@@ -67,13 +67,13 @@ class NodeConversion(ABC):
             return  # it is fed
         if node.op in ("Const", "Placeholder") or self._is_known(item):
             return
-        converter = converter_table.find(node.op)
+        converter = CONVERTERS.row(node.op)
         with self.emit.at(node):
             try:
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
                     raise UnsupportedInOnnx(self.reasons[node.name])
-                converter(self.emit, node)
+                self.emit.results(converter(self.emit, node))
             except UnsupportedInOnnx as refusal:
                 self.refuse(item, refusal.reason)
             except (PocketgraphError, *MALFORMED) as error:

@@ -11,9 +11,10 @@ from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.program import OnnxValue, UnsupportedInOnnx
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operands import Operands
-from pocketgraph.litert.static_values import Inference, Statics
+from pocketgraph.litert.static_values import Statics
 
 
 class OnnxOperands(Operands[OnnxValue]):
@@ -26,7 +27,7 @@ class OnnxOperands(Operands[OnnxValue]):
         taken: names that something has.
     """
 
-    def __init__(self, graph: Graph, inferred: Inference, statics: Statics) -> None:
+    def __init__(self, graph: Graph, inferred: Inferred, statics: Statics) -> None:
         super().__init__()
         self.graph = graph
         self.inferred = inferred

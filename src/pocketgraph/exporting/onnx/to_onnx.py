@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.errors import UsageError
-from pocketgraph.exporting.onnx import converter_table
 from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.branch_conversion import convert_branches
 from pocketgraph.exporting.onnx.cleaning import cleaned
+from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
@@ -86,7 +86,7 @@ def converted(
     public_outputs = list(output_names) if output_names else [ref.removesuffix(":0") for ref in outputs]
     specs = {canonical(ref): spec for ref, spec in inputs.items()}
     ready = prepared(graph, specs, [canonical(output) for output in outputs], without_loops=without_loops)
-    conversion = Conversion(ready, opset, public_inputs, public_outputs)
+    conversion = _Conversion(ready, opset, public_inputs, public_outputs)
     body = conversion.run()
     if conversion.reasons:
         raise LackingError(target, ready.graph, conversion.reasons)
@@ -113,7 +113,7 @@ def _name_outputs(body: Body, names: Sequence[str]) -> None:
         body.outputs[place] = copy
 
 
-class Conversion(NodeConversion):
+class _Conversion(NodeConversion):
     """The conversion of one graph, producers first; loops become Loop, branches If. ``run`` gives what it becomes."""
 
     def run(self) -> Body:
@@ -142,11 +142,11 @@ class Conversion(NodeConversion):
         emit.graph, emit.inferred, emit.statics = source, types, Statics(source, types, self.prepared.stored)
         for ref in sorted(wanted):
             node = source.producer(ref)
-            converter = converter_table.find(node.op)
+            converter = CONVERTERS.row(node.op)
             assert converter is not None
             with emit.at(node):
                 try:
-                    converter(emit, node)
+                    emit.results(converter(emit, node))
                 except UnsupportedInOnnx as refusal:
                     self.reasons[node.name] = refusal.reason
         emit.graph, emit.inferred, emit.statics = before

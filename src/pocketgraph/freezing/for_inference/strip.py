@@ -56,7 +56,10 @@ def _types(names: Sequence[str], enum: int | Sequence[int]) -> Mapping[str, DTyp
             raise UsageError(f"Name '{name}' appears to refer to a Tensor, not an Operation.", hint="leave :0 out")
     numbers = [enum] * len(names) if isinstance(enum, int) else list(enum)
     if len(numbers) != len(names):
-        raise UsageError(f"{len(numbers)} placeholder types were given for {len(names)} inputs")
+        raise UsageError(
+            f"{len(numbers)} placeholder types were given for {len(names)} inputs",
+            hint="give one type, or one for each input",
+        )
     return {name: DType.of(number) for name, number in zip(names, numbers, strict=True)}
 
 

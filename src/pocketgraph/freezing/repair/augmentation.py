@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pocketgraph.graph import Graph, Node, node_name, parse_ref
+from pocketgraph.graph import Func, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.edit import remove_attributes
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, reachable
@@ -105,6 +105,26 @@ def augmentations(graph: Graph, known: Inferred | None = None) -> Iterator[Augme
                     yield found
         if taken:
             return
+
+
+def stored_augmentations(graph: Graph) -> list[str]:
+    """The scopes that augment, by their names, in a model as it is stored, its calls not inlined.
+
+    Only what the outputs call is looked at.
+    """
+    waiting = [graph[name] for name in reachable(graph, graph.outputs, missing_ok=True)]
+    found: dict[str, None] = {}
+    called: set[str] = set()
+    while waiting:
+        node = waiting.pop()
+        if _draws(node) and (named := SCOPE.search(node.name)):
+            end = node.name.find("/", named.end())
+            found[node.name[:end] if end >= 0 else node.name] = None
+        for value in node.attrs.values():
+            if isinstance(value, Func) and value.name not in called and value.name in graph.functions:
+                called.add(value.name)
+                waiting += graph.functions[value.name].nodes
+    return list(found)
 
 
 class _Finder:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
@@ -32,6 +34,40 @@ def crop_and_resize(
     context: Context | None = None,
 ) -> Array:
     """float32 (boxes, rows, columns, channels): each box (y1, x1, y2, x2, in fractions of the image) resized."""
+    ways = (_by_windows, _by_products, _by_pairs)
+    return _cropped(image, boxes, box_ind, crop_size, ways, method, extrapolation_value, context)
+
+
+def _without_products(
+    image: Array,
+    boxes: Array,
+    box_ind: Array,
+    crop_size: Array,
+    *,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    context: Context | None = None,
+) -> Array:
+    """``crop_and_resize`` by passes over all pixels of the result."""
+    return _cropped(image, boxes, box_ind, crop_size, (), method, extrapolation_value, context)
+
+
+BY_PRODUCTS = "crops_by_products"
+"""The pass that resizes boxes by products of matrices."""
+crop_and_resize.without = {BY_PRODUCTS: _without_products}  # type: ignore[attr-defined]
+
+
+def _cropped(
+    image: Array,
+    boxes: Array,
+    box_ind: Array,
+    crop_size: Array,
+    ways: Sequence[Callable[[Array, Array, Array, Array, Array], bool]],
+    method: str,
+    extrapolation_value: float,
+    context: Context | None,
+) -> Array:
+    """The boxes, bilinearly in the first of these ways that is for them."""
     rows, columns = ints(crop_size)
     count, (height, width, depth) = boxes.shape[0], image.shape[1:]
     if boxes.shape != (count, 4) or box_ind.shape != (count,) or rows < 1 or columns < 1:
@@ -50,7 +86,7 @@ def crop_and_resize(
     down, along = _within(down, height), _within(along, width)
     which = box_ind.astype(np.int64)
     quick = method == "bilinear" and image.dtype == FLOAT and result.size > 0
-    if not (quick and any(way(image, which, down, along, result) for way in (_by_windows, _by_products, _by_pairs))):
+    if not (quick and any(way(image, which, down, along, result) for way in ways)):
         block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
         for start in range(0, count, block):
             some = slice(start, start + block)

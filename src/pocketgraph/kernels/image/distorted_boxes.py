@@ -20,7 +20,7 @@ Box = tuple[int, int, int, int]
 """(top, left, bottom, right) in pixels."""
 
 
-class CropNumbers(Words):
+class _CropNumbers(Words):
     """The numbers that crops are drawn by."""
 
     def below(self, count: int) -> int:
@@ -39,7 +39,7 @@ class CropNumbers(Words):
 
 
 @dataclass(frozen=True)
-class Wish:
+class _Wish:
     """What a crop should be like.
 
     Attributes:
@@ -69,7 +69,7 @@ def _nearest(value: float) -> int:
     return int(np.rint(value))
 
 
-def _crop(words: CropNumbers, height: int, width: int, wish: Wish) -> Box | None:
+def _crop(words: _CropNumbers, height: int, width: int, wish: _Wish) -> Box | None:
     """A random crop; None when rounding to pixels leaves none of this shape."""
     low, high = wish.aspects
     aspect = float(np.float32(words.fraction()) * np.float32(high - low) + np.float32(low))
@@ -112,7 +112,7 @@ def _shows_enough(crop: Box, objects: Sequence[Box], covered: float) -> bool:
 
 
 def _sampled(
-    words: CropNumbers, image_size: Array, bounding_boxes: Array, wish: Wish, use_image: bool
+    words: _CropNumbers, image_size: Array, bounding_boxes: Array, wish: _Wish, use_image: bool
 ) -> tuple[Array, Array, Array]:
     """(begin, size, box [1, 1, 4] in shares of the picture) of one crop.
 
@@ -171,7 +171,7 @@ def sample_distorted_bounding_box(
 ) -> tuple[Array, Array, Array]:
     """See ``_sampled``; with a seed, TensorFlow's own crops."""
     wish = _wish(aspect_ratio_range, area_range, min_object_covered, max_attempts)
-    words = CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
+    words = _CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
     return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
@@ -190,7 +190,7 @@ def sample_distorted_bounding_box_v2(
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:
     wish = _wish(aspect_ratio_range, area_range, _scalar(min_object_covered), max_attempts)
-    words = CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
+    words = _CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
     return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
@@ -209,7 +209,7 @@ def stateless_sample_distorted_bounding_box(
     if seed.shape != (2,):
         raise RunError(f"seed must have shape [2], not {list(seed.shape)}")
     wish = _wish(aspect_ratio_range, area_range, _scalar(min_object_covered), max_attempts)
-    return _sampled(CropNumbers(stateless(seed)), image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
+    return _sampled(_CropNumbers(stateless(seed)), image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 
 
 def _scalar(min_object_covered: Array) -> float:
@@ -218,7 +218,7 @@ def _scalar(min_object_covered: Array) -> float:
     return number(min_object_covered)
 
 
-def _wish(aspects: Sequence[float], areas: Sequence[float], covered: float, attempts: int) -> Wish:
+def _wish(aspects: Sequence[float], areas: Sequence[float], covered: float, attempts: int) -> _Wish:
     if len(aspects) != 2 or len(areas) != 2:
         raise RunError(f"ranges have two ends, not {list(aspects)} and {list(areas)}")
-    return Wish((aspects[0], aspects[1]), (areas[0], areas[1]), covered, attempts)
+    return _Wish((aspects[0], aspects[1]), (areas[0], areas[1]), covered, attempts)

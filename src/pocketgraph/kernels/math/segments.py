@@ -18,7 +18,7 @@ FEW = 64  # group numbers that are looked through more quickly one by one
 
 
 @dataclass(frozen=True)
-class Reduction:
+class _Reduction:
     """How a group is reduced.
 
     Attributes:
@@ -32,13 +32,13 @@ class Reduction:
     empty: int
 
 
-SUM = Reduction(np.add, lambda _: 0, 0)
-PROD = Reduction(np.multiply, lambda _: 1, 1)
-MIN = Reduction(np.minimum, highest, 0)
-MAX = Reduction(np.maximum, lowest, 0)
+SUM = _Reduction(np.add, lambda _: 0, 0)
+PROD = _Reduction(np.multiply, lambda _: 1, 1)
+MIN = _Reduction(np.minimum, highest, 0)
+MAX = _Reduction(np.maximum, lowest, 0)
 
 
-def grouped(reduction: Reduction, data: Array, ids: Array, count: int, beginning: float | None = None) -> Array:
+def grouped(reduction: _Reduction, data: Array, ids: Array, count: int, beginning: float | None = None) -> Array:
     """``data`` (its first axes those of ``ids``) reduced by group number; negative groups are dropped."""
     if data.shape[: ids.ndim] != ids.shape:
         raise ValueError(f"shapes that do not fit: data {list(data.shape)}, segment ids {list(ids.shape)}")
@@ -56,7 +56,7 @@ def grouped(reduction: Reduction, data: Array, ids: Array, count: int, beginning
         return result.astype(data.dtype)
 
 
-def sorted_groups(reduction: Reduction, data: Array, ids: Array, count: int | None = None) -> Array:
+def sorted_groups(reduction: _Reduction, data: Array, ids: Array, count: int | None = None) -> Array:
     """The ops whose ids are sorted: as many rows as the last id says, groups without rows filled with ``empty``."""
     numbers = ids.ravel()
     if ids.ndim != 1 or data.shape[:1] != ids.shape:
@@ -70,7 +70,7 @@ def sorted_groups(reduction: Reduction, data: Array, ids: Array, count: int | No
     return result
 
 
-def _sorted_kernel(reduction: Reduction) -> Callable[[Array, Array], Array]:
+def _sorted_kernel(reduction: _Reduction) -> Callable[[Array, Array], Array]:
     def run(data: Array, segment_ids: Array) -> Array:
         quick = None
         if reduction is SUM:
@@ -81,7 +81,7 @@ def _sorted_kernel(reduction: Reduction) -> Callable[[Array, Array], Array]:
     return run
 
 
-def _unsorted_kernel(reduction: Reduction) -> Callable[[Array, Array, Array], Array]:
+def _unsorted_kernel(reduction: _Reduction) -> Callable[[Array, Array, Array], Array]:
     def run(data: Array, segment_ids: Array, num_segments: Array) -> Array:
         return grouped(reduction, data, segment_ids, integer(num_segments))
 

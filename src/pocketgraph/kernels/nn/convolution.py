@@ -17,6 +17,7 @@ from pocketgraph.kernels.windows import (
     Window,
     blocks,
     from_channels_last,
+    image_groups,
     padded,
     taps,
     to_channels_last,
@@ -93,13 +94,16 @@ def convolve_depthwise(x: Array, weights: Array, spans: Sequence[Window]) -> Arr
         raise RunError(f"shapes that do not fit: input {list(x.shape)} and filter {list(weights.shape)}")
     places = tuple(w.output for w in spans)
     result_shape = reserve((x.shape[0], *places, channels * multiplier), x.dtype)
-    wide, kernels = padded(widened(x), spans), widened(weights)
-    wide = np.ascontiguousarray(wide) if multiplier == 1 else np.repeat(wide, multiplier, axis=-1)
+    wide, kernels = widened(x), widened(weights)
     result = np.zeros(result_shape, dtype=wide.dtype)
     if result.size:
-        flat, view = kernels.reshape(*kernels.shape[:-2], channels * multiplier), window_view(wide, spans)
-        for images, rows in blocks(result_shape[0], places[0], math.prod(result_shape[2:]), MOST_TOGETHER):
-            weighted(view[images, rows], flat, spans, result[images, rows])
+        flat = kernels.reshape(*kernels.shape[:-2], channels * multiplier)
+        for images in image_groups(len(wide), math.prod(result_shape[1:]), MOST_TOGETHER):
+            some, made = padded(wide[images], spans), result[images]
+            some = np.ascontiguousarray(some) if multiplier == 1 else np.repeat(some, multiplier, axis=-1)
+            view = window_view(some, spans)
+            for part, rows in blocks(len(some), places[0], math.prod(result_shape[2:]), MOST_TOGETHER):
+                weighted(view[part, rows], flat, spans, made[part, rows])
     return result.astype(x.dtype, copy=False)
 
 

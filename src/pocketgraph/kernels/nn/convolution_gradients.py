@@ -16,6 +16,7 @@ from pocketgraph.kernels.windows import (
     blocks,
     channels_axis,
     from_channels_last,
+    image_groups,
     inside,
     outer_zeros,
     padded,
@@ -27,6 +28,9 @@ from pocketgraph.kernels.windows import (
 
 PATCH_ELEMENTS = 1 << 18
 """What is laid out at once for a matrix product: 1 MB of float32, half of a processor's second-level cache."""
+
+MANY_CHANNELS = 32
+"""Channels from which summing up pixel by pixel takes less than joining the columns of a row."""
 
 ByInput = Callable[[tuple[int, ...], Array, Array, Sequence[Window]], Array]
 ByFilter = Callable[[Array, tuple[int, ...], Array, Sequence[Window]], Array]
@@ -50,6 +54,9 @@ def backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, spans: Seq
     if groups < 1 or groups * depth != shape[-1] or filters % groups:
         raise RunError(f"shapes that do not fit: input {list(shape)} and filter {list(weights.shape)}")
     wide, kernels = widened(dy), widened(weights)
+    if groups == 1 and all(w.taps == w.stride == 1 and not w.before and not w.after for w in spans):
+        product: Array = wide.reshape(-1, filters) @ kernels.reshape(depth, filters).T
+        return product.reshape(shape).astype(dy.dtype, copy=False)
     total = outer_zeros(shape, spans, wide.dtype)
     share = filters // groups
     for group in range(groups):
@@ -141,12 +148,15 @@ def depthwise_backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans
     """
     channels, multiplier = shape[-2:]
     _fits(dy.shape[1:-1], spans, dy.shape[-1], channels * multiplier)
-    wide, slopes = padded(widened(x), spans), widened(dy)
-    wide = np.ascontiguousarray(wide) if multiplier == 1 else np.repeat(wide, multiplier, axis=-1)
+    wide, slopes = widened(x), widened(dy)
     total = np.zeros((*reserve(shape, wide.dtype)[:-2], channels * multiplier), dtype=wide.dtype)
     if slopes.size:
-        for images, rows in blocks(wide.shape[0], slopes.shape[1], math.prod(slopes.shape[2:]), PATCH_ELEMENTS):
-            total += correlated(window_view(wide, spans)[images, rows], slopes[images, rows], spans)
+        for images in image_groups(len(wide), math.prod(slopes.shape[1:]), PATCH_ELEMENTS):
+            some = padded(wide[images], spans)
+            some = np.ascontiguousarray(some) if multiplier == 1 else np.repeat(some, multiplier, axis=-1)
+            view = window_view(some, spans)
+            for part, rows in blocks(len(some), slopes.shape[1], math.prod(slopes.shape[2:]), PATCH_ELEMENTS):
+                total += correlated(view[part, rows], slopes[images][part, rows], spans)
     return total.reshape(shape).astype(x.dtype, copy=False)
 
 
@@ -158,7 +168,7 @@ def correlated(view: Array, slopes: Array, spans: Sequence[Window]) -> Array:
         slopes: (images, rows, columns, channels).
         spans: the windows.
     """
-    if spans[1].stride != 1:
+    if spans[1].stride != 1 or slopes.shape[-1] >= MANY_CHANNELS:
         return np.asarray(np.einsum("nyxijc,nyxc->ijc", view, slopes))
     # the columns of a row lie one after the other, and are summed up last
     images, rows, columns, channels = slopes.shape

@@ -11,7 +11,9 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, ints, lowest, reserve, widened
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.nn.adjacent_windows import are_adjacent, spread_to_largest
+from pocketgraph.kernels.recycled_arrays import recycled
+from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.windows import (
     Window,
     channels_axis,
@@ -204,7 +206,11 @@ def max_pool_with_argmax(
     return best, found.astype(Targmax.numpy)
 
 
-def _max_gradient(x: Array, dy: Array, spans: Sequence[Window]) -> Array:
+def _max_gradient(x: Array, dy: Array, spans: Sequence[Window], context: Context | None) -> Array:
+    if are_adjacent(x, dy, spans):
+        made = np.empty(x.shape, np.float32) if context is None else recycled(context, x.shape, np.float32)
+        if spread_to_largest(x, dy, spans, made):
+            return made
     _, found = largest_places(x, spans)
     image = int(np.prod(x.shape[1:], dtype=np.int64))
     total = np.zeros((x.shape[0], image), dtype=widened(dy).dtype)
@@ -225,13 +231,14 @@ def max_pool_grad(
     padding: str,
     explicit_paddings: Sequence[int] = (),
     data_format: str = "NHWC",
+    context: Context | None = None,
 ) -> Array:
     x, spans = prepared(orig_input, ksize, strides, padding, data_format, explicit_paddings)
     pooled = (x.shape[0], *(w.output for w in spans), x.shape[-1])
     if orig_output.shape != grad.shape or to_channels_last(grad, data_format).shape != pooled:
         shapes = f"{list(orig_input.shape)} with orig_output {list(orig_output.shape)} and grad {list(grad.shape)}"
         raise RunError(f"shapes that do not fit: orig_input {shapes}")
-    return from_channels_last(_max_gradient(x, to_channels_last(grad, data_format), spans), data_format)
+    return from_channels_last(_max_gradient(x, to_channels_last(grad, data_format), spans, context), data_format)
 
 
 @kernel("AvgPoolGrad")

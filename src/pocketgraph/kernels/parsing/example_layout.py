@@ -16,8 +16,9 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
-from pocketgraph.kernels.parsing.example_walk import SKIPPED, Chains, Headers, field
+from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, Chains, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import (
+    all_true,
     expect,
     joined,
     sizes_at,
@@ -84,17 +85,41 @@ def columns_by_layout(
 
 def _layout(record: bytes, wanted: Mapping[bytes, DType]) -> list[_ExampleEntry]:
     """The entries of a record."""
-    end = len(record)
-    place = read_varint(record, 1, end)[1]
+    place = read_varint(record, 1, len(record))[1]
     found: list[_ExampleEntry] = []
     for headers, _, _ in Chains(wanted).of(record):
-        size, inner = read_varint(record, place + 1, end)
-        head, start, length = headers[size]
-        is_plain = record.startswith(head, place)
-        dtype = wanted.get(headers.key)
-        found.append(_ExampleEntry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers))
-        place = inner + size
+        entry, place = _entry_at(record, place, headers, wanted.get(headers.key))
+        found.append(entry)
     return found
+
+
+def _entry_at(data: bytes, place: int, headers: Headers, dtype: DType | None) -> tuple[_ExampleEntry, int]:
+    """The entry that begins there, and the place behind it."""
+    size, inner = read_varint(data, place + 1, len(data))
+    head, start, length = headers[size]
+    is_plain = data.startswith(head, place)
+    entry = _ExampleEntry(headers.key, headers.tag, dtype, head if is_plain else b"", length - start, headers)
+    return entry, inner + size
+
+
+def column_at(data: bytes, content: Array, place: Array, key: bytes, dtype: DType) -> RecordColumn:
+    """A feature whose entries begin there, one of each record.
+
+    Raises:
+        IrregularError, WireError: they are of another key or type, or not as encoders write them.
+    """
+    entry, _ = _entry_at(data, int(place[0]), headers_of(key, TAGS[dtype]), dtype)
+    columns: dict[bytes, RecordColumn] = {}
+    if dtype is not FLOAT or not entry.head or _fixed(content, place, (entry,), columns) is None:
+        _one_by_one(data, content, place, (entry,), columns)
+    return columns[key]
+
+
+def expect_entries(data: bytes, content: Array, place: Array) -> None:
+    """Raises IrregularError where the entries that begin there are not of the first one's key, and well-formed."""
+    inner = read_varint(data, int(place[0]) + 1, len(data))[1]
+    key = data[inner + 2 : inner + 2 + data[inner + 1]]
+    _any_range(content, place, _entry_at(data, int(place[0]), headers_of(key, SKIPPED), None)[0])
 
 
 def _fixed(
@@ -132,7 +157,7 @@ def _fixed(
             offset += entry.size
             numbers = values.view("<f4").reshape(-1).astype(np.float32, copy=False)
             columns[entry.key] = RecordColumn(numbers, count, records)
-        if not (block == np.frombuffer(expected, np.uint8)).all():
+        if not all_true(block == np.frombuffer(expected, np.uint8)):
             return None
         place = place + offset
     return place
@@ -157,7 +182,7 @@ def _range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Array, A
         block = windows(content, width)[place]
         size = block[:, -1]
         known = _short_heads(entry.headers, width)
-        if size.max() < SHORT and (block == known[size]).all():
+        if size.tobytes().isascii() and all_true(block == known[size]):
             begin = place + width
             return begin, begin + size, False
     return _any_range(content, place, entry)
@@ -179,8 +204,8 @@ def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Arra
     size, inner = sizes_at(content, place + 1)
     stop = inner + size
     key = field(ENTRY, entry.key)
-    spelled = windows(content, len(key))[inner]
-    expect((content[place] == ENTRY) & (spelled == np.frombuffer(key, np.uint8)).all(axis=1))
+    expect(content[place] == ENTRY)
+    expect(windows(content, len(key))[inner] == np.frombuffer(key, np.uint8))
     place = inner + len(key)
     tags = (FEATURE,) if entry.tag == SKIPPED else (FEATURE, entry.tag)
     for tag in tags:
@@ -189,9 +214,16 @@ def _any_range(content: Array, place: Array, entry: _ExampleEntry) -> tuple[Arra
         place = behind
     if entry.tag in (SKIPPED, TEXTS):
         return place, stop, True
-    size, behind = sizes_at(content, place + 1)
-    expect((content[place] == ENTRY) & (behind + size == stop))
-    return behind, stop, False
+    empty = place == stop
+    if not np.count_nonzero(empty):
+        size, behind = sizes_at(content, place + 1)
+        expect((content[place] == ENTRY) & (behind + size == stop))
+        return behind, stop, False
+    begin = stop.copy()
+    full = np.flatnonzero(~empty)
+    size, begin[full] = sizes_at(content, place[full] + 1)
+    expect((content[place[full]] == ENTRY) & (begin[full] + size == stop[full]))
+    return begin, stop, False
 
 
 def _column(data: bytes, content: Array, begin: Array, end: Array, dtype: DType, is_list: bool) -> RecordColumn:
@@ -225,13 +257,13 @@ MARKS = np.array([0, *(CONTINUED & (1 << 8 * count - 8) - 1 for count in range(1
 def _single_integers(content: Array, begin: Array, size: Array) -> Array | None:
     """The int64 numbers, where each record has one of up to eight bytes."""
     longest = int(size.max())
-    if longest > 8 or not size.all():
+    if longest > 8 or not all_true(size):
         return None
     if longest == 1:
         found = content[begin]
-        return found.astype(np.int64) if found.max() < SHORT else None
+        return found.astype(np.int64) if found.tobytes().isascii() else None
     number = windows(content, 8)[begin].view("<u8")[:, 0] & OF_LENGTH[size]
-    if not (number & np.uint64(CONTINUED) == MARKS[size]).all():
+    if not all_true(number & np.uint64(CONTINUED) == MARKS[size]):
         return None
     number &= np.uint64(0x7F7F7F7F7F7F7F7F)
     for width, low in ((7, 0x007F007F007F007F), (14, 0x00003FFF00003FFF), (28, 0x000000000FFFFFFF)):

@@ -17,6 +17,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
+from pocketgraph.kernels.parsing.record_bytes import list_of_texts
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, packed_varints, read_varint
 
@@ -25,6 +26,7 @@ SKIPPED, LISTED = 0, -1  # in place of a tag: a feature that is not wanted, and 
 MOST_KEPT = 256  # lengths of an entry whose headers are kept
 NO_HEADER = (b"\xff", 0, 0)  # of an entry that cannot be so long: no entry begins like this
 MOST_KEY = 127  # bytes of a key
+MOST_MISSES = 3  # records of another order than the one before, from which on each key is looked up
 MOST_SINGLE = 100  # integers, up to which reading each of them is quicker than NumPy's calls
 
 
@@ -108,12 +110,17 @@ def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> 
     chains = Chains(wanted)
     blank: list[Value] = [None] * len(wanted)
     rows: list[list[Value]] = []
+    misses = 0
     try:
         for record in records:
-            row = _row(record, chain, blank)
+            row = _row(record, chain, blank) if misses < MOST_MISSES else None
             if row is None:
-                chain = chains.of(record)
-                row = _row(record, chain, blank)
+                misses += 1
+                if misses < MOST_MISSES:
+                    chain = chains.of(record)
+                    row = _row(record, chain, blank)
+                else:
+                    row = _row_in_any_order(record, chains, blank)
                 if row is None:
                     return None
             rows.append(row)
@@ -148,37 +155,74 @@ def _row(record: bytes, chain: Chain, blank: Sequence[Value]) -> list[Value] | N
             elif more is not None:
                 header, start, length = more[size]
                 if record.startswith(header, place):
-                    row[number] = _texts(record[place + start : place + length])
+                    row[number] = list_of_texts(record, place + start, place + length)
                     place += length
     except IndexError:  # at the end: the keys that are left are missing
         pass
     return row if place == end else None
 
 
-def _texts(body: bytes) -> list[bytes]:
-    """The texts of a list.
-
-    Raises:
-        WireError: it holds something else.
-    """
-    place, end = 0, len(body)
-    found: list[bytes] = []
+def _row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> list[Value] | None:
+    """The wanted features of a record, each key looked up; None where it is not as encoders write it."""
+    row = list(blank)
+    end = len(record)
+    size, place = read_varint(record, 1, end)
+    if record[0] != ENTRY or place + size != end:
+        return None
+    links = chains.links
     while place < end:
-        size, start = read_varint(body, place + 1, end)
-        if body[place] != ENTRY or start + size > end:
-            raise WireError(place, "a list of another kind of element")
-        place = start + size
-        found.append(body[start:place])
-    return found
+        size, inner = record[place + 1], place + 4
+        if size > 127:
+            size, inner = read_varint(record, place + 1, end)
+            inner += 2
+        headers, number, more = links[record[inner : inner + record[inner - 1]]]
+        header, start, length = headers[size]
+        if record.startswith(header, place):
+            if number >= 0:
+                if row[number] is not None:
+                    return None
+                row[number] = record[place + start : place + length]
+        elif more is not None and row[number] is None:
+            header, start, length = more[size]
+            if not record.startswith(header, place):
+                return None
+            row[number] = list_of_texts(record, place + start, place + length)
+        else:
+            return None
+        place += length
+    return row if place == end else None
+
+
+class _Links(dict[bytes, "Link"]):
+    """What is known of each key; made when it is first asked for."""
+
+    def __init__(self, wanted: Mapping[bytes, DType]) -> None:
+        super().__init__()
+        self._wanted = wanted
+        self._numbers = {key: number for number, key in enumerate(wanted)}
+
+    def __missing__(self, key: bytes) -> Link:
+        if len(key) > MOST_KEY:
+            raise WireError(0, "a key too long to keep")
+        dtype = self._wanted.get(key)
+        if dtype is None:
+            found: Link = headers_of(key, SKIPPED), -1, None
+        else:
+            more = headers_of(key, LISTED) if dtype is STRING else None
+            found = headers_of(key, TAGS[dtype]), self._numbers[key], more
+        self[key] = found
+        return found
 
 
 class Chains:
-    """The chains of records with the same wanted features."""
+    """The chains of records with the same wanted features.
+
+    Attributes:
+        links: what is known of each key.
+    """
 
     def __init__(self, wanted: Mapping[bytes, DType]) -> None:
-        self._wanted = wanted
-        self._numbers = {key: number for number, key in enumerate(wanted)}
-        self._links: dict[bytes, Link] = {}
+        self.links = _Links(wanted)
 
     def of(self, record: bytes) -> Chain:
         """The keys of a record.
@@ -199,17 +243,7 @@ class Chains:
             place = inner + size
         if len(set(keys)) < len(keys):
             raise WireError(place, "a key twice")
-        return [self._links.get(key) or self._link(key) for key in keys]
-
-    def _link(self, key: bytes) -> Link:
-        dtype = self._wanted.get(key)
-        if dtype is None:
-            found: Link = headers_of(key, SKIPPED), -1, None
-        else:
-            more = headers_of(key, LISTED) if dtype is STRING else None
-            found = headers_of(key, TAGS[dtype]), self._numbers[key], more
-        self._links[key] = found
-        return found
+        return [self.links[key] for key in keys]
 
 
 def _column(values: Sequence[Value], dtype: DType) -> RecordColumn:

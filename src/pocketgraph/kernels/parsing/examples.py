@@ -6,7 +6,7 @@ The error texts are TensorFlow's own, but for a record in them, which is cut sho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -18,8 +18,11 @@ from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
-from pocketgraph.kernels.parsing.record_batches import Batch, batch_of, listed, packed_rows, shown, texts
+from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, packed_rows, shown, texts
 from pocketgraph.kernels.registry import kernel
+
+TOGETHER = "records_together"
+"""The pass that reads the records of a batch together."""
 
 
 def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
@@ -308,6 +311,21 @@ def parse_example_v2(
     )
     together = None if names.size else parse_together(serialized, *features)
     return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
+
+
+def _one_by_one(parsing: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    """A kernel that reads no records together: it does not where they have names, as errors call those without."""
+
+    def parsed(serialized: Array, names: Array, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:
+        if serialized.ndim == 1 and not names.size:
+            names = strings([UNKNOWN] * len(serialized), serialized.shape)
+        return parsing(serialized, names, *inputs, **attributes)
+
+    return parsed
+
+
+parse_example.without = {TOGETHER: _one_by_one(parse_example)}  # type: ignore[attr-defined]
+parse_example_v2.without = {TOGETHER: _one_by_one(parse_example_v2)}  # type: ignore[attr-defined]
 
 
 @kernel("ParseSingleExample")

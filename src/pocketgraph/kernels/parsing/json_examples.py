@@ -36,7 +36,7 @@ NOT_FINITE = ("nan", "inf", "infinity")
 FIELDS = {"bytesList": 1, "bytes_list": 1, "floatList": 2, "float_list": 2, "int64List": 3, "int64_list": 3}
 
 
-class JsonNumber(str):
+class _JsonNumber(str):
     """A number as it is written."""
 
 
@@ -45,7 +45,7 @@ class Members(list[tuple[str, Any]]):
 
 
 def parsed(text: str) -> Any:
-    """The value of a JSON text: Members, list, str, JsonNumber, bool or None.
+    """The value of a JSON text: Members, list, str, _JsonNumber, bool or None.
 
     Raises:
         ValueError: it is none; the message says why.
@@ -79,7 +79,7 @@ def parsed(text: str) -> Any:
         elif not (token == "," and following in ("}", "]") and last not in ("{", "[", ",", ":")):
             strict.append(token)
     return json.loads(
-        " ".join(strict), object_pairs_hook=Members, parse_int=JsonNumber, parse_float=JsonNumber, strict=False
+        " ".join(strict), object_pairs_hook=Members, parse_int=_JsonNumber, parse_float=_JsonNumber, strict=False
     )
 
 
@@ -163,7 +163,7 @@ def encoded_element(number: int, element: Any, where: str) -> bytes:
             return b"\x08" + varint(integer(element or ("0" if element is None else "")))
         if LISTS[number] is FLOAT:
             return b"\x0d" + single(real(element or ("0" if element is None else "")))
-        if isinstance(element, JsonNumber):
+        if isinstance(element, _JsonNumber):
             raise ValueError("a text in base64 is wanted")
         return bytes_field(1, decoded(element or ""))
     except ValueError as error:
@@ -172,7 +172,7 @@ def encoded_element(number: int, element: Any, where: str) -> bytes:
 
 def integer(text: str) -> int:
     """Raises ValueError: it is no whole number of 64 bits."""
-    hexadecimal = HEXADECIMAL.fullmatch(text) is not None and not isinstance(text, JsonNumber)
+    hexadecimal = HEXADECIMAL.fullmatch(text) is not None and not isinstance(text, _JsonNumber)
     if not hexadecimal and NUMBER.fullmatch(text) is None:
         raise ValueError("an integer is wanted")
     try:
@@ -189,7 +189,7 @@ def integer(text: str) -> int:
 
 def real(text: str) -> float:
     """Raises ValueError: it is no number, or a finite one beyond those of 32 bits."""
-    bare = text if isinstance(text, JsonNumber) else text.strip(" \t\r\n\v\f")
+    bare = text if isinstance(text, _JsonNumber) else text.strip(" \t\r\n\v\f")
     if bare[bare[:1] in ("+", "-") :].lower() in NOT_FINITE:
         return float(bare)
     if HEXADECIMAL.fullmatch(bare):

@@ -25,6 +25,7 @@ from pocketgraph.protobuf.wire import LEN, WireError
 
 TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
 """What an encoded Feature of a type begins with."""
+UNKNOWN = b"<unknown>"  # the name of a record that has none
 MOST_SHOWN = 80  # bytes of a record that an error repeats
 MOST_LISTED = {FLOAT: 128, INT64: 4096, STRING: 4096}
 """How many bytes a record a feature may take to be more quickly read into lists than into an array for each record."""
@@ -53,7 +54,7 @@ class Batch:
 
     def name(self, index: int) -> str:
         """What messages call a record."""
-        return shown(self.names[index]) if self.names else "<unknown>"
+        return shown(self.names[index] if self.names else UNKNOWN)
 
     def values(self, index: int, key: bytes, dtype: DType, dense: bool) -> Array | None:
         """The values of a feature of a record, or None when it has none.

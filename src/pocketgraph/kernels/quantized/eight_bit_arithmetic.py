@@ -201,7 +201,8 @@ def quantized_first(x: Array, low: float, high: float, codes: Codes) -> Array:
     scale = F32(0) if low == high else F32((codes.steps - 1.0) / span)
     with np.errstate(all="ignore"):
         start = F32(half_away(F32(low) * scale)) - F32(codes.low)
-        values = half_away(x.astype(F32) * scale) - start
+        scaled = np.clip(x.astype(F32) * scale, -F32(LARGEST_FLOAT), F32(LARGEST_FLOAT))  # infinity has no remainder
+        values = half_away(scaled) - start
     top = LARGEST_WHOLE if codes.high > 1 << 24 else F32(codes.high)
     values = np.minimum(np.maximum(values, F32(codes.low)), top)
     return np.asarray(np.nan_to_num(values).astype(np.int64).astype(codes.dtype))

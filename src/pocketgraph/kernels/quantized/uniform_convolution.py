@@ -51,7 +51,7 @@ def layout(message: bytes | str, rank: int) -> ConvolutionLayout:
     return made
 
 
-class Slide(NamedTuple):
+class _Slide(NamedTuple):
     """How a window slides; one entry for each axis of places."""
 
     strides: Sequence[int]
@@ -62,7 +62,7 @@ class Slide(NamedTuple):
 
 
 def _slide(count: int, strides: Sequence[int], padding: str, explicit: Sequence[int], lhs_dilation: Sequence[int],
-           rhs_dilation: Sequence[int]) -> Slide:  # fmt: skip
+           rhs_dilation: Sequence[int]) -> _Slide:  # fmt: skip
     given = [list(numbers) or [1] * count for numbers in (strides, lhs_dilation, rhs_dilation)]
     if any(len(numbers) != count or min(numbers, default=1) < 1 for numbers in given):
         raise RunError(f"strides and dilations must be {count} positive numbers each")
@@ -70,10 +70,10 @@ def _slide(count: int, strides: Sequence[int], padding: str, explicit: Sequence[
         raise RunError(f"explicit_padding must be {2 * count} numbers that are not negative")
     if padding not in ("SAME", "VALID", "EXPLICIT"):
         raise RunError(f"no padding is called '{padding}' (SAME, VALID, EXPLICIT)")
-    return Slide(given[0], padding, explicit, given[1], given[2])
+    return _Slide(given[0], padding, explicit, given[1], given[2])
 
 
-def _spread(x: Array, zeros: Array, taps: Sequence[int], how: Slide) -> Array:
+def _spread(x: Array, zeros: Array, taps: Sequence[int], how: _Slide) -> Array:
     """Codes [batch, channels, places…] less those of zero, with gaps and padding, in windows: …, places of a window."""
     sizes = [(n - 1) * d + 1 if n else 0 for n, d in zip(x.shape[2:], how.spread, strict=True)]
     reach = [(t - 1) * d + 1 for t, d in zip(taps, how.dilations, strict=True)]
@@ -100,7 +100,7 @@ def _spread(x: Array, zeros: Array, taps: Sequence[int], how: Slide) -> Array:
     return np.asarray(views[taken])
 
 
-def convolved(x: Array, zeros: Array, weights: Array, how: Slide, groups: int, batches: int) -> Array:
+def convolved(x: Array, zeros: Array, weights: Array, how: _Slide, groups: int, batches: int) -> Array:
     """int32 sums of products, as int64 [batch, outputs, places…].
 
     Args:

@@ -18,13 +18,13 @@ from pocketgraph.kernels.random.sampling import drawing
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of
 
-Draw = Callable[["SamplerNumbers"], int]
+Draw = Callable[["_SamplerNumbers"], int]
 Chance = Callable[[int], float]
 MOST_TRIES = 1 << 24
 WORDS_PER_CLASS = 2048  # words that TensorFlow sets aside for each class to be drawn
 
 
-class SamplerNumbers(Words):
+class _SamplerNumbers(Words):
     """The numbers that TensorFlow's samplers make of a generator's words."""
 
     AHEAD = 256
@@ -58,7 +58,7 @@ def _expected(chance: float, count: int, tries: int) -> float:
 
 
 def sampled(
-    words: SamplerNumbers, true_classes: Array, count: int, unique: bool, classes: int, draw: Draw, chance: Chance
+    words: _SamplerNumbers, true_classes: Array, count: int, unique: bool, classes: int, draw: Draw, chance: Chance
 ) -> tuple[Array, Array, Array]:
     """(classes int64 (count,), expected counts of the true classes, expected counts of the drawn ones)."""
     if unique and count > classes:
@@ -96,7 +96,7 @@ def _run(
     if num_sampled < 1:
         raise RunError(f"num_sampled must be at least 1, not {num_sampled}")
     reserve((num_sampled,), np.float64)
-    words = SamplerNumbers(drawing(context, *seeds, num_sampled * WORDS_PER_CLASS // 4))
+    words = _SamplerNumbers(drawing(context, *seeds, num_sampled * WORDS_PER_CLASS // 4))
     return sampled(words, true_classes, num_sampled, unique, classes, draw, chance)
 
 
@@ -175,14 +175,14 @@ def fixed_unigram_candidate_sampler(
         raise RunError(f"range_max is {range_max} but {weights.size} frequencies are given")
     totals = np.cumsum(weights)
     total = float(totals[-1])
-    picker = Weighted(weights)
+    picker = _Weighted(weights)
     return _run(
         context, true_classes, num_true, num_sampled, unique, (seed, seed2), range_max,
         picker.draw, lambda value: float(weights[value]) / total,
     )  # fmt: skip
 
 
-class Weighted:
+class _Weighted:
     """Places drawn by their weights, by Walker's alias method (Vose, 1991).
 
     A place is drawn evenly, then kept or swapped for its partner.
@@ -199,7 +199,7 @@ class Weighted:
             shares[large] -= 1 - shares[small]
             (low if shares[large] < 1 else high).append(large)
 
-    def draw(self, words: SamplerNumbers) -> int:
+    def draw(self, words: _SamplerNumbers) -> int:
         share = (words.word() & 0x7FFFFF) / 2.0**23
         place = words.below(len(self.kept), 32)
         return place if share < self.kept[place] else self.partner[place]

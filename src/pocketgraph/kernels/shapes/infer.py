@@ -24,7 +24,7 @@ MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, Attribu
 """What a rule stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
 
-class TensorFacts(NamedTuple):
+class _TensorFacts(NamedTuple):
     """What is known of one node's outputs, one entry an output."""
 
     shapes: tuple[Shape, ...]
@@ -212,10 +212,10 @@ class _Walk:
         self.fed = fed
         self.strict = strict
         self.complete = complete
-        self.facts: dict[str, TensorFacts] = {}
+        self.facts: dict[str, _TensorFacts] = {}
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
-        self._alike: dict[tuple[Any, ...], tuple[Node, TensorFacts]] = {}  # layers repeat each other
+        self._alike: dict[tuple[Any, ...], tuple[Node, _TensorFacts]] = {}  # layers repeat each other
 
     def look_at(self, node: Node, before: Inferred | None) -> None:
         """Notes what is known of a node, whose producers were looked at."""
@@ -265,12 +265,12 @@ class _Walk:
         if node.op == "Const" and node.name not in self.fed:  # most nodes are such
             constant, of_type = node.attrs.get("value"), node.attrs.get("dtype")
             if isinstance(constant, Tensor) and isinstance(of_type, DType):
-                self.facts[node.name] = TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
+                self.facts[node.name] = _TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
                 return
         if node.op == "Identity" and len(node.inputs) == 1 and not self.handles and node.name not in self.fed:
             source, of_type = self.facts.get(node.inputs[0]), node.attrs.get("T")  # of a first output, as of constants
             if source is not None and source.shapes and isinstance(of_type, DType):
-                self.facts[node.name] = TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
+                self.facts[node.name] = _TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
                 return
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []
@@ -315,7 +315,7 @@ class _Walk:
                 found.append(None)
             if port < len(shapes):
                 shapes[port], types[port], found[port] = shape, dtype or types[port], value
-        self.facts[node.name] = facts = TensorFacts(tuple(shapes), tuple(types), tuple(found))
+        self.facts[node.name] = facts = _TensorFacts(tuple(shapes), tuple(types), tuple(found))
         if form is not None and node.name not in self.handles and node.name not in self.problems:
             self._alike[form] = node, facts
 
@@ -383,7 +383,7 @@ def _form(node: Node, inputs: list[Shape], known: list[Known]) -> tuple[Any, ...
     return node.op, id(node.attrs), tuple([shape.dims for shape in inputs]), tuple(values)
 
 
-def _equal(one: TensorFacts, other: TensorFacts) -> bool:
+def _equal(one: _TensorFacts, other: _TensorFacts) -> bool:
     """Whether just the same is known; what is known of some elements only counts as different."""
     if one.shapes != other.shapes or one.dtypes != other.dtypes:
         return False

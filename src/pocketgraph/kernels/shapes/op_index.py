@@ -2,17 +2,17 @@
 
 SHAPE_RULES = {
     "array.concat_split": (
-        "ReverseSequence Roll Pack ParallelConcat Unpack ConcatV2 Concat Split SplitV Tile Reverse ReverseV2 TileGrad"
+        "Reverse ReverseSequence ReverseV2 Roll Pack ParallelConcat Unpack ConcatV2 Concat Split SplitV Tile TileGrad"
     ),
     "array.diagonals": (
         "MatrixBandPart BatchMatrixBandPart MatrixDiag BatchMatrixDiag MatrixDiagV2 MatrixDiagV3 MatrixDiagPart "
         "BatchMatrixDiagPart MatrixDiagPartV2 MatrixDiagPartV3 MatrixSetDiag BatchMatrixSetDiag MatrixSetDiagV2 "
         "MatrixSetDiagV3 Diag DiagPart"
     ),
-    "array.filling": "OnesLike ZerosLike Fill Range LinSpace",
+    "array.filling": "OnesLike ZerosLike Fill LinSpace Range",
     "array.gather_scatter": (
         "TensorScatterUpdate TensorScatterAdd TensorScatterSub TensorScatterMin TensorScatterMax "
-        "ScatterNdNonAliasingAdd InplaceUpdate InplaceAdd InplaceSub OneHot Gather GatherV2 GatherNd ScatterNd Where "
+        "ScatterNdNonAliasingAdd InplaceUpdate InplaceAdd InplaceSub ScatterNd OneHot Gather GatherV2 GatherNd Where "
         "DynamicPartition DynamicStitch ParallelDynamicStitch"
     ),
     "array.identity": (
@@ -22,13 +22,13 @@ SHAPE_RULES = {
     ),
     "array.padding": "Pad PadV2 MirrorPad MirrorPadGrad",
     "array.reshaping": (
-        "DataFormatDimMap DataFormatVecPermute InvertPermutation Rank Size Shape ShapeN Reshape ExpandDims Squeeze "
-        "ConcatOffset Transpose ConjugateTranspose BroadcastTo BroadcastArgs BroadcastGradientArgs"
+        "DataFormatDimMap DataFormatVecPermute InvertPermutation Rank Size BroadcastGradientArgs Shape ShapeN Reshape "
+        "ExpandDims Squeeze ConcatOffset Transpose ConjugateTranspose BroadcastTo BroadcastArgs"
     ),
-    "array.slicing": "Slice StridedSlice StridedSliceGrad",
+    "array.slicing": "StridedSliceGrad Slice StridedSlice",
     "array.sorting": (
-        "Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 ListDiff TopK TopKV2 ApproxTopK NthElement InTopK "
-        "InTopKV2 UpperBound LowerBound"
+        "ListDiff UpperBound LowerBound Unique UniqueV2 UniqueWithCounts UniqueWithCountsV2 TopK TopKV2 ApproxTopK "
+        "NthElement InTopK InTopKV2"
     ),
     "array.space_to_depth": (
         "SpaceToBatchND SpaceToBatch BatchToSpaceND BatchToSpace SpaceToDepth DepthToSpace ExtractImagePatches"
@@ -36,8 +36,8 @@ SHAPE_RULES = {
     "audio.spectrograms": "AudioSpectrogram AudioMicrofrontend Mfcc DecodeWav",
     "control_flow.assertions": "Assert NoOp ControlTrigger",
     "control_flow.branches_and_loops": (
-        "Exit NextIteration RefExit RefNextIteration _Retval _Arg Switch RefSwitch _SwitchN Merge RefMerge Enter "
-        "RefEnter LoopCond"
+        "Exit NextIteration RefExit RefNextIteration _Retval _Arg Switch RefSwitch LoopCond _SwitchN Merge RefMerge "
+        "Enter RefEnter"
     ),
     "image.bipartite_matching": "BipartiteMatch",
     "image.colors": (
@@ -46,17 +46,17 @@ SHAPE_RULES = {
     ),
     "image.connected_components": "ImageConnectedComponents",
     "image.image_files": (
-        "DrawBoundingBoxes DrawBoundingBoxesV2 EncodeJpeg EncodePng DecodeJpeg DecodePng DecodeBmp DecodeAndCropJpeg "
-        "DecodeGif"
+        "DrawBoundingBoxes DrawBoundingBoxesV2 EncodeJpeg EncodePng DecodeGif DecodeJpeg DecodePng DecodeBmp "
+        "DecodeAndCropJpeg"
     ),
     "image.non_max_suppression": (
         "NonMaxSuppression NonMaxSuppressionV2 NonMaxSuppressionV3 NonMaxSuppressionWithOverlaps NonMaxSuppressionV4 "
         "NonMaxSuppressionV5 CombinedNonMaxSuppression"
     ),
     "image.resizing": (
-        "ImageProjectiveTransform ResizeBilinear ResizeNearestNeighbor ResizeBicubic ResizeArea ExtractGlimpse "
-        "ResizeBicubicGrad CropAndResize ResizeBilinearGrad ResizeNearestNeighborGrad CropAndResizeGradImage "
-        "CropAndResizeGradBoxes Resampler Addons>Resampler"
+        "ImageProjectiveTransform ResizeBicubicGrad CropAndResizeGradBoxes ResizeBilinear ResizeNearestNeighbor "
+        "ResizeBicubic ResizeArea ExtractGlimpse CropAndResize ResizeBilinearGrad ResizeNearestNeighborGrad "
+        "CropAndResizeGradImage Resampler Addons>Resampler"
     ),
     "logging.summaries": (
         "Print PrintV2 ScalarSummary HistogramSummary MergeSummary TensorSummary TensorSummaryV2 AudioSummary "
@@ -79,8 +79,8 @@ SHAPE_RULES = {
     ),
     "math.matrix_product": "Cross MatMul SparseMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3 Einsum",
     "math.reductions": (
-        "Cumprod Cumsum CumulativeLogsumexp Bucketize BucketizeWithInputBoundaries L2Loss Sum Mean Prod Max Min All "
-        "Any EuclideanNorm ArgMax ArgMin Bincount HistogramFixedWidth"
+        "Cumprod Cumsum CumulativeLogsumexp Bucketize BucketizeWithInputBoundaries L2Loss Bincount HistogramFixedWidth "
+        "Sum Mean Prod Max Min All Any EuclideanNorm ArgMax ArgMin"
     ),
     "math.segments": (
         "SegmentSum SegmentMean SegmentProd SegmentMin SegmentMax UnsortedSegmentSum UnsortedSegmentProd "
@@ -97,9 +97,8 @@ SHAPE_RULES = {
         "FusedPadConv2D FusedResizeAndPadConv2D"
     ),
     "nn.convolution_gradients": (
-        "Conv2DBackpropInput Conv3DBackpropInputV2 Conv2DBackpropFilter Conv3DBackpropFilterV2 "
-        "DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter Conv3DBackpropInput "
-        "Conv3DBackpropFilter"
+        "Conv3DBackpropInput Conv3DBackpropFilter Conv2DBackpropInput Conv3DBackpropInputV2 Conv2DBackpropFilter "
+        "Conv3DBackpropFilterV2 DepthwiseConv2dNativeBackpropInput DepthwiseConv2dNativeBackpropFilter"
     ),
     "nn.ctc": "GatherTree Addons>GatherTree CTCGreedyDecoder CTCBeamSearchDecoder CTCLoss",
     "nn.isotonic_regression": "IsotonicRegression",
@@ -114,41 +113,42 @@ SHAPE_RULES = {
         "MaxPool3DGrad MaxPoolGrad MaxPoolGradV2 MaxPoolGradWithArgmax Dilation2DBackpropInput "
         "Dilation2DBackpropFilter MaxPoolGradGrad MaxPoolGradGradV2 MaxPool3DGradGrad AvgPoolGrad AvgPool3DGrad"
     ),
-    "nn.recurrent": "LSTMBlockCell BlockLSTM BlockLSTMV2 GRUBlockCell",
+    "nn.recurrent": "BlockLSTM BlockLSTMV2 LSTMBlockCell GRUBlockCell",
     "parsing.csv_and_raw_bytes": "DecodeRaw",
     "parsing.examples": (
-        "ParseExample ParseExampleV2 ParseSingleExample ParseSequenceExample ParseSequenceExampleV2 "
-        "ParseSingleSequenceExample DecodeJSONExample"
+        "DecodeJSONExample ParseExample ParseExampleV2 ParseSingleExample ParseSequenceExample ParseSequenceExampleV2 "
+        "ParseSingleSequenceExample"
     ),
     "quantized.fake_quant": "FakeQuantWithMinMaxArgs FakeQuantWithMinMaxVars FakeQuantWithMinMaxVarsPerChannel",
     "quantized.layers": (
         "Dequantize QuantizeAndDequantize QuantizeAndDequantizeV2 QuantizeAndDequantizeV3 QuantizeAndDequantizeV4 "
+        "RequantizationRange RequantizationRangePerChannel QuantizedReshape QuantizedConv2D QuantizedMatMul "
+        "QuantizedBiasAdd QuantizedAdd QuantizedMul QuantizedResizeBilinear QuantizedMaxPool QuantizedAvgPool "
         "QuantizeV2 Requantize RequantizePerChannel QuantizedRelu QuantizedRelu6 QuantizedReluX "
         "QuantizeDownAndShrinkRange QuantizedBatchNormWithGlobalNormalization QuantizedInstanceNorm "
-        "RequantizationRange RequantizationRangePerChannel QuantizedReshape QuantizedConv2D QuantizedConv2DPerChannel "
-        "QuantizedConv2DAndRelu QuantizedConv2DAndRequantize QuantizedConv2DAndReluAndRequantize "
-        "QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu QuantizedConv2DWithBiasAndRequantize "
-        "QuantizedConv2DWithBiasAndReluAndRequantize QuantizedConv2DWithBiasSumAndRelu "
-        "QuantizedConv2DWithBiasSumAndReluAndRequantize QuantizedConv2DWithBiasSignedSumAndReluAndRequantize "
-        "QuantizedDepthwiseConv2D QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu "
-        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedMatMul QuantizedBiasAdd QuantizedAdd "
-        "QuantizedMul QuantizedResizeBilinear QuantizedMaxPool QuantizedAvgPool QuantizedConcat QuantizedConcatV2 "
+        "QuantizedConv2DPerChannel QuantizedConv2DAndRelu QuantizedConv2DAndRequantize "
+        "QuantizedConv2DAndReluAndRequantize QuantizedConv2DWithBias QuantizedConv2DWithBiasAndRelu "
+        "QuantizedConv2DWithBiasAndRequantize QuantizedConv2DWithBiasAndReluAndRequantize "
+        "QuantizedConv2DWithBiasSumAndRelu QuantizedConv2DWithBiasSumAndReluAndRequantize "
+        "QuantizedConv2DWithBiasSignedSumAndReluAndRequantize QuantizedDepthwiseConv2D "
+        "QuantizedDepthwiseConv2DWithBias QuantizedDepthwiseConv2DWithBiasAndRelu "
+        "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize QuantizedConcat QuantizedConcatV2 "
         "QuantizeAndDequantizeV4Grad"
     ),
     "random.sampling": (
         "RandomShuffle StatelessRandomGetAlg RandomUniform RandomUniformInt RandomStandardNormal TruncatedNormal "
         "ParameterizedTruncatedNormal StatelessRandomUniform StatelessRandomNormal StatelessTruncatedNormal "
         "StatelessRandomUniformInt StatelessRandomUniformV2 StatelessRandomNormalV2 StatelessTruncatedNormalV2 "
-        "StatelessRandomUniformIntV2 RandomGamma RandomPoisson RandomPoissonV2 Multinomial StatelessMultinomial "
-        "StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg StatelessRandomUniformFullInt "
-        "StatelessRandomUniformFullIntV2 StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson "
-        "StatelessRandomBinomial"
+        "StatelessRandomUniformIntV2 StatelessRandomUniformFullInt StatelessRandomUniformFullIntV2 "
+        "StatelessRandomGammaV2 StatelessRandomGammaV3 StatelessRandomPoisson StatelessRandomBinomial RandomGamma "
+        "RandomPoisson RandomPoissonV2 Multinomial StatelessMultinomial StatelessRandomGetKeyCounter "
+        "StatelessRandomGetKeyCounterAlg"
     ),
     "sparse.sets": "DenseToDenseSetOperation DenseToSparseSetOperation SparseToSparseSetOperation SetSize",
     "sparse.sparse_algebra": (
+        "SparseSoftmax SparseDenseCwiseAdd SparseDenseCwiseMul SparseDenseCwiseDiv SparseReduceSum SparseReduceMax "
         "SparseFillEmptyRowsGrad SparseAdd SparseSlice SparseConcat SparseSplit SparseSparseMaximum "
-        "SparseSparseMinimum SparseAddGrad SparseSliceGrad SparseSoftmax SparseDenseCwiseAdd SparseDenseCwiseMul "
-        "SparseDenseCwiseDiv SparseReduceSum SparseReduceMax SparseReduceSumSparse SparseReduceMaxSparse"
+        "SparseSparseMinimum SparseAddGrad SparseSliceGrad SparseReduceSumSparse SparseReduceMaxSparse"
     ),
     "sparse.sparse_tensors": "SparseTensorDenseAdd SparseToDense",
     "state.checkpoint_files": "ReadFile SaveV2 Save SaveSlices MergeV2Checkpoints",
@@ -165,7 +165,7 @@ SHAPE_RULES = {
         "RefIdentity AssignAdd AssignSub ScatterUpdate ScatterAdd ScatterSub ScatterMul ScatterDiv ScatterMin "
         "ScatterMax ScatterNdUpdate ScatterNdAdd ScatterNdSub ScatterNdMin ScatterNdMax StridedSliceAssign CountUpTo "
         "DestroyTemporaryVariable ResourceGather VarHandleOp IsVariableInitialized VarIsInitializedOp AssignVariableOp "
-        "AssignAddVariableOp AssignSubVariableOp Variable VariableV2 TemporaryVariable ReadVariableOp VariableShape "
+        "AssignAddVariableOp AssignSubVariableOp ReadVariableOp Variable VariableV2 TemporaryVariable VariableShape "
         "Assign"
     ),
     "text.strings": (

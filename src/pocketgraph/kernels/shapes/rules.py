@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -110,22 +110,10 @@ class ShapeCall:
 
 
 Rule: TypeAlias = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
+"""Returns one Shape for each output (or the only one); raises GraphError when the inputs certainly do not fit."""
+
 SHAPE_RULES: OpTable[Rule] = OpTable("shape rule", "pocketgraph.kernels.shapes", "SHAPE_RULES")
 """What knows the shapes that come out of each op."""
 
-R = TypeVar("R", bound=Rule)
-
-
-def shape_rule(*ops: str) -> Callable[[R], R]:
-    """Registers a function as the shape rule of these ops.
-
-    It takes a ShapeCall and returns one Shape for each output (or the only one). It raises GraphError when the inputs
-    certainly do not fit.
-    """
-
-    def register(rule: R) -> R:
-        for op in ops:
-            SHAPE_RULES.add(op, rule)
-        return rule
-
-    return register
+shape_rule = SHAPE_RULES.enters
+"""Registers a function as the shape rule of these ops."""

@@ -41,7 +41,15 @@ class Variable:
 
     @property
     def is_initialized(self) -> bool:
-        return self._value is not None
+        return self._present() is not None
+
+    def _present(self) -> Array | None:
+        """The value; where it was taken out to be changed, the one that follows."""
+        value = self._value
+        if value is None:
+            with self.lock:
+                value = self._value
+        return value
 
     def read(self) -> Array:
         """The present value; a later assignment does not change the array given back.
@@ -49,7 +57,7 @@ class Variable:
         Raises:
             RunError: nothing was assigned yet.
         """
-        value = self._value
+        value = self._present()
         if value is None:
             said = (
                 f"Error while reading resource variable {self.name} from Container: localhost. "
@@ -69,6 +77,19 @@ class Variable:
         value.flags.writeable = False
         self._change(value)
 
+    def taken(self) -> Array:
+        """Takes the value out to be changed, which the caller ends by ``keep``; to be called with the lock held.
+
+        Returns:
+            An array in one piece with the value, which can be written to: a copy where somebody else has the value.
+        """
+        value = self.read()
+        self._value = None
+        if sys.getrefcount(value) != _ALONE or not value.flags.owndata or not value.flags.c_contiguous:
+            return np.array(value, order="C")
+        value.flags.writeable = True
+        return value
+
     def forget(self) -> None:
         """Makes it uninitialized again."""
         self._change(None)
@@ -78,6 +99,15 @@ class Variable:
         self.changes += 1
         if self.on_change is not None:
             self.on_change()
+
+
+def _references() -> int:
+    value = np.empty(0)
+    return sys.getrefcount(value)
+
+
+_ALONE = _references()
+"""What Python counts in ``Variable.taken`` where only the variable had the array."""
 
 
 def variable_key(container: str, name: str) -> str:

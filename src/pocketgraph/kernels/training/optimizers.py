@@ -11,30 +11,40 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable, change
+from pocketgraph.kernels.training.elementwise_updates import update
 
 
 def gradient_descent(var: Variable, alpha: Array, delta: Array) -> None:
     """var -= alpha · delta"""
-    change(var, lambda now: now - alpha * delta)
+
+    def step(now: Array, grad: Array) -> None:
+        now -= alpha * grad
+
+    update([var], delta, step)
 
 
 def momentum(
     var: Variable, accum: Variable, lr: Array, grad: Array, momentum: Array, *, use_nesterov: bool = False
 ) -> None:
     """accum = momentum · accum + grad; var -= lr · accum (with Nesterov: lr · grad + lr · momentum · accum)"""
-    change(accum, lambda now: momentum * now + grad)
-    step = accum.read()
-    if use_nesterov:
-        change(var, lambda now: now - (grad * lr + step * momentum * lr))
-    else:
-        change(var, lambda now: now - lr * step)
+
+    def step(now: Array, sums: Array, grad: Array) -> None:
+        sums *= momentum
+        sums += grad
+        now -= grad * lr + sums * momentum * lr if use_nesterov else lr * sums
+
+    update([var, accum], grad, step)
 
 
 def adagrad(var: Variable, accum: Variable, lr: Array, grad: Array, *, update_slots: bool = True) -> None:
     """accum += grad²; var -= lr · grad / √accum"""
-    if update_slots:
-        change(accum, lambda now: now + grad * grad)
-    change(var, lambda now: now - lr * grad / np.sqrt(accum.read()))
+
+    def step(now: Array, squares: Array, grad: Array) -> None:
+        if update_slots:
+            squares += grad * grad
+        now -= lr * grad / np.sqrt(squares)
+
+    update([var, accum], grad, step)
 
 
 def adam(
@@ -44,12 +54,21 @@ def adam(
     """m and v are running means of grad and grad²; var -= lr·√(1-β₂ᵗ)/(1-β₁ᵗ) · m/(√v+ε) (Kingma and Ba, 2015)"""
     one = grad.dtype.type(1)
     alpha = lr * np.sqrt(one - beta2_power) / (one - beta1_power)
-    change(m, lambda now: now + (grad - now) * (one - beta1))
-    change(v, lambda now: now + (grad * grad - now) * (one - beta2))
-    first = m.read()
-    if use_nesterov:
-        first = first * beta1 + (one - beta1) * grad
-    change(var, lambda now: now - first * alpha / (np.sqrt(v.read()) + epsilon))
+
+    def step(now: Array, first: Array, second: Array, grad: Array) -> None:
+        change = grad - first
+        change *= one - beta1
+        first += change
+        np.multiply(grad, grad, out=change)
+        change -= second
+        change *= one - beta2
+        second += change
+        ahead = first * beta1 + (one - beta1) * grad if use_nesterov else first
+        below = np.sqrt(second, out=change)
+        below += epsilon
+        now -= ahead * alpha / below
+
+    update([var, m, v], grad, step)
 
 
 def rms_prop(
@@ -57,9 +76,14 @@ def rms_prop(
 ) -> None:
     """ms is a running mean of grad²; mom = momentum·mom + lr·grad/√(ms+ε); var -= mom"""
     one = grad.dtype.type(1)
-    change(ms, lambda now: now + (grad * grad - now) * (one - rho))
-    change(mom, lambda now: momentum * now + grad * lr / np.sqrt(ms.read() + epsilon))
-    change(var, lambda now: now - mom.read())
+
+    def step(now: Array, squares: Array, moved: Array, grad: Array) -> None:
+        squares += (grad * grad - squares) * (one - rho)
+        moved *= momentum
+        moved += grad * lr / np.sqrt(squares + epsilon)
+        now -= moved
+
+    update([var, ms, mom], grad, step)
 
 
 def adadelta(
@@ -67,10 +91,16 @@ def adadelta(
 ) -> None:
     """The step is √(accum_update+ε)/√(accum+ε) · grad, both running means (Zeiler, 2012)"""
     one = grad.dtype.type(1)
-    change(accum, lambda now: now * rho + grad * grad * (one - rho))
-    update = np.sqrt(accum_update.read() + epsilon) / np.sqrt(accum.read() + epsilon) * grad
-    change(accum_update, lambda now: now * rho + update * update * (one - rho))
-    change(var, lambda now: now - lr * update)
+
+    def step(now: Array, squares: Array, moved: Array, grad: Array) -> None:
+        squares *= rho
+        squares += grad * grad * (one - rho)
+        move = np.sqrt(moved + epsilon) / np.sqrt(squares + epsilon) * grad
+        now -= lr * move
+        moved *= rho
+        moved += move * move * (one - rho)
+
+    update([var, accum, accum_update], grad, step)
 
 
 def ada_max(

@@ -102,6 +102,13 @@ def compiled(
     return made(library, stack, "CompiledModel", "CreateCompiledModel", environment, model, options)
 
 
+def is_delegated(library: Any, compiled: ctypes.c_void_p) -> bool:
+    """Whether LiteRT's own operators run nothing of a model."""
+    found = ctypes.c_bool()
+    ask(library, "CompiledModelIsFullyAccelerated", compiled, ctypes.byref(found))
+    return found.value
+
+
 def buffers(
     library: Any,
     stack: ExitStack,

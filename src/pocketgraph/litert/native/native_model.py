@@ -31,6 +31,9 @@ class NativeModel:
         packed: the file of packed weights, or where to make it.
         outputs: their shapes and NumPy types.
 
+    Attributes:
+        is_delegated: whether XNNPACK runs all of it, so that nothing else reads its weights.
+
     Raises:
         RuntimeError: LiteRT does not take it.
         OSError, AttributeError, UnicodeError: see ``UNKNOWN``.
@@ -57,6 +60,7 @@ class NativeModel:
             given, wanted = (
                 c_library.buffers(library, stack, environment, model, compiled, side) for side in ("Input", "Output")
             )
+            self.is_delegated = c_library.is_delegated(library, compiled)
             self._given = [_Mapped(library, buffer) for buffer in given]
             self._wanted = [_Mapped(library, buffer) for buffer in wanted]
             self._run: Callable[[], None] = c_library.running(library, compiled, given, wanted)

@@ -6,9 +6,9 @@ Each has a name, by which it can be left out (``without``); a program computes t
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from typing import NamedTuple
 
 from pocketgraph.budgets import check_time
+from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.computed_winograd import convolve_computed_in_tiles
@@ -29,20 +29,6 @@ from pocketgraph.litert.rewriting.transpose_sinking import sink_transposes
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.litert.rewriting.winograd import convolve_in_tiles
-
-
-class ProgramPass(NamedTuple):
-    """One pass.
-
-    Attributes:
-        name: what it is switched off by.
-        does: what it does, in a few words.
-        run: changes the program.
-    """
-
-    name: str
-    does: str
-    run: Callable[[Program], None]
 
 
 def optimize(program: Program, without: Collection[str] = ()) -> None:
@@ -70,7 +56,7 @@ FOR_FIXED_SIZES = frozenset((
 """Passes after which a program may hold for the sizes alone that it was lowered for."""
 
 
-def _run(program: Program, passes: tuple[ProgramPass, ...], without: Collection[str]) -> None:
+def _run(program: Program, passes: tuple[Pass, ...], without: Collection[str]) -> None:
     for each in passes:
         if each.name not in without:
             each.run(program)
@@ -104,62 +90,52 @@ def merge_reshapes(program: Program) -> None:
     program.drop_unused()
 
 
-SINK = ProgramPass("sink_transposes", "transposes meet and cancel out", sink_transposes)
-MERGE = ProgramPass("merge_reshapes", "of reshapes in a row the last one stays", merge_reshapes)
-AFFINE = ProgramPass("fold_affine", "scales and shifts go into weights and biases", fold_affine)
-RECOGNISE = ProgramPass(
-    "recognise_activations", "activations spelled in several operators are one", recognise_activations
-)
-FUSE = ProgramPass("fuse_activations", "activations become part of the operator before", fuse_activations)
+SINK = Pass("sink_transposes", "transposes meet and cancel out", sink_transposes)
+MERGE = Pass("merge_reshapes", "of reshapes in a row the last one stays", merge_reshapes)
+AFFINE = Pass("fold_affine", "scales and shifts go into weights and biases", fold_affine)
+RECOGNISE = Pass("recognise_activations", "activations spelled in several operators are one", recognise_activations)
+FUSE = Pass("fuse_activations", "activations become part of the operator before", fuse_activations)
 
-OPTIMIZE: tuple[ProgramPass, ...] = (
-    ProgramPass(
+OPTIMIZE: tuple[Pass, ...] = (
+    Pass(
         "winograd_training",
         "convolutions with computed weights, and their gradients, multiply less, tile by tile",
         convolve_computed_in_tiles,
     ),
-    ProgramPass(
-        "merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations
-    ),
+    Pass("merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations),
     SINK,
     MERGE,
     AFFINE,
-    ProgramPass("fold_dilations", "space-to-batch around a convolution is a dilation", fold_dilations),
-    ProgramPass("absorb_padding", "padding becomes part of the convolution", absorb_padding),
+    Pass("fold_dilations", "space-to-batch around a convolution is a dilation", fold_dilations),
+    Pass("absorb_padding", "padding becomes part of the convolution", absorb_padding),
     RECOGNISE,
     FUSE,
-    ProgramPass("add_missing_biases", "convolutions without a bias get one of zeros", add_missing_biases),
-    ProgramPass("use_eight_bits", "products of quantized values run on eight-bit kernels", use_eight_bits),
+    Pass("add_missing_biases", "convolutions without a bias get one of zeros", add_missing_biases),
+    Pass("use_eight_bits", "products of quantized values run on eight-bit kernels", use_eight_bits),
 )
-FOR_LATENCY: tuple[ProgramPass, ...] = (
-    ProgramPass("take_fewer_pixels", "pixels that a strided reader skips are not computed", take_fewer_pixels),
-    ProgramPass("reshape_later", "biases and activations come before a reshape, so that they fuse", reshape_later),
+FOR_LATENCY: tuple[Pass, ...] = (
+    Pass("take_fewer_pixels", "pixels that a strided reader skips are not computed", take_fewer_pixels),
+    Pass("reshape_later", "biases and activations come before a reshape, so that they fuse", reshape_later),
     AFFINE,
     RECOGNISE,
     FUSE,
-    ProgramPass(
-        "turn_transposed_convolutions", "transposed convolutions become plain ones", turn_transposed_convolutions
-    ),
-    ProgramPass("recognise_leaky_rectifiers", "rectifiers with a slope are one operator", recognise_leaky_rectifiers),
-    ProgramPass("scale_without_convolutions", "scaling convolutions become products", scale_without_convolutions),
-    ProgramPass(
+    Pass("turn_transposed_convolutions", "transposed convolutions become plain ones", turn_transposed_convolutions),
+    Pass("recognise_leaky_rectifiers", "rectifiers with a slope are one operator", recognise_leaky_rectifiers),
+    Pass("scale_without_convolutions", "scaling convolutions become products", scale_without_convolutions),
+    Pass(
         "reshape_instead_of_transposing",
         "transposes that move axes of size 1 are reshapes",
         reshape_instead_of_transposing,
     ),
-    ProgramPass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
+    Pass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
-    ProgramPass("winograd_convolutions", "wide convolutions multiply less, tile by tile", convolve_in_tiles),
-    ProgramPass(
+    Pass("winograd_convolutions", "wide convolutions multiply less, tile by tile", convolve_in_tiles),
+    Pass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",
         widen_narrow_convolutions,
     ),
-    ProgramPass(
-        "write_out_narrow_vectors", "constant vectors over few channels are written out", write_out_narrow_vectors
-    ),
-    ProgramPass(
-        "cut_large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows
-    ),
-    ProgramPass("share_constants", "equal constants are stored once", share_constants),
+    Pass("write_out_narrow_vectors", "constant vectors over few channels are written out", write_out_narrow_vectors),
+    Pass("cut_large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows),
+    Pass("share_constants", "equal constants are stored once", share_constants),
 )

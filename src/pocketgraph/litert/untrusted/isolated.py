@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from typing import IO, Any
 from weakref import finalize
 
-import numpy as np
-
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.litert.messages import Array, receive, send
 from pocketgraph.litert.tensor_detail import TensorDetail
@@ -74,8 +72,8 @@ class IsolatedInterpreter:
             raise RunError(f"no process can be started to run this file: {error}", where=path) from error
         self._end = finalize(self, _ended, self._process, self._notes)
         about, _ = self._asked({"path": os.path.abspath(path), "threads": threads, "seconds": most_seconds}, [])
-        self.inputs = [_detail(entry) for entry in about["inputs"]]
-        self.outputs = [_detail(entry) for entry in about["outputs"]]
+        self.inputs = [TensorDetail.told(entry) for entry in about["inputs"]]
+        self.outputs = [TensorDetail.told(entry) for entry in about["outputs"]]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input.
@@ -136,13 +134,6 @@ class IsolatedInterpreter:
         return FormatError(
             f"LiteRT {how} on this file{said}", where=self._path, hint="the file is damaged, or made to do harm"
         )
-
-
-def _detail(entry: dict[str, Any]) -> TensorDetail:
-    scale, zero = entry["quantization"]
-    shape = tuple(int(size) for size in entry["shape"])
-    declared = tuple(int(size) for size in entry.get("declared", shape))
-    return TensorDetail(str(entry["name"]), shape, np.dtype(entry["dtype"]), float(scale), int(zero), declared)
 
 
 def _ended(process: subprocess.Popen[bytes], notes: IO[bytes]) -> None:

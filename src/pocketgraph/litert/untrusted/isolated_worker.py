@@ -37,7 +37,7 @@ def serve() -> None:
             _, arrays = receive(requests)
             _end_after(most_seconds)
             try:
-                seconds = _run(interpreter, details[0], arrays)
+                seconds = run_timed(interpreter, details[0], arrays)
                 results = [np.asarray(interpreter.get_tensor(detail["index"])) for detail in details[1]]
             except (RuntimeError, ValueError, MemoryError) as error:
                 send(answers, {"error": _said(error)})
@@ -55,9 +55,13 @@ def _opened(path: str, threads: int) -> Any:
     return interpreter
 
 
-def _run(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> float:
-    """The seconds that computing took, with the inputs set."""
-    resize(interpreter, details, arrays)
+def run_timed(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> float:
+    """Sets the inputs, of which ``details`` tell, and computes; the seconds that it took.
+
+    Raises:
+        RuntimeError, ValueError: LiteRT fails, or does not take arrays of these sizes.
+    """
+    _resize(interpreter, details, arrays)
     begun = time.perf_counter()
     for detail, array in zip(details, arrays, strict=True):
         interpreter.set_tensor(detail["index"], array)
@@ -65,12 +69,8 @@ def _run(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> 
     return time.perf_counter() - begun
 
 
-def resize(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> None:
-    """Gives inputs the sizes of what is fed where the file leaves them open; ``details`` follow.
-
-    Raises:
-        RuntimeError, ValueError: the file does not take these sizes.
-    """
+def _resize(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> None:
+    """Gives inputs the sizes of what is fed where the file leaves them open; ``details`` follow."""
     other = [
         (detail, array) for detail, array in zip(details, arrays, strict=True)
         if tuple(detail["shape"]) != array.shape
@@ -91,7 +91,7 @@ def _described(detail: dict[str, Any]) -> dict[str, Any]:
         "shape": [int(size) for size in detail["shape"]],
         "dtype": np.dtype(detail["dtype"]).str,
         "quantization": [float(scale), int(zero)],
-        "declared": [int(size) for size in detail["shape_signature"]],
+        "shape_signature": [int(size) for size in detail["shape_signature"]],
     }
 
 

@@ -39,7 +39,7 @@ SHORTEST = 8  # bytes: where the root is, and the identifier
 LARGEST = 1 << 40  # bytes of one tensor; no device has as much, and sizes of kernels stay within 64 bits
 
 
-class VerifiedTensor(NamedTuple):
+class _VerifiedTensor(NamedTuple):
     """What is verified of a tensor: its sizes, TensorType number, buffer number, and whether it is a variable."""
 
     shape: tuple[int, ...]
@@ -134,14 +134,14 @@ class _Model:
             raise FormatError(f"a buffer of {size} bytes at byte {start} ends outside of the file")
         return start, size
 
-    def _tensor(self, table: Table) -> VerifiedTensor:
-        found = VerifiedTensor(
+    def _tensor(self, table: Table) -> _VerifiedTensor:
+        found = _VerifiedTensor(
             table.numbers(0), table.number(1, "i8"), table.number(2, "u32"), bool(table.number(5, "bool"))
         )
         self._verify_tensor(found, table)
         return found
 
-    def _verify_tensor(self, tensor: VerifiedTensor, table: Table) -> None:
+    def _verify_tensor(self, tensor: _VerifiedTensor, table: Table) -> None:
         shape, reader = tensor.shape, self.reader
         bits = BITS.get(tensor.kind)
         if bits is None and tensor.kind not in (STRING, RESOURCE, VARIANT):
@@ -170,7 +170,7 @@ class _Model:
             if any(size < -1 for size in part.numbers(0)):
                 raise FormatError("a variant of negative sizes")
 
-    def _held(self, tensor: VerifiedTensor) -> tuple[int, int]:
+    def _held(self, tensor: _VerifiedTensor) -> tuple[int, int]:
         return self.buffers[tensor.buffer] if self.buffers else (0, 0)
 
     def _verify_strings(self, start: int, held: int, count: int) -> None:
@@ -232,7 +232,7 @@ class _Model:
         place = table.place(slot)
         return self.reader.vector(place, size)[1] if place else 0
 
-    def _subgraph(self, graph: Table, tensors: Sequence[VerifiedTensor], graphs: int) -> None:
+    def _subgraph(self, graph: Table, tensors: Sequence[_VerifiedTensor], graphs: int) -> None:
         inputs, outputs = graph.numbers(1), graph.numbers(2)
         for number in (*inputs, *outputs):
             if not 0 <= number < len(tensors):
@@ -254,7 +254,7 @@ class _Model:
             raise FormatError("an output is never computed")
 
     def _operator(
-        self, operator: Table, tensors: Sequence[VerifiedTensor], held: list[bool], ready: list[bool], graphs: int
+        self, operator: Table, tensors: Sequence[_VerifiedTensor], held: list[bool], ready: list[bool], graphs: int
     ) -> None:
         code = operator.number(0, "u32")
         if not code < len(self.codes):

@@ -11,9 +11,12 @@ import numpy as np
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.native.resident_memory import PAGE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.writing import flatbuffer, schema
 
+HEAD_OF_A_BUFFER = 512  # bytes: of a file's structure, that there are at most for each constant, but for rare files
+READ_AHEAD = 16 << 20  # bytes: more than systems read beyond what is asked for
 LIMIT = 2**31 - 2**20  # a FlatBuffer points with 31 bits; bytes beyond are referred to by file offset
 
 _ENUMS = {"padding": schema.PADDINGS, "activation": schema.ACTIVATIONS, "mode": schema.MIRROR_PAD_MODES}
@@ -79,35 +82,90 @@ def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes 
     outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in layout.constants) > LIMIT
     blobs = [flatbuffer.Blob(constant.nbytes) for constant in layout.constants]
     if outside:
-        head = _layout_outside(layout, blobs)
+        head = _layout_outside(layout, blobs, range(len(blobs)))
     else:
         buffers: list[flatbuffer.Table] = [(), *(((0, "blob", blob),) for blob in blobs)]
         head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
+    yield from _written(head, list(zip(blobs, layout.constants, strict=True)), outside, passing)
+
+
+class HollowFile:
+    """A file of one program at whose end there is room for some constants, in which nothing is written.
+
+    Args:
+        program: what the file holds.
+        left_out: those constants.
+
+    Attributes:
+        first: where the room for constants begins.
+        size: of the file with that room, in bytes.
+    """
+
+    def __init__(self, program: Program, left_out: Collection[Value]) -> None:
+        self._layout = _FileLayout(Contents([program]))
+        holes = {self.place(value) for value in left_out}
+        blobs = [flatbuffer.Blob(constant.nbytes) for constant in self._layout.constants]
+        order = sorted(range(len(blobs)), key=lambda at: at + 1 in holes)
+        self._head = _layout_outside(self._layout, blobs, order, len(blobs) - len(holes))
+        kept = [at for at in order if at + 1 not in holes]
+        self._kept = [(blobs[at], self._layout.constants[at]) for at in kept]
+        self.first = min((blobs[at - 1].position for at in holes), default=0)
+        self.size = max((blob.position + blob.size for blob in blobs), default=len(self._head))
+
+    def place(self, value: Value) -> int:
+        """The number of a constant's buffer in the file."""
+        return self._layout.buffer_of[value]
+
+    def pieces(self) -> Iterator[bytes | memoryview]:
+        """The file's bytes up to the room, in order; each piece passes when the next one is asked for."""
+        return _written(self._head, self._kept, True, True)
+
+
+def _written(
+    head: bytes, constants: Sequence[tuple[flatbuffer.Blob, Constant]], outside: bool, passing: bool
+) -> Iterator[bytes | memoryview]:
+    """A file's head, and the constants behind it in their places."""
     yield head
     position = len(head)
-    parts = [constant.in_parts() for constant in layout.constants]
+    parts = [constant.in_parts() for _, constant in constants]
     made = computed([part for each in parts for part in each], passing=passing)
-    for blob, each in zip(blobs, parts, strict=True):
+    for (blob, _), each in zip(constants, parts, strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
         for _ in each:
             yield np.ascontiguousarray(next(made)).reshape(-1).view(np.uint8).data
         position = blob.position + blob.size
 
 
-def _layout_outside(layout: _FileLayout, blobs: list[flatbuffer.Blob]) -> bytes:
-    """The head of a file whose constants lie behind the FlatBuffer; sets the blobs' positions."""
+def _layout_outside(
+    layout: _FileLayout, blobs: Sequence[flatbuffer.Blob], order: Sequence[int], room: int | None = None
+) -> bytes:
+    """The head of a file whose constants lie behind the FlatBuffer; sets the blobs' positions.
+
+    Args:
+        layout: of the file.
+        blobs: its constants.
+        order: in which order they lie there.
+        room: how many of them, in that order, lie so far before the others that reading them reads nothing of those.
+    """
 
     def head(start: int) -> bytes:
         position = start
-        buffers: list[flatbuffer.Table] = [()]
-        for blob in blobs:
-            position = -(-position // flatbuffer.Blob.ALIGNMENT) * flatbuffer.Blob.ALIGNMENT
-            blob.position = position
-            buffers.append(((1, "u64", position), (2, "u64", blob.size)))
+        buffers: list[flatbuffer.Table] = [(), *[()] * len(blobs)]
+        for number, at in enumerate(order):
+            blob = blobs[at]
+            alignment = flatbuffer.Blob.ALIGNMENT
+            if number == room:
+                position, alignment = position + READ_AHEAD, PAGE
+            blob.position = position = -(-position // alignment) * alignment
+            buffers[at + 1] = ((1, "u64", position), (2, "u64", blob.size))
             position += blob.size
         return flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)[0]
 
-    return head(len(head(0)))
+    start, made = 0, b""
+    while not made or len(made) > start:
+        start = max(len(made), HEAD_OF_A_BUFFER * len(blobs))
+        made = head(start)
+    return made + bytes(start - len(made))
 
 
 class _FileLayout:
@@ -115,6 +173,7 @@ class _FileLayout:
 
     Attributes:
         constants: the content of the buffers, from the second one on.
+        buffer_of: the number of each value's buffer.
     """
 
     def __init__(self, contents: Contents) -> None:
@@ -123,14 +182,14 @@ class _FileLayout:
         self.values = [_values(program) for program in contents.programs]
         self._buffers: dict[int, int] = {}
         """The buffer of each constant by its identity; only those of several programs share buffers."""
-        self._buffer_of: dict[Value, int] = {}
+        self.buffer_of: dict[Value, int] = {}
         shares = len(contents.programs) > 1
         for values in self.values:
             for value in values:
-                if value.constant is None or not value.constant.nbytes or value in self._buffer_of:
+                if value.constant is None or not value.constant.nbytes or value in self.buffer_of:
                     continue
                 known = self._buffers.get(id(value.constant)) if shares else None
-                self._buffer_of[value] = known if known is not None else self._buffer(value.constant)
+                self.buffer_of[value] = known if known is not None else self._buffer(value.constant)
         self._metadata = [
             (name, self._buffer(Constant.of(np.frombuffer(data, np.uint8)))) for name, data in contents.metadata.items()
         ]
@@ -192,8 +251,8 @@ class _FileLayout:
         ]
         if value.name and value not in self.contents.unnamed:
             fields.append((3, "string", value.name))
-        if value in self._buffer_of:
-            fields.append((2, "u32", self._buffer_of[value]))
+        if value in self.buffer_of:
+            fields.append((2, "u32", self.buffer_of[value]))
         if value.quantization is not None:
             fields.append((4, "=table", _quantization(value.quantization)))
         if value in self.contents.open_shapes:

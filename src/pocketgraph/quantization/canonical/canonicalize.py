@@ -15,6 +15,7 @@ from collections.abc import Collection
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
@@ -35,7 +36,7 @@ from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
 from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
 from pocketgraph.quantization.core.program_runner import Array
-from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
+from pocketgraph.quantization.program_pass import copied, run_passes
 
 MOST_ADDED_ZEROS_SHARE = 0.08
 """Of all weights, that plain convolutions instead of transposed ones may add to the file."""
@@ -262,30 +263,24 @@ def plain_transposed_convolutions(program: Program) -> None:
 
 
 CANONICAL_PASSES = (
-    CanonicalPass(
-        "one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures
-    ),
-    CanonicalPass("dilation", "space to batch and back around a convolution is its dilation", dilate),
-    CanonicalPass("constant_products", "products by a constant matrix are layers", products_as_layers),
-    CanonicalPass(
-        "affine_before_reshape", "biases and activations move to the layer they are of", affine_before_reshapes
-    ),
-    CanonicalPass("affine_folding", "factors and offsets become part of layers", fold_affine),
-    CanonicalPass("padding_folding", "borders become part of layers", absorb_padding),
-    CanonicalPass("activation_fusion", "activations become part of layers", fuse_activations),
-    CanonicalPass("missing_biases", "every layer has a bias", add_missing_biases),
-    CanonicalPass("affine_chains", "scaling in several steps is one product and one sum", merge_affine_chains),
-    CanonicalPass("equal_constants", "equal constants are one", share_constants),
-    CanonicalPass("time_step_batching", "products of a loop's steps with its input are one product", batch_time_steps),
-    CanonicalPass("leaky_relu", "a maximum of a value and its multiple is a LEAKY_RELU", recognise_leaky_rectifiers),
-    CanonicalPass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
-    CanonicalPass("argmax_of_logits", "the largest logit is chosen without normalizing them", choose_among_logits),
-    CanonicalPass("function_recognition", "GELU and others are found by their values", recognise_functions),
-    CanonicalPass(
-        "reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing
-    ),
-    CanonicalPass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
-    CanonicalPass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
-    CanonicalPass("reshape_merging", "reshapes in a row are one", merge_reshapes),
+    Pass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
+    Pass("dilation", "space to batch and back around a convolution is its dilation", dilate),
+    Pass("constant_products", "products by a constant matrix are layers", products_as_layers),
+    Pass("affine_before_reshape", "biases and activations move to the layer they are of", affine_before_reshapes),
+    Pass("affine_folding", "factors and offsets become part of layers", fold_affine),
+    Pass("padding_folding", "borders become part of layers", absorb_padding),
+    Pass("activation_fusion", "activations become part of layers", fuse_activations),
+    Pass("missing_biases", "every layer has a bias", add_missing_biases),
+    Pass("affine_chains", "scaling in several steps is one product and one sum", merge_affine_chains),
+    Pass("equal_constants", "equal constants are one", share_constants),
+    Pass("time_step_batching", "products of a loop's steps with its input are one product", batch_time_steps),
+    Pass("leaky_relu", "a maximum of a value and its multiple is a LEAKY_RELU", recognise_leaky_rectifiers),
+    Pass("prelu", "the same with a factor for each channel is a PRELU", slopes_by_channel),
+    Pass("argmax_of_logits", "the largest logit is chosen without normalizing them", choose_among_logits),
+    Pass("function_recognition", "GELU and others are found by their values", recognise_functions),
+    Pass("reshape_for_transpose", "a transpose that moves nothing is a reshape", reshape_instead_of_transposing),
+    Pass("transposed_convolution", "a transposed convolution is a plain one", plain_transposed_convolutions),
+    Pass("whole_rows", "a window as wide as the picture takes rows as pixels", take_whole_rows),
+    Pass("reshape_merging", "reshapes in a row are one", merge_reshapes),
 )
 """What is done, in order; each can be left out by its name."""

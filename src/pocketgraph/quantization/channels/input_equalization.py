@@ -33,7 +33,7 @@ from pocketgraph.quantization.ranges.range_selection import choose
 
 
 @dataclass(frozen=True)
-class EqualizedInput:
+class _EqualizedInput:
     """A program whose input has finer codes.
 
     Attributes:
@@ -62,7 +62,7 @@ def equalize_input(
     seen: Mapping[Value, Observation],
     ranges: Mapping[Value, Range],
     sensitivity: Mapping[Value, float],
-) -> EqualizedInput | None:
+) -> _EqualizedInput | None:
     """The program with a finer input, where that is needed and possible.
 
     Args:
@@ -82,7 +82,7 @@ def equalize_input(
 
 def _finer(
     program: Program, value: Value, seen: Mapping[Value, Observation], ranges: Mapping[Value, Range]
-) -> EqualizedInput | None:
+) -> _EqualizedInput | None:
     uses, before, floats = program.uses(), value, []
     while True:
         if uses[before] != 1 or before in program.outputs:
@@ -128,7 +128,7 @@ def _finer(
     at = operations.index(reader)
     operations[at : at + 1] = [change, changed]
     result = Program(list(program.inputs), list(program.outputs), operations)
-    return EqualizedInput(result, value, made, reader, changed, [*floats, change])
+    return _EqualizedInput(result, value, made, reader, changed, [*floats, change])
 
 
 def _factors(seen: Observation, channels: int) -> Array | None:

@@ -10,7 +10,7 @@ ours run it on codes: the nodes carry the mark that the fast engine looks for. W
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Callable, Container, Iterable
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,9 @@ ADDED = ("/even", "/staggered")
 """Of the names of tensors that the quantizer puts between an input and the first layer."""
 CHANGES = {"ADD": "Add", "MUL": "Mul"}
 """The operators that make them, and their nodes."""
+WEIGHT_CHANGES = ("depthwise_affine", "cross_layer_equalization", "channel_equalization", "channel_replication",
+                  "input_equalization")  # fmt: skip
+"""Steps that change what one layer gives and the next one takes; see ``inner_layers``."""
 ACTIVATIONS = {"": None, "RELU": "Relu", "RELU6": "Relu6"}
 
 
@@ -55,11 +58,41 @@ def inner_operations(program: Program, graph: Graph) -> list[str]:
     There are no nodes that could give their tensors codes, so that they have to stay in float.
     """
     inner = {v for o in program.operations for v in o.outputs if node_name(v.name) not in graph.nodes}
+    layers = inner_layers(program, graph)
     return [
         operation.outputs[0].name
         for operation in program.operations
-        if operation.code not in LINEAR and any(v in inner for v in (*operation.inputs, *operation.outputs))
+        if any(operation is layer for layer in layers)
+        or (operation.code not in LINEAR and any(v in inner for v in (*operation.inputs, *operation.outputs)))
     ]
+
+
+def inner_layers(program: Program, graph: Graph) -> list[Operation]:
+    """Layers that read what no node of the graph gives, such as the planes of a Conv3D: their nodes stay as they are,
+    with their weights."""
+    given = set(program.inputs)
+    found = []
+    for operation in program.operations:
+        is_layer = operation.code in LINEAR
+        data = operation.inputs[LINEAR[operation.code][0]] if is_layer else operation.inputs[0]
+        if is_layer and data is not None and data.constant is None and data not in given:
+            found.append(operation)
+            is_layer = False
+        is_added = operation.code in CHANGES and operation.outputs[0].name.endswith(ADDED)
+        is_written = is_layer or ((is_added or operation.code in ("QUANTIZE", "DEQUANTIZE")) and data in given)
+        given |= {v for v in operation.outputs if is_written or node_name(_plain(v.name)) in graph.nodes}
+    return found
+
+
+def steps_without_place(program: Program, graph: Graph, notify: Callable[[str], None]) -> tuple[str, ...]:
+    """The steps that must not change a program with inner layers, whose weights the graph has; those are named."""
+    layers = inner_layers(program, graph)
+    names = list(dict.fromkeys(name for layer in layers for name in layer.nodes[:1]))
+    if not names:
+        return ()
+    which = f"'{names[0]}' stays" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more stay"
+    notify(f"{which} in float: a graph has no nodes for their codes, which a .tflite file holds")
+    return WEIGHT_CHANGES
 
 
 class _GraphWriter:
@@ -79,8 +112,9 @@ class _GraphWriter:
                     "a graph has float inputs and outputs", hint=f"leave {option('io')} out, or write a .tflite file"
                 )
             self.refs[value] = self.entering(value)
+        inner = {id(operation) for operation in inner_layers(self.program, self.graph)}
         for operation in self.program.operations:
-            if operation.code in LINEAR:
+            if operation.code in LINEAR and id(operation) not in inner:
                 self.layer(operation)
             elif operation.code in ("QUANTIZE", "DEQUANTIZE"):
                 self.conversion(operation)

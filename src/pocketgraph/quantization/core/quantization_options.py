@@ -82,7 +82,7 @@ class QuantizationOptions:
                 raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
         for name, share in (("float_share", self.float_share), ("widen", self.widen)):
             if not 0 <= share <= 1:
-                raise UsageError(f"{option(name)} is a share from 0 to 1, not {share:g}")
+                raise UsageError(f"{option(name)} is a share from 0 to 1, not {share:g}", hint="0.1 is a tenth")
 
     @property
     def bits(self) -> int:

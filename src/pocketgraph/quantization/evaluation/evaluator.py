@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
+from pocketgraph.errors import UsageError, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
@@ -149,7 +149,8 @@ def evaluate_as_told(
         files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
         told = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
         taken = tuple(replace(item, rate=next(filter(None, told), None)) for item in taken)
-    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio)
+    has_gaps = any(takes_gaps(model.graph) for model in graphs)
+    data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)
@@ -161,12 +162,21 @@ def evaluate_as_told(
 
 
 def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
-    return [models] if isinstance(models, (Graph, QuantizedBytes, *PATHS)) else list(models)
+    if isinstance(models, (Graph, QuantizedBytes)):
+        return [models]
+    given: list[Any] = [models]
+    if isinstance(models, Iterable) and not isinstance(models, (*PATHS, bytes, Mapping)):
+        given = list(models)
+    return [one if isinstance(one, (Graph, QuantizedBytes)) else path_of(one) for one in given]
 
 
 def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:
-    """How samples are read, pictures scaled as the metadata of the first of LiteRT files say where it has such."""
-    told = metadata(load(paths[0]).extra) if paths else None
-    if told is None or not told.mean or not told.std:
+    """How samples are read, pictures scaled as the metadata or the codes of the first of LiteRT files say."""
+    if not paths:
         return reading
-    return replace(reading, input_mean=told.mean[0], input_std=told.std[0])
+    graph = load(paths[0])
+    told = metadata(graph.extra)
+    if told is not None and told.mean and told.std:
+        return replace(reading, input_mean=told.mean[0], input_std=told.std[0])
+    scaling = reading.scaling(graph)
+    return replace(reading, input_mean=scaling.mean, input_std=scaling.std)

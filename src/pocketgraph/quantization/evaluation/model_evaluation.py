@@ -98,8 +98,9 @@ def judge_models(
     for model in models[1:]:
         if not _fit(model, models[0]):
             raise UsageError(
-                f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path
-            )
+                f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path,
+                hint="evaluate models of different inputs one by one",
+            )  # fmt: skip
     verdicts = [
         ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
         for at, model in enumerate(models)

@@ -132,7 +132,7 @@ class SensitivityAnalysis:
         changed = copied(self.program)
         replace_weights(changed.operations[self.program.operations.index(operation)], values, bias)
         shares = [
-            sum(_power(a - b) for a, b in zip(wanted, result, strict=True)) / power
+            sum(map(_noise, wanted, result)) / power
             for wanted, result, power in zip(self._wanted, self._results(changed), self._power, strict=True)
         ]
         return max(shares, default=0.0)
@@ -144,8 +144,15 @@ class SensitivityAnalysis:
 
 
 def _power(array: Array) -> float:
-    """Of scores without what all of them have in common, which says nothing; of a single number as it is."""
-    return float(((array - array.mean() if array.size > 1 else array) ** 2).sum())
+    """Of finite scores without what all of them have in common, which says nothing; of a single number as it is."""
+    known = array[np.isfinite(array)]
+    return float(((known - known.mean() if known.size > 1 else known) ** 2).sum())
+
+
+def _noise(wanted: Array, result: Array) -> float:
+    """The power of the difference where a score is wanted; infinite where it is none any more."""
+    known = np.isfinite(wanted)
+    return _power(wanted[known] - result[known]) if np.isfinite(result[known]).all() else math.inf
 
 
 def most_sensitive_stretch(

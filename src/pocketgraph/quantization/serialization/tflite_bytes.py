@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from types import MappingProxyType
 
+from pocketgraph.graph.named_pass import Pass
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.writing import writer
-from pocketgraph.quantization.program_pass import CanonicalPass, copied, run_passes
+from pocketgraph.quantization.program_pass import copied, run_passes
 from pocketgraph.quantization.serialization.activation_requantization import requantize_activations
 from pocketgraph.quantization.serialization.width_packing import pack_width
 
@@ -18,13 +19,13 @@ LONG_NAMES_SHARE = 0.1
 """Of a file; longer names are left out of it."""
 
 FILE_PASSES = (
-    CanonicalPass(
+    Pass(
         "activation_requantization",
         "activations on codes become conversions, which XNNPACK has",
         requantize_activations,
     ),
-    CanonicalPass("width_packing", "the first convolution takes two columns of a picture as one pixel", pack_width),
-    CanonicalPass("constant_sharing", "equal constants are written once", share_constants),
+    Pass("width_packing", "the first convolution takes two columns of a picture as one pixel", pack_width),
+    Pass("constant_sharing", "equal constants are written once", share_constants),
 )
 """What is done to a program when it is written, in order."""
 

@@ -27,22 +27,29 @@ class FirstComparison:
 
     Attributes:
         known: what the reference engine gives for the first run, where that is known.
+        is_new: whether nothing watches a run so far.
     """
 
     def __init__(self, reference: PartReference, names: Sequence[str], cache_dir: Any) -> None:
         self.known: Sequence[Array] | None = None
+        self.is_new = True
         self._part = CheckedPart(f"the program for all sizes of {', '.join(names)}")
         self._check = PartCheck(reference, self._part, always=False, cache_dir=cache_dir)
 
     @property
-    def is_right(self) -> bool:
-        """Whether that came out well."""
-        return self._part.verdict is Agreement.RIGHT
+    def is_trusted(self) -> bool:
+        """Whether the program was right; the first sizes are those for which that is found out."""
+        return self.is_new or self._part.verdict is Agreement.RIGHT
 
     @property
-    def is_over(self) -> bool:
-        """Whether it was made."""
-        return self._part.verdict is not None
+    def is_undecided(self) -> bool:
+        """Whether the program is at its first run."""
+        return not self.is_new and self._part.verdict is None
+
+    def watch(self, executable: Executable) -> None:
+        """Has the next run of the program for some sizes compared, where none was so far."""
+        if self.is_new:
+            executable.check, self.is_new = self, False
 
     def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
         # For other numbers the layers were found right when they were compiled.

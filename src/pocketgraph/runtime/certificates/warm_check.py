@@ -11,14 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.litert.cost_model import MOST_NOTED
+from pocketgraph.litert.cost_model import MOST_NOTED, PLANNED_AGAIN, WARM_RUNS
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.certificates.agreement import Array
-
-RUNS = 3  # of the parts of a plan, before which nothing is done
-PLANNING = 200_000.0  # µs: about what planning again takes
 
 
 class WarmCheck:
@@ -34,7 +31,7 @@ class WarmCheck:
 
     def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
         self._runs += 1
-        if self._runs < RUNS:
+        if self._runs < WARM_RUNS:
             return results
         executable.check = None
         if executable.kept_as is not None and sum(array.nbytes for array in (*feeds, *results)) <= MOST_NOTED:
@@ -43,7 +40,7 @@ class WarmCheck:
             taken, given = [array.copy() for array in feeds], [array.copy() for array in results]
             engine = executable.engine
             check_schedule.add(
-                lambda: self._compare(executable, taken, given, engine), PLANNING + executable.check_time
+                lambda: self._compare(executable, taken, given, engine), PLANNED_AGAIN + executable.check_time
             )
         return results
 

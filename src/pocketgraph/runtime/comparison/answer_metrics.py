@@ -136,7 +136,8 @@ class Likeness:
         for start in range(0, first.size, BLOCK):
             left = first[start : start + BLOCK].astype(np.float64)
             right = second[start : start + BLOCK].astype(np.float64)
-            apart = left - right
+            with np.errstate(invalid="ignore"):  # masked scores are infinite on both sides
+                apart = left - right
             self.signal += float(left @ left)
             self.noise += float(apart @ apart)
             self.across += float(left @ right)
@@ -179,7 +180,8 @@ class Comparison(Likeness):
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
         super().add(reference, answer)
         right = answer.reshape(-1).astype(np.float64)
-        apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
+        with np.errstate(invalid="ignore"):
+            apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
         wanted = scores_of_classes(reference)
         self.width = 0 if wanted is None else wanted.shape[1]
         if are_picks(reference) and reference.size:
@@ -188,7 +190,8 @@ class Comparison(Likeness):
             self.agreed += 1 - float(np.count_nonzero(apart)) / apart.size
         if wanted is not None:
             given = right.reshape(wanted.shape)
-            self.agreed += float((wanted.argmax(axis=1) == given.argmax(axis=1)).mean())
+            is_told = ~(np.isnan(wanted) | np.isnan(given)).any(axis=1)
+            self.agreed += float(((wanted.argmax(axis=1) == given.argmax(axis=1)) & is_told).mean())
             p, q = probabilities(wanted), probabilities(given)
             apart_by = float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
             self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
@@ -273,8 +276,10 @@ class ClassAccuracy:
             self.first += int(row[0] == label)
             self.among = self.first
             return
-        best = np.argsort(-row, kind="stable")[:5]
         self.width = row.size
+        if np.isnan(row).any():  # no answer
+            return
+        best = np.argsort(-row, kind="stable")[:5]
         self.first += int(best[0] == label)
         self.among += int(label in best)
 

@@ -168,11 +168,16 @@ def verify(
         RunError: one of them does not run.
     """
     if runs < 1:
-        raise UsageError(f"a comparison needs at least 1 run, not {runs}")
+        raise UsageError(f"a comparison needs at least 1 run, not {runs}", hint="two are made up by default")
     if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise UsageError(f"a tolerance is a number that is not negative, {tolerance} is not")
+        raise UsageError(
+            f"a tolerance is a number that is not negative, {tolerance} is not",
+            hint="it is a share of the largest magnitude, such as 1e-4",
+        )
     if engines and engine is not None:
-        raise UsageError(f"a comparison of engines chooses them itself, not {engine}")
+        raise UsageError(
+            f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
+        )
     with (
         closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
         closing(ComparedModel(b, threads, engine)) as second,
@@ -279,7 +284,7 @@ def _given(inputs: Feeds | Iterable[Feeds] | str | os.PathLike[str], graph: Grap
         return [dict(read_feeds(inputs, graph))]
     sets = [dict(inputs)] if isinstance(inputs, Mapping) else [dict(feeds) for feeds in inputs]
     if not sets:
-        raise UsageError("there are no feeds to compare with")
+        raise UsageError("there are no feeds to compare with", hint="leave the inputs out, and they are made up")
     return sets
 
 

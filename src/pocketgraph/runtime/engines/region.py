@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 from pocketgraph.graph import Tensor
 from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER, WRITTEN_OUT_FROM
@@ -101,19 +101,22 @@ def executor(steps: Sequence[Step], run: Run) -> Callable[[list[Any]], None]:
     return lambda values: take(steps, values, run)
 
 
-class LoopRounds(Protocol):
-    """The steps of a loop, by when they are taken (see draft.Parted)."""
+class LoopRounds(NamedTuple):
+    """The steps of a region; of a loop's, by when they are taken.
 
-    @property
-    def begin(self) -> tuple[Step, ...]: ...
-    @property
-    def head(self) -> tuple[Step, ...]: ...
-    @property
-    def first(self) -> tuple[Step, ...]: ...
-    @property
-    def body(self) -> tuple[Step, ...]: ...
-    @property
-    def final(self) -> tuple[Step, ...]: ...
+    Attributes:
+        begin: once, before the first round.
+        head: in every round, and once more when the condition has become false.
+        first: once, in the first round whose condition is true.
+        body: in every round whose condition is true.
+        final: when it has become false.
+    """
+
+    begin: tuple[Step, ...]
+    head: tuple[Step, ...]
+    first: tuple[Step, ...]
+    body: tuple[Step, ...]
+    final: tuple[Step, ...]
 
 
 class LoopRegion:

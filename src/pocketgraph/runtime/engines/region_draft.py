@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
@@ -14,7 +14,7 @@ from pocketgraph.runtime.engines.common_subexpressions import REPEATED
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import LoopFrame
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
-from pocketgraph.runtime.engines.region import Region, StepList
+from pocketgraph.runtime.engines.region import LoopRounds, Region, StepList
 from pocketgraph.runtime.engines.step_calls import gatherer, same
 from pocketgraph.runtime.engines.steps import RUN, Step
 
@@ -24,24 +24,6 @@ IDLE = frozenset(("Pack", "Add", "AddV2", "Sub"))
 
 SETTLED = REPEATED | ops_with("heavy", "elementwise", "bias") | {"LiteRT"}
 """Ops that give the same in every round of a loop when they take the same."""
-
-
-class Parted(NamedTuple):
-    """The steps of a region; of a loop's, by when they are taken.
-
-    Attributes:
-        begin: once, before the first round.
-        head: in every round, and once more when the condition has become false.
-        first: once, in the first round whose condition is true.
-        body: in every round whose condition is true.
-        final: when it has become false.
-    """
-
-    begin: tuple[Step, ...]
-    head: tuple[Step, ...]
-    first: tuple[Step, ...]
-    body: tuple[Step, ...]
-    final: tuple[Step, ...]
 
 
 class Unstructured(Exception):  # noqa: N818  (not an error: the loop is built again, with guards)
@@ -182,7 +164,7 @@ class RegionDraft(ABC):
         """The slots, for execution."""
         return Region(self.size, self.constants)
 
-    def parted(self, unchanging: Collection[int] = ()) -> Parted:
+    def parted(self, unchanging: Collection[int] = ()) -> LoopRounds:
         """The steps in their order.
 
         Args:
@@ -202,7 +184,7 @@ class RegionDraft(ABC):
         (begin, head), (first, body) = self._settled(head, still), self._settled(body, still)
         made_in_body = {slot for i in body for _, slot in self.steps[i][1].more}
         everything = set(range(self.size))
-        return Parted(
+        return LoopRounds(
             self.finished(begin, everything),
             self.finished(head, self.kept | elsewhere | still),
             self.finished(first, everything),

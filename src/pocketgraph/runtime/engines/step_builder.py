@@ -250,7 +250,9 @@ class Builder(RegionDraft):
     def called(self, item: Item) -> tuple[Callable[..., Any], bool]:
         """What computes a node, and whether it wants the Run as its first argument."""
         node = item.node
-        call, wants_run = (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node)
+        call, wants_run = (
+            (self.plan.library.call(node), True) if self.plan.library.is_call(node) else bound(node, self.plan.uses)
+        )
         if not wants_run and node.op in MAKERS and self.plan.uses("specialized_kernels"):
             call = prepared(node, self.constant_inputs(item), call)
         if self.plan.dynamic is not None and not wants_run and self.plan.uses("suppression_on_litert"):

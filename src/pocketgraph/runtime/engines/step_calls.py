@@ -91,8 +91,12 @@ def dereferenced(call: Callable[..., Any], positions: tuple[int, ...]) -> Callab
     return with_values
 
 
-def bound(node: Node) -> tuple[Callable[..., Any], bool]:
-    """The node's kernel with its attributes, and whether it wants the Run as its first argument."""
+def bound(node: Node, uses: Callable[[str], bool]) -> tuple[Callable[..., Any], bool]:
+    """The node's kernel with its attributes, and whether it wants the Run as its first argument.
+
+    A kernel's ``without`` are functions that compute the same without a pass, by the pass's name; ``uses`` tells
+    whether one is on.
+    """
     found = registry.KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"No OpKernel was registered to support Op '{node.op}'", where=f"node '{node.name}'")
@@ -100,6 +104,9 @@ def bound(node: Node) -> tuple[Callable[..., Any], bool]:
     # Inside of the engine NumPy's warnings are off already; some kernels have a form that counts on that.
     unchecked = getattr(found.function, "__wrapped__", found.function)
     plain = checked(node.op, unchecked.in_engine) if hasattr(unchecked, "in_engine") else found.function
+    for name, other in getattr(unchecked, "without", {}).items():
+        if not uses(name):
+            plain = checked(node.op, other)
     function = partial(plain, **keywords) if keywords else plain
     if not found.takes_context:
         return function, False

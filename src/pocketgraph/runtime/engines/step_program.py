@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from sys import getrefcount
 from typing import Any
 
 import numpy as np
@@ -128,7 +129,7 @@ class StepProgram:
         for index, value in enumerate(found):
             array = value if type(value) is np.ndarray else self._fetched(index, value)
             flags = array.flags
-            if not flags.owndata or not flags.writeable or id(value) in taken:
+            if not flags.writeable or id(value) in taken or not (flags.owndata or _is_sole_view(array)):
                 array = array.copy()
             taken.add(id(value))
             results.append(array)
@@ -155,6 +156,26 @@ class StepProgram:
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value)
         raise RunError(f"'{endpoint}' is a {type(value).__name__} and cannot be fetched", hint="fetch what reads it")
+
+
+def _is_sole_view(array: np.ndarray[Any, Any]) -> bool:
+    """Whether an array is all of another one that nobody else knows: handing out its memory needs no copy."""
+    return (
+        array.flags.c_contiguous
+        and type(array.base) is np.ndarray
+        and array.base.nbytes == array.nbytes
+        and array.base.flags.owndata
+        and array.base.flags.writeable
+        and _owners(array) == _ONE_VIEW
+    )
+
+
+def _owners(view: np.ndarray[Any, Any]) -> int:
+    return getrefcount(view.base)
+
+
+_ONE_VIEW = _owners(np.empty(2).reshape(2, 1))
+"""What Python counts where only a view knows an array."""
 
 
 def _apart(

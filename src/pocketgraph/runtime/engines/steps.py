@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.engines.live_bytes import LiveBytes
 
 
-class Dead:
+class _Dead:
     """The type of ``DEAD``."""
 
     def __repr__(self) -> str:
         return "DEAD"
 
 
-DEAD = Dead()
+DEAD = _Dead()
 RUN = 0  # the slot that holds the Run, for steps that need it
 
 

@@ -17,6 +17,7 @@ Array = np.ndarray[Any, Any]
 ARRAY_FILES = (b"\x93NUMPY", b"PK\x03\x04")  # how .npy and .npz files begin
 MOST_INPUTS = 5  # that a message names
 OTHER = "it holds Python objects, or is a file of another kind"
+WRITTEN = "write it with numpy.savez, or numpy.save for a single array"
 
 
 def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
@@ -44,7 +45,7 @@ def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
         said = " ".join(str(error).split())
         if "pickle" in said.lower():
             said = OTHER
-        raise UsageError(f"not a readable .npz: {said}", where=where) from None
+        raise UsageError(f"not a readable .npz: {said}", where=where, hint=WRITTEN) from None
     spellings = _spellings(graph)
     feeds: dict[str, Array] = {}
     for key, value in arrays.items():
@@ -52,7 +53,7 @@ def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
             continue
         name = tensor_of_key(key, graph, spellings)
         if name in feeds:
-            raise UsageError(f"two keys feed '{name}'", where=where)
+            raise UsageError(f"two keys feed '{name}'", where=where, hint="leave one of them out")
         feeds[name] = value
     return feeds
 
@@ -134,4 +135,4 @@ def read_array(path: str) -> Array:
         said = " ".join(str(error).split())
         if "pickle" in said.lower():
             said = OTHER
-        raise UsageError(f"not a readable .npy or .npz: {said}", where=path) from None
+        raise UsageError(f"not a readable .npy or .npz: {said}", where=path, hint=WRITTEN) from None

@@ -252,7 +252,10 @@ def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator
     for size in shape:
         elements *= size
     if elements * max(1, dtype.size) > MOST_BYTES:
-        raise UsageError(f"an input of shape {list(shape)} is too large to make up", where=f"input '{label}'")
+        raise UsageError(
+            f"an input of shape {list(shape)} is too large to make up", where=f"input '{label}'",
+            hint="feed it, or give it smaller sizes",
+        )  # fmt: skip
     if dtype is STRING:
         return np.full(shape, b"", dtype=object)
     if dtype is BOOL:

@@ -16,13 +16,16 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-ROUNDS = 11
-MOST_ROUNDS = 33
-FEWEST_ROUNDS = 5
-MOST_SECONDS = 3.0  # on the clock, after which fewer rounds do
-ROUND_SECONDS = 0.02  # that a program runs in a round, at least
-UNSTEADY = 1.25  # times its least, from which a typical round says more of the machine than of the program
-WAITING = 0.05  # share: of a round, from which it does not count
+from pocketgraph.litert.cost_model import (
+    DISTURBED_SHARE,
+    FEWEST_MEASURED_ROUNDS,
+    MEASURED_ROUNDS,
+    MOST_MEASURED_ROUNDS,
+    MOST_MEASURED_SECONDS,
+    ROUND_SECONDS,
+    UNSTEADY,
+)
+
 THREAD = "/proc/thread-self/schedstat"
 """Where Linux tells how long a thread ran and how long it waited, in nanoseconds, and how often it was chosen."""
 
@@ -42,7 +45,7 @@ class Beside(NamedTuple):
     is_steady: bool
 
 
-class TimedRound(NamedTuple):
+class _TimedRound(NamedTuple):
     """A program's runs in one round.
 
     Attributes:
@@ -63,18 +66,18 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
         first, second: run the programs once.
         threads: how many each computes with.
     """
-    undisturbed: list[tuple[TimedRound, TimedRound]] = []
-    every: list[tuple[TimedRound, TimedRound]] = []
+    undisturbed: list[tuple[_TimedRound, _TimedRound]] = []
+    every: list[tuple[_TimedRound, _TimedRound]] = []
     began = time.perf_counter()
-    while len(undisturbed) < ROUNDS and len(every) < MOST_ROUNDS:
-        is_late = time.perf_counter() - began > MOST_SECONDS
-        if is_late and (len(undisturbed) >= FEWEST_ROUNDS or len(every) >= ROUNDS):
+    while len(undisturbed) < MEASURED_ROUNDS and len(every) < MOST_MEASURED_ROUNDS:
+        is_late = time.perf_counter() - began > MOST_MEASURED_SECONDS
+        if is_late and (len(undisturbed) >= FEWEST_MEASURED_ROUNDS or len(every) >= MEASURED_ROUNDS):
             break
         pair = _round(first), _round(second)
         every.append(pair)
         if threads == 1 or not any(each.is_disturbed for each in pair):
             undisturbed.append(pair)
-    has_enough = len(undisturbed) >= FEWEST_ROUNDS
+    has_enough = len(undisturbed) >= FEWEST_MEASURED_ROUNDS
     counted = undisturbed if has_enough else every
     firsts, seconds = ([pair[which].seconds for pair in counted] for which in (0, 1))
     is_even = all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
@@ -84,7 +87,7 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
     return Beside(min(firsts), max(min(seconds) / min(firsts), typical), is_steady=True)
 
 
-def _ratio_computed(rounds: Sequence[tuple[TimedRound, TimedRound]]) -> float:
+def _ratio_computed(rounds: Sequence[tuple[_TimedRound, _TimedRound]]) -> float:
     """Of the processors' time, in the typical round: what disturbs a pair disturbs both."""
     return statistics.median(b.computed / max(a.computed, 1e-9) for a, b in rounds)
 
@@ -117,7 +120,7 @@ class _OwnClock:
             os.close(self._file)
 
 
-def _round(run: Callable[[], object]) -> TimedRound:
+def _round(run: Callable[[], object]) -> _TimedRound:
     """Runs a program for ROUND_SECONDS, once at least."""
     with _OwnClock() as clock:
         before, began, least, least_computed = _all_waited() - clock.waited(), clock.now(), math.inf, math.inf
@@ -130,7 +133,7 @@ def _round(run: Callable[[], object]) -> TimedRound:
             )  # before the time is taken: what it does not see counts as time, which is never less
             least = min(least, time.perf_counter() - waited - start)
         others = _all_waited() - clock.waited() - before
-        return TimedRound(least, least_computed, others > WAITING * (clock.now() - began))
+        return _TimedRound(least, least_computed, others > DISTURBED_SHARE * (clock.now() - began))
 
 
 def _all_waited() -> float:

@@ -23,7 +23,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import open_entry
-from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP
+from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.part_engines.beside_others import beside, own_time
@@ -43,7 +43,6 @@ RUNS = 3  # of a part, before which nothing is measured
 AGAIN = 8  # times as many runs, after which is measured again what was measured while the machine was busy
 TRIES = 4  # of a process
 WAITS = 20.0  # seconds, that somebody who asks for measurements waits for other processes that measure
-MEASURING = 1_000_000.0  # µs: about what measuring takes
 
 _busy = threading.Lock()
 """Is held while another engine computes or is opened in a thread that the process does not wait for."""
@@ -83,7 +82,7 @@ class EngineTimes(NamedTuple):
         return f"{self.ratio:.2f} of LiteRT's time, measured on this machine{busy}"
 
 
-class EngineChoice:
+class _EngineChoice:
     """Chooses the engine of one compiled part.
 
     Args:
@@ -289,13 +288,13 @@ def consider(
     """Lets a part run on the fastest engine in time.
 
     Args:
-        executable, nodes, certify: as for EngineChoice.
+        executable, nodes, certify: as for _EngineChoice.
         measure: do it now, and measure all engines anew.
         at_once: do it now, with what is known.
     """
     if not is_measured(executable):
         return
-    choice = EngineChoice(executable, nodes, certify)
+    choice = _EngineChoice(executable, nodes, certify)
     if measure:
         choice.decide(again=True)
     elif at_once and fastest(executable):

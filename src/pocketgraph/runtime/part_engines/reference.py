@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
 
-class ReferenceRunner(PartRunner):
+class _ReferenceRunner(PartRunner):
     """The part's nodes in NumPy."""
 
     def __init__(self, part: OfferedPart, reference: PartReference) -> None:
@@ -41,10 +41,10 @@ class ReferenceEngine:
             return "it has 16-bit floats, which the file holds as 32-bit ones"
         return "" if part.reference is not None else "the graph was not read"
 
-    def load(self, part: OfferedPart, threads: int) -> ReferenceRunner:
+    def load(self, part: OfferedPart, threads: int) -> _ReferenceRunner:
         if part.reference is None:
             raise RunError(self.refuses(part))
-        return ReferenceRunner(part, part.reference)
+        return _ReferenceRunner(part, part.reference)
 
     def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
         trace = StepTrace()

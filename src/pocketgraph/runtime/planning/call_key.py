@@ -44,11 +44,10 @@ class CallKey(NamedTuple):
         targets: Sequence[str],
         values: Mapping[str, Array],
         traced: bool = False,
-        described: bool = False,
     ) -> CallKey:
         """The key of a call; ``values`` are its switches by tensor name."""
         switches = tuple([(name, bool(value)) for name, value in values.items()])
-        return CallKey(tuple(feeds.items()), tuple(fetches), tuple(targets), switches, traced, described)
+        return CallKey(tuple(feeds.items()), tuple(fetches), tuple(targets), switches, traced)
 
     def of_model(self, digest: str) -> str:
         """What is kept on disk of a model for all calls with these switches is found by this text."""
@@ -78,6 +77,11 @@ class CallKey(NamedTuple):
         )  # fmt: skip
 
     @property
+    def of_ranks(self) -> CallKey:
+        """The key of calls that differ from this one in sizes alone."""
+        return self._replace(feeds=tuple([(end, (dtype, (len(sizes),))) for end, (dtype, sizes) in self.feeds]))
+
+    @property
     def has_open_sizes(self) -> bool:
         """Whether some size is left open."""
         return any(None in shape for _, (_, shape) in self.feeds)
@@ -88,8 +92,22 @@ class CallKey(NamedTuple):
         return f"{[*map(str, self.fetches)]} {[*self.targets]}"
 
 
+class ResolvedCall(NamedTuple):
+    """A call, its names looked up in the graph.
+
+    Attributes:
+        key: what it is told by.
+        switches: the fed values that decide what runs, by tensor name (see feeds.is_switch).
+        values: the arrays fed, in the caller's order; none when only shapes were given.
+    """
+
+    key: CallKey
+    switches: dict[str, Array]
+    values: list[Array]
+
+
 def spelled_key(fetches: Any, feeds: Mapping[Any, Any], targets: Any, values: Sequence[Any]) -> tuple[Any, ...]:
-    """The same before names are looked up: names as spelled, the arrays' types and shapes, the values of switches.
+    """The key of a call before names are looked up: names as spelled, arrays' types and shapes, the values of switches.
 
     What is no array counts as None, and what holds other objects than strings.
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -20,22 +20,12 @@ from pocketgraph.runtime.tensor_names import before_rounds
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.part_engines.part_engine import OperationTime
-    from pocketgraph.runtime.profiling.profile import StepTrace
+    from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 
 Array = np.ndarray[Any, Any]
 HEAVY = ops_with("heavy")
 Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
 """The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
-
-
-class OperationShare(NamedTuple):
-    """One operation's part of the time, and what it makes."""
-
-    name: str
-    op: str
-    part: float
-    output_bytes: int
-    outputs: tuple[tuple[str, tuple[int, ...]], ...]
 
 
 class CompiledPart:
@@ -111,9 +101,6 @@ class CompiledPart:
 
     def note_times(self, trace: StepTrace, arguments: Sequence[Array], outputs: Any, began: int, ended: int) -> None:
         """Notes one call (``perf_counter_ns``), its time shared out to the nodes inside."""
-        from pocketgraph.runtime.profiling.profile import NodeTiming
-
-        position, whole = trace.since_start(began), (ended - began) / 1000
         with self._lock:
             if self._shares is None:
                 self._shares = self._measured(arguments)
@@ -123,12 +110,7 @@ class CompiledPart:
             trace.add(self.name, "LiteRT" if runs_on == "litert" else runs_on, began, ended, outputs, runs_on)
             return
         trace.note(self._how)
-        for share in self._shares:
-            took = share.part * whole
-            trace.nodes.append(
-                NodeTiming(share.name, share.op, position, took, share.output_bytes, runs_on, share.outputs)
-            )
-            position += took
+        trace.add_shares(self._shares, trace.since_start(began), (ended - began) / 1000, runs_on)
 
     def _measured(self, arguments: Sequence[Array]) -> list[OperationShare]:
         """The nodes' shares; none when the engine does not tell. A node of several operations has one, at the first."""
@@ -140,6 +122,8 @@ class CompiledPart:
         if found is None or program is None:
             return []
         times, self._how = found
+        from pocketgraph.runtime.profiling.profile import OperationShare
+
         total = sum(us for _, _, us in times) or 1.0
         shares: dict[str, OperationShare] = {}
         for place, ((nodes, code, us), operation) in enumerate(zip(times, program.operations, strict=True)):
@@ -156,12 +140,14 @@ class CompiledPart:
         """The shares by another engine's own profile; none where it does not tell."""
         times = _operation_times(self.executable, arguments)
         self._how = f"inside of what {self.executable.engine} runs the times are its own profile, scaled to the part's"
+        from pocketgraph.runtime.profiling.profile import OperationShare
+
         total = sum(each.microseconds for each in times) or 1.0
         shares: dict[str, OperationShare] = {}
         for place, each in enumerate(times):
             key = each.name or f"{self.name}/{each.op}_{place}"
             before = shares[key].part if key in shares else 0.0
-            shares[key] = OperationShare(key, self.ops.get(key, each.op), before + each.microseconds / total, 0, ())
+            shares[key] = OperationShare(key, self.ops.get(key, each.op), before + each.microseconds / total)
         return list(shares.values())
 
 

@@ -146,6 +146,7 @@ def _compiled(
         opener=opener(request, lambda: reference_of(request, graph, inputs, outputs)),
         with_program=request.call.is_traced,
         in_tiers=request.is_tiered,
+        whole=request.engine == "auto",
     )
     listed = [(name, dtype.name, shape) for name, (dtype, shape) in specs.items()]
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])

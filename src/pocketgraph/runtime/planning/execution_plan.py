@@ -68,6 +68,7 @@ class Request(NamedTuple):
         planner: plans the parts whose shapes only the run tells.
         without: passes that are switched off (see runtime/pass_registry.py).
         measure: find out now which engine is the fastest for each part.
+        files: what the session keeps of files that hold variables of their own, by form.
     """
 
     graph: Graph
@@ -84,6 +85,7 @@ class Request(NamedTuple):
     planner: Planner | None = None
     without: frozenset[str] = frozenset()
     measure: bool = False
+    files: dict[str, Any] | None = None
 
     @property
     def wants_one_engine(self) -> bool:

@@ -7,13 +7,14 @@ same without it, but later.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.named_pass import Pass
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
@@ -22,24 +23,11 @@ from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.known_values import with_known_values
+from pocketgraph.runtime.planning.pooled_gradients import with_masks_at_pools
 from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
 from pocketgraph.runtime.planning.static_branches import known_predicates, without_static_branches
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
-
-
-class GraphPass(NamedTuple):
-    """One pass.
-
-    Attributes:
-        name: what it is switched off by.
-        does: what it does, in a few words.
-        run: does it to a state.
-    """
-
-    name: str
-    does: str
-    run: Callable[[GraphState], None]
 
 
 def inline_functions(state: GraphState) -> None:
@@ -131,6 +119,16 @@ def hoist_over_splits(state: GraphState) -> None:
         state.find_conditional()
 
 
+def mask_pooled_gradients(state: GraphState) -> None:
+    if not any(node.op == "MaxPoolGrad" for node in state.graph):
+        return
+    state.settle()
+    if state.take(with_masks_at_pools(state)):
+        state.infer_anew()
+        state.plan_anew()
+        state.find_conditional()
+
+
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
     items = state.plan.items.values()
@@ -153,18 +151,19 @@ def _is_pure(item: Item) -> bool:
     return bool(definition.outputs) or item.node.op == "NoOp"
 
 
-PASSES: tuple[GraphPass, ...] = (
-    GraphPass("inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions),
-    GraphPass("eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats),
-    GraphPass("take_defaults", "placeholders that are not fed become their defaults", take_defaults),
-    GraphPass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches),
-    GraphPass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
-    GraphPass("deduplicate_constants", "equal constants become one", deduplicate_constants),
-    GraphPass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops),
-    GraphPass("unroll_loops", "loops of known length are written out", unroll_loops),
-    GraphPass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
-    GraphPass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
-    GraphPass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
+PASSES: tuple[Pass, ...] = (
+    Pass("inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions),
+    Pass("eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats),
+    Pass("take_defaults", "placeholders that are not fed become their defaults", take_defaults),
+    Pass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches),
+    Pass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
+    Pass("deduplicate_constants", "equal constants become one", deduplicate_constants),
+    Pass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops),
+    Pass("unroll_loops", "loops of known length are written out", unroll_loops),
+    Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
+    Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
+    Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
+    Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
 )
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
@@ -174,6 +173,7 @@ BESIDES = {
     "partial_unrolling": "of long loops, several rounds are written out as one",
     "packed_weights": "weights that were packed for the processor are kept, and mapped the next time",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
+    "direct_packing": "weights go packed to where LiteRT maps them, instead of through a model file",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
 IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))

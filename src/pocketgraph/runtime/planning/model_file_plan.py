@@ -10,17 +10,18 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPES, is_litert_file
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
-from pocketgraph.runtime.profiling.profile import NodeTiming, StepTrace
+from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.onnx_runner import OnnxRunner
@@ -48,16 +49,6 @@ def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
 
 
-class _Share(NamedTuple):
-    """What part of a run a node took, by the engine's own profile, and the bytes, types and shapes of its results."""
-
-    name: str
-    op: str
-    part: float
-    size: int = 0
-    outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
-
-
 class _FileRun(ABC):
     """A file in its engine, as an executable."""
 
@@ -68,7 +59,7 @@ class _FileRun(ABC):
     def __init__(self, graph: Graph, threads: int, public: Mapping[str, str], fed: Sequence[str]) -> None:
         self.graph, self.threads = graph, threads
         self.inputs = [public[name] for name in fed]
-        self._shares: list[_Share] | None = None
+        self._shares: list[OperationShare] | None = None
         self._is_open = True
 
     @abstractmethod
@@ -76,7 +67,7 @@ class _FileRun(ABC):
         """The outputs for the values of the file's own inputs."""
 
     @abstractmethod
-    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+    def profiled(self, inputs: Sequence[Array]) -> list[OperationShare]:
         """The share of the time that each node of the file takes; one entry where that is not known."""
 
     @abstractmethod
@@ -101,11 +92,7 @@ class _FileRun(ABC):
         trace.begin()
         results = self.run(inputs)
         trace.finish()
-        start = 0.0
-        for each in self._shares:
-            took = each.part * trace.total_us
-            trace.nodes.append(NodeTiming(each.name, each.op, start, took, each.size, self.engine, each.outputs))
-            start += took
+        trace.add_shares(self._shares, 0.0, trace.total_us, self.engine)
         return results
 
     def close(self) -> None:
@@ -129,17 +116,20 @@ class _LiteRTFile(_FileRun):
         results = {tensor: name for name, tensor in signature.outputs.items()}
         self._outputs = [results[name] for name in wanted]
         super().__init__(graph, request.threads, {tensor: name for name, tensor in signature.inputs.items()}, fed)
-        problem = fault(graph.extra)
-        if problem:
-            raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
-        self._model: ModelFile | None = ModelFile(graph.extra, request.threads)
+        kept = request.files if holds_variables(graph) and request.files is not None else {}
+        if self.engine not in kept:
+            problem = fault(graph.extra)
+            if problem:
+                raise FormatError(f"LiteRT cannot run this file, it is damaged: {problem}")
+            kept[self.engine] = ModelFile(graph.extra, request.threads)
+        self._model: ModelFile | None = kept[self.engine]
 
     def computed(self, feeds: dict[str, Array]) -> list[Array]:
         assert self._model is not None
         found = self._model.run(self._key, feeds)
         return [found[name] for name in self._outputs]
 
-    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+    def profiled(self, inputs: Sequence[Array]) -> list[OperationShare]:
         from pocketgraph.formats.tflite import with_fixed_sizes
         from pocketgraph.litert.attribution import shared_out
         from pocketgraph.litert.native.profiler import profile
@@ -169,12 +159,26 @@ class _LiteRTFile(_FileRun):
         return f"LiteRT: the signature '{self._key}' of a .tflite file"
 
 
-def _share(node: Node, part: float) -> _Share:
+def holds_variables(graph: Graph) -> bool:
+    """Whether a LiteRT file remembers something from run to run, so that one interpreter has to run all its ways."""
+    return any(
+        node.op == f"{PREFIX}assign_variable" or (node.op == f"{PREFIX}pseudo_const" and _is_state(node))
+        for node in graph
+    )
+
+
+def _is_state(node: Node) -> bool:
+    """Whether a tensor without content is an operator's memory, as that of a recurrent one, and not just empty."""
+    shape = node.shape()
+    return node.dtype("dtype") is not STRING and shape is not None and math.prod(shape.known) > 0
+
+
+def _share(node: Node, part: float) -> OperationShare:
     shapes = [shape.known for shape in node.attrs.get(SHAPES, ()) if shape.is_known]  # type: ignore[union-attr]
     types = [dtype.numpy for dtype in node.attrs.get(TYPES, ())]  # type: ignore[union-attr]
     size = sum(dtype.itemsize * math.prod(shape) for dtype, shape in zip(types, shapes, strict=False))
     outputs = tuple(zip((dtype.name for dtype in types), shapes, strict=False))
-    return _Share(node.name, node.op, part, size, outputs)
+    return OperationShare(node.name, node.op, part, size, outputs)
 
 
 def _signature(graph: Graph, fed: Sequence[str], wanted: Sequence[str]) -> str:
@@ -231,7 +235,7 @@ class _OnnxFile(_FileRun):
         assert self._runner is not None
         return self._runner.run(self._outputs, feeds)
 
-    def profiled(self, inputs: Sequence[Array]) -> list[_Share]:
+    def profiled(self, inputs: Sequence[Array]) -> list[OperationShare]:
         from pocketgraph.runtime.onnx_runner import node_times
 
         timed = node_times(self._opened, self._outputs, dict(zip(self.inputs, inputs, strict=True)))
@@ -239,7 +243,7 @@ class _OnnxFile(_FileRun):
         found = []
         for each in timed:
             op = self.graph[each.name].op if each.name in self.graph else f"{ONNX_PREFIX}{each.op}"
-            found.append(_Share(each.name, op, each.microseconds / whole, each.size))
+            found.append(OperationShare(each.name, op, each.microseconds / whole, each.size))
         return found
 
     def close(self) -> None:

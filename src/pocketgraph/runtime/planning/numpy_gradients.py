@@ -1,7 +1,7 @@
-"""Gradients of convolutions that NumPy computes sooner than LiteRT, which has no operators for them.
+"""Gradients that NumPy computes sooner than LiteRT, which has no operators for them.
 
 LiteRT lays out, shifts or multiplies whole images for each element of a window; the kernels here go over parts of them
-that stay in the processor's cache (kernels/nn/convolution_gradients.py).
+that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacent_windows.py).
 """
 
 from __future__ import annotations
@@ -28,12 +28,21 @@ def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows of few elements: their matrix is long and narrow."""
+    """Windows of few elements, whose matrix is long and narrow, or of one pixel, where nothing is laid out."""
     made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
     if made is None or slopes is None:
         return False
     elements = made[0] * made[1] * made[2]
-    return elements <= FEW_LAID_OUT and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
+    is_quick = elements <= FEW_LAID_OUT or made[:2] == (1, 1)
+    return is_quick and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _by_image(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows of one pixel with computed weights: a product of matrices that lie as they are."""
+    weights, slopes = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (1, 2))
+    if weights is None or slopes is None or node_name(node.data_inputs[1]) in static or weights[:2] != (1, 1):
+        return False
+    return set(node.attr("strides", ())) == {1} and weights[2] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
 def _depthwise_by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -47,6 +56,20 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     if weights is None or slopes is None or node_name(node.data_inputs[1]) in static:
         return False
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
+
+
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py)."""
+    images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
+    if images is None or largest is None or node.attr("data_format", b"NHWC") != b"NHWC":
+        return False
+    window = tuple(node.attr("ksize", ()))
+    if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
+        return False
+    covered = all(
+        count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1
+    )
+    return covered and _count(images) >= LEAST_NUMPY_GRADIENT
 
 
 def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
@@ -63,6 +86,8 @@ def _count(shape: tuple[int, ...]) -> int:
 
 _RULES = {
     "Conv2DBackpropFilter": _by_filter,
+    "Conv2DBackpropInput": _by_image,
     "DepthwiseConv2dNativeBackpropFilter": _depthwise_by_filter,
     "DepthwiseConv2dNativeBackpropInput": _depthwise_by_image,
+    "MaxPoolGrad": _of_max_pool,
 }

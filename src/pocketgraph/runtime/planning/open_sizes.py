@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE, LEAST_SPENT, OPENED_TRIES
 from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
@@ -25,17 +26,13 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.planning.execution_plan import Compiled
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
-LEAST_PLANS = 3  # shapes that have plans of their own before sizes are left open, where a plan takes little time
-LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but the first
-LEAST_PRICE = 0.05  # seconds: what one plan has to take for sizes to be left open from the second shape on
-LATER_SHARE = 0.5  # of the first plan's time, which imports what planning takes, that the second one would take
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
-TRIES = 2  # runs with open sizes by which these are judged: the first one imports kernels, and compiles loop bodies
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten
 
 
 class SizedCalls:
-    """What is known of calls that differ in shapes alone.
+    """What is known of calls that differ in shapes alone, and which of them are planned for their shapes. Is asked
+    under the session's lock.
 
     Attributes:
         first: the key of the first one.
@@ -78,6 +75,23 @@ class SizedCalls:
         self.note(key, seconds)
         return self.spent[key] >= self.price
 
+    def note_planned(self, seconds: float) -> None:
+        """Notes what a plan for one set of shapes took, be it to make or to read."""
+        if self.plans:
+            self.seconds += seconds
+        else:
+            self.first_seconds = seconds
+        self.plans += 1
+
+    def note_run(self, key: CallKey, seconds: float) -> bool:
+        """Notes a run with open sizes; says whether the next one is to be planned for."""
+        if self.tried < OPENED_TRIES:
+            self.tried += 1
+            self.quickest = min(self.quickest, seconds)
+            self.refused |= self.tried == OPENED_TRIES and self.quickest > self.price
+        self.note(key, seconds)
+        return not self.is_due(key)
+
     def note(self, key: CallKey, seconds: float) -> None:
         """Notes how long these shapes have run."""
         if len(self.spent) >= MOST_SHAPES:
@@ -88,37 +102,6 @@ class SizedCalls:
         """The key with the sizes left open that have changed so far."""
         self.changing |= key.differing(self.first)
         return key.with_open(self.changing)
-
-
-class OpenSizes:
-    """Decides, for the calls of one session, which are planned for their shapes. Is asked under the session's lock."""
-
-    def __init__(self) -> None:
-        self._calls: dict[CallKey, SizedCalls] = {}
-
-    def of(self, key: CallKey) -> SizedCalls:
-        """What is known of calls like this one, whatever their shapes."""
-        ranks = key._replace(feeds=tuple([(end, (dtype, (len(size),))) for end, (dtype, size) in key.feeds]))
-        return self._calls.setdefault(ranks, SizedCalls(key))
-
-    def note_planned(self, key: CallKey, seconds: float) -> None:
-        """Notes what a plan for these shapes took, be it to make or to read."""
-        known = self.of(key)
-        if known.plans:
-            known.seconds += seconds
-        else:
-            known.first_seconds = seconds
-        known.plans += 1
-
-    def note_run(self, key: CallKey, seconds: float) -> bool:
-        """Notes a run with open sizes; says whether the next one is to be planned for."""
-        known = self.of(key)
-        if known.tried < TRIES:
-            known.tried += 1
-            known.quickest = min(known.quickest, seconds)
-            known.refused |= known.tried == TRIES and known.quickest > known.price
-        known.note(key, seconds)
-        return not known.is_due(key)
 
 
 def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:

@@ -74,6 +74,7 @@ def part_of_earlier(
         cache_dir=request.cache_dir,
         opener=opener(request),
         in_tiers=request.is_tiered,
+        whole=request.engine == "auto",
     )
     if found is None:
         return None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -30,20 +30,6 @@ UNFIT = ops_with("random", "variable", "reads_handle")
 """What draws numbers, or has to do with more than one run."""
 FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
 """What the reference engine needs steps for, and cannot take node by node."""
-
-
-class KnownRun(NamedTuple):
-    """A run of the reference engine.
-
-    Attributes:
-        key: the call's.
-        feeds: copies of what was fed, in the call's order.
-        results: copies of what was computed.
-    """
-
-    key: CallKey
-    feeds: list[Array]
-    results: list[Array]
 
 
 @collector_paused()
@@ -107,12 +93,15 @@ class ReferenceAnswer:
     """A whole call on the reference engine, node by node (see ``execution_plan.Runnable``).
 
     Attributes:
-        known: the first run; None before, where it is too large to keep, and where others ran the call.
+        key: the call's.
+        feeds: copies of what was fed at the first run, in the call's order.
+        results: copies of what it gave; none before, where they are too large to keep, and where others ran the call.
     """
 
     def __init__(self, key: CallKey, reference: PartReference | None) -> None:
-        self.known: KnownRun | None = None
-        self._key = key
+        self.key = key
+        self.feeds: list[Array] = []
+        self.results: list[Array] = []
         self._reference = reference
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -123,8 +112,8 @@ class ReferenceAnswer:
         """
         assert self._reference is not None
         results = self._reference.run(inputs)
-        if self.known is None and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
-            self.known = KnownRun(self._key, [each.copy() for each in inputs], [each.copy() for each in results])
+        if not self.results and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
+            self.feeds, self.results = [each.copy() for each in inputs], [each.copy() for each in results]
         return results
 
     def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
@@ -133,7 +122,7 @@ class ReferenceAnswer:
 
     def close(self) -> None:
         """Lets go of what was noted."""
-        self.known = None
+        self.feeds, self.results = [], []
 
     def describe(self) -> str:
         """One line for people."""

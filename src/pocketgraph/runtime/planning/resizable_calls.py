@@ -11,7 +11,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
-from pocketgraph.runtime.planning.served_calls import Served, ServedCalls
+from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
@@ -26,7 +26,7 @@ class ResizableCalls:
     """Calls of a session that differ in sizes alone. Is asked under the session's lock."""
 
     def __init__(self) -> None:
-        self._served: dict[CallKey, Served] = {}
+        self._served: dict[CallKey, ServedCalls] = {}
         self._refused: set[CallKey] = set()
         self._own: set[CallKey] = set()
         self._is_new = True
@@ -111,11 +111,11 @@ class ResizableCalls:
             self._refused.add(opened)
         return None
 
-    def _compare(self, served: Served, opened: CallKey) -> None:
+    def _compare(self, served: ServedCalls, opened: CallKey) -> None:
         """Compares with what the reference engine answered, where it did."""
-        known = self._answer.known if self._answer is not None else None
-        if known is not None and fits(known.key, opened):
-            served.compare(known)
+        answer = self._answer
+        if answer is not None and answer.results and fits(answer.key, opened):
+            served.compare(answer)
             self._answer = None
 
     def wants_its_own(self, key: CallKey) -> None:
@@ -158,6 +158,6 @@ def _kept(key: CallKey, request: Request) -> tuple[CallKey, ServedCalls] | None:
         if not fits(key, opened):
             return None
         inputs = [Endpoint(*parse_ref(name)[:2]) for name, _, _ in entry.about["inputs"]]
-        return opened, ServedCalls(Resizable.of_entry(entry, request.threads, place), inputs)
+        return opened, served_by(Resizable.of_entry(entry, request.threads, place), inputs)
     except (RunError, LookupError, TypeError, ValueError):
         return None

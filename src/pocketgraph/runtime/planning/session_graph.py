@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import warnings
 from itertools import chain
 
 from pocketgraph.errors import PocketgraphError
@@ -56,6 +57,8 @@ class SessionGraph:
                     assert self._path is not None
                     was = self._was or _state(self._path)
                     self._graph = load(self._path)
+                    if os.path.isdir(self._path):
+                        _warn_of_augmentation(self._graph, self._path)
                     if self._key and _state(self._path) != was:
                         self._key = ""
                     self._was = was
@@ -118,3 +121,15 @@ def _state(path: str) -> tuple[int, ...] | None:
     except OSError:
         return None
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
+
+
+def _warn_of_augmentation(graph: Graph, path: str) -> None:
+    """Says where a model that was exported as it works in training changes what it is fed at random."""
+    from pocketgraph.freezing.repair.augmentation import stored_augmentations
+
+    if scopes := stored_augmentations(graph):
+        warnings.warn(
+            f"'{path}' changes what it is fed at random, as in training ('{scopes[0]}'); `pocketgraph freeze_graph "
+            f"{path} -o frozen.pb --repair` takes that out",
+            stacklevel=2,
+        )

@@ -17,25 +17,24 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.living import keep
 from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
-from pocketgraph.runtime.planning.call_key import CallKey, Sized
+from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, Compiled, ExecutionPlan, Request
-from pocketgraph.runtime.planning.open_sizes import OpenSizes, may_be_open
+from pocketgraph.runtime.planning.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
-    from pocketgraph.runtime.resolved_call import ResolvedCall
 
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-WAITED = 0.1  # seconds that a call waits for a program to take its sizes, before it gets a plan of its own
 MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
@@ -90,9 +89,10 @@ class SessionPlans:
         self._memory_limit = memory_limit
         self._state = state
         self._of_values: set[CallKey] = set()  # the plans that hold values of variables
+        self._files: dict[str, Any] = {}  # that hold variables of their own, for all plans together
         self._is_open = True
         self._declared: set[str] = set()
-        self._sizes = OpenSizes()
+        self._sizes: dict[CallKey, SizedCalls] = {}
         _living.add(self)
 
     @property
@@ -123,8 +123,9 @@ class SessionPlans:
         """
         self.lock = threading.RLock()
         self._source.lock = threading.Lock()
-        keep([dict(self.calls.plans), self._sizes])
-        self._sizes = OpenSizes()
+        keep([dict(self.calls.plans), self._sizes, self._files])
+        self._files = {}
+        self._sizes = {}
         self.calls.plans.clear()
         self.calls.forget()
 
@@ -133,14 +134,14 @@ class SessionPlans:
         with self.lock:
             self._is_open = False
             self.calls.close()
-            self._sizes = OpenSizes()
+            self._files.clear()
+            self._sizes = {}
 
     def prepare(
         self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
     ) -> ExecutionPlan:
         """The plan of a call; a new one is kept for the next time. With ``measure`` it is a new one."""
-        traced = traced or self._by_steps
-        key = CallKey.of(call.feeds, call.outputs, call.targets, call.switches, traced, described)
+        key = call.key._replace(is_traced=traced or self._by_steps, is_described=described)
         found = self.calls.plans.get(key)
         if found is not None and not measure:
             return found
@@ -150,57 +151,63 @@ class SessionPlans:
                 for executable in found.executables:
                     executable.close()
             if found is None or measure:
-                found = self._planned(call, key, measure)
+                found = self._planned(call._replace(key=key), measure)
         return found
 
     @collector_paused()
-    def _planned(self, call: ResolvedCall, key: CallKey, measure: bool) -> ExecutionPlan:
+    def _planned(self, call: ResolvedCall, measure: bool) -> ExecutionPlan:
         """A plan for the call's shapes, or that with open sizes where there have been many."""
         self.check_open()
-        plan = self._for_all_sizes(call, key) if not measure else None
+        plan = self._for_all_sizes(call) if not measure else None
         if plan is not None:
             return plan
         began = time.thread_time()
-        plan = self._made(call, key, measure)
+        plan = self._made(call, measure)
         took = time.thread_time() - began
-        self._sizes.note_planned(key, took)
-        self._note_compiled(key, plan, took)
+        self._sized(call.key).note_planned(took)
+        self._note_compiled(call.key, plan, took)
         return plan
 
-    def _for_all_sizes(self, call: ResolvedCall, key: CallKey) -> ExecutionPlan | None:
+    def _for_all_sizes(self, call: ResolvedCall) -> ExecutionPlan | None:
         """What runs a call whose sizes are not planned for; None where they are to be."""
+        key = call.key
         request = self._request(self.graph, key, call.switches, self._source.key() if self._may_resize(key) else "")
-        resized = self._resized(key, request, call)
+        resized = self._resized(call, request)
         if resized is not None:
             return self.calls.add_plan(key, resized)
         if not self._runs_open(key):
             return None
-        opened = self._sizes.of(key).opened(key)
+        opened = self._sized(key).opened(key)
         plan = self.calls.plans.get(opened)
-        if plan is None and may_be_open(self.graph, self._needed(call)):
+        if plan is None and may_be_open(self.graph, self._needed(key)):
             began = time.thread_time()
-            plan = self._made(call, opened)
-            self._sizes.of(key).note(key, time.thread_time() - began)
+            plan = self._made(call._replace(key=opened))
+            self._sized(key).note(key, time.thread_time() - began)
         if plan is not None:
             return plan.timed(partial(self._ran_open, key))
-        self._sizes.of(key).refused = True
+        self._sized(key).refused = True
         return None
 
-    def _resized(self, key: CallKey, request: Request, call: ResolvedCall | None = None) -> ExecutionPlan | None:
+    def _sized(self, key: CallKey) -> SizedCalls:
+        """What is known of calls like this one, whatever their sizes."""
+        return self._sizes.setdefault(key.of_ranks, SizedCalls(key))
+
+    def _resized(self, call: ResolvedCall, request: Request) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
+        key = call.key
         if not self._may_resize(key):
             return None
         from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
-        known = self._sizes.of(key)
+        known = self._sized(key)
         if known.resizable is None:
             known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
             plan = known.resizable.plan(key, tuple(known.compiled), request, known.first_seconds + known.seconds)
         if plan is None:
             return None
-        if plan.once_with is not None and call is not None:
-            return plan.timed(partial(self._ran_once, call._replace(values=[]), key))
+        if plan.once_with is not None:
+            return plan.timed(partial(self._ran_once, call._replace(values=[])))
         return plan.timed(partial(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
@@ -221,23 +228,24 @@ class SessionPlans:
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
                 found = Compiled(key, plan.whole, inferred, seconds, plan.check_time)
-                self._sizes.of(key).compiled.append(found)
+                self._sized(key).compiled.append(found)
 
-    def _needed(self, call: ResolvedCall) -> dict[str, Item]:
+    def _needed(self, key: CallKey) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
 
-        return needed(self.graph, frozenset(call.feeds), call.outputs, call.targets)
+        return needed(self.graph, frozenset(dict(key.feeds)), key.fetches, key.targets)
 
-    def _made(self, call: ResolvedCall, key: CallKey, measure: bool = False) -> ExecutionPlan:
+    def _made(self, call: ResolvedCall, measure: bool = False) -> ExecutionPlan:
         from pocketgraph.runtime.engines.functions import FunctionLibrary
         from pocketgraph.runtime.planning.session_variables import with_session_variables
 
-        items = self._needed(call)
+        key = call.key
+        items = self._needed(key)
         nodes = list(FunctionLibrary(self.graph).with_bodies(item.node for item in items.values()))
         check_permissions(nodes, self._allowed)
         may_freeze = self.engine != "reference" and "freeze_variables" not in self.without
         state = self._state if may_freeze else {}
-        graph, items, holds_values = with_session_variables(self.graph, items, nodes, call, state, self._let_go)
+        graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, self._let_go)
         if holds_values:
             self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
@@ -252,34 +260,34 @@ class SessionPlans:
         """Whether a call is to be run with open sizes, as far as its key tells."""
         if self.engine not in (None, "auto") or key.is_traced or key.is_described or "open_sizes" in self.without:
             return False
-        return self._sizes.of(key).is_due(key)
+        return self._sized(key).is_due(key)
 
     def _ran_open(self, key: CallKey, seconds: float) -> None:
         with self.lock:
-            if self._sizes.note_run(key, seconds):
+            if self._sized(key).note_run(key, seconds):
                 self.calls.forget()
 
-    def _ran_once(self, call: ResolvedCall, key: CallKey, seconds: float) -> None:
+    def _ran_once(self, call: ResolvedCall, seconds: float) -> None:
         """Lets go of a plan that served one run. What serves all sizes is made when the process is idle."""
         from pocketgraph.runtime.certificates import check_schedule
 
         with self.lock:
-            self.calls.drop([key])
-        microseconds = self._sizes.of(key).price * 1e6
-        check_schedule.add(partial(_get_ready, weakref.ref(self), call, key), microseconds)
+            self.calls.drop([call.key])
+        microseconds = self._sized(call.key).price * 1e6
+        check_schedule.add(partial(_get_ready, weakref.ref(self), call), microseconds)
 
-    def get_ready_for_all(self, call: ResolvedCall, key: CallKey) -> None:
+    def get_ready_for_all(self, call: ResolvedCall) -> None:
         """Makes what serves a call's sizes, and all others, if that was not done yet."""
         with at_work(), self.lock, collector_paused():
-            resizable = self._sizes.of(key).resizable
+            resizable = self._sized(call.key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
             if self._is_open and resizable is not None and resizable.is_untried:
-                self._for_all_sizes(call, key)
+                self._for_all_sizes(call)
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
         """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
         is a part of the plan, have run as long as a plan of their own takes."""
-        known = self._sizes.of(key)
+        known = self._sized(key)
         waited = getattr(plan.whole, "waited", 0.0) > WAITED if plan.whole is not None else known.pays(key, seconds)
         if known.resizable is not None and waited:
             with self.lock:
@@ -289,7 +297,7 @@ class SessionPlans:
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
         return Request(
             graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
-            self.checked, plan_for, self.without,
+            self.checked, plan_for, self.without, files=self._files,
         )  # fmt: skip
 
     def _let_go(self) -> None:
@@ -342,12 +350,12 @@ class SessionPlans:
             began = time.thread_time()
             request = self._request(NO_GRAPH, key, switches, self._source.key())
             plan = find(request, lambda: self.graph)
-            if plan is None and not self._sizes.of(key).compiled:
-                plan = self._resized(key, request)
+            if plan is None and not self._sized(key).compiled:
+                plan = self._resized(ResolvedCall(key, switches, []), request)
                 return None if plan is None else self.calls.add_plan(key, plan)
             if plan is not None:
                 self.calls.add_plan(key, plan)
-                self._sizes.note_planned(key, time.thread_time() - began)
+                self._sized(key).note_planned(time.thread_time() - began)
         return plan
 
     def keep_declared(self, feeds: Iterable[Any]) -> None:
@@ -363,10 +371,10 @@ class SessionPlans:
         declared_feeds.keep(self._source.key(), self._cache_dir, specs)
 
 
-def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall, key: CallKey) -> None:
+def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall) -> None:
     living = plans()
     if living is not None:
-        living.get_ready_for_all(call, key)
+        living.get_ready_for_all(call)
 
 
 def _is_certain(value: Any) -> bool:

@@ -28,7 +28,7 @@ from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.state.variables import Variable
-    from pocketgraph.runtime.resolved_call import ResolvedCall
+    from pocketgraph.runtime.planning.call_key import CallKey
 
 READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "loop") | {"IdentityN"}
 """Ops that take a variable's handle and change nothing, or whose functions are looked at as well."""
@@ -45,7 +45,7 @@ def with_session_variables(
     graph: Graph,
     items: dict[str, Item],
     nodes: Iterable[Node],
-    call: ResolvedCall,
+    call: CallKey,
     state: Mapping[str, Any],
     on_change: Callable[[], None],
 ) -> tuple[Graph, dict[str, Item], bool]:
@@ -59,12 +59,12 @@ def with_session_variables(
         state: of the session; none where variables are to stay variables.
         on_change: is called when a variable whose value the graph holds is assigned again.
     """
-    fed = frozenset(call.feeds)
+    fed = [endpoint for endpoint, _ in call.feeds]
     frozen = graph
     if state:
-        frozen = freeze_constant_variables(graph, items, nodes, (*call.feeds, *call.outputs), state, on_change)
+        frozen = freeze_constant_variables(graph, items, nodes, (*fed, *call.fetches), state, on_change)
         if frozen is not graph:
-            items = needed(frozen, fed, call.outputs, call.targets)
+            items = needed(frozen, frozenset(fed), call.fetches, call.targets)
     return *defer_reads(frozen, items, fed), frozen is not graph
 
 

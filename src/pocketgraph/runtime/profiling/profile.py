@@ -31,6 +31,16 @@ class NodeTiming(NamedTuple):
     outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
 
 
+class OperationShare(NamedTuple):
+    """What part of a run one operation took, and the bytes, NumPy types and shapes of its results where known."""
+
+    name: str
+    op: str
+    part: float
+    output_bytes: int = 0
+    outputs: tuple[tuple[str, tuple[int, ...]], ...] = ()
+
+
 class StepTrace:
     """What one run did, in execution order.
 
@@ -87,6 +97,21 @@ class StepTrace:
                 tuple((array.dtype.name, array.shape) for array in arrays),
             )
         )
+
+    def add_shares(self, shares: Sequence[OperationShare], start_us: float, took_us: float, runs_on: str) -> None:
+        """Notes operations that ran one after the other and share a time.
+
+        Args:
+            shares: they, in order.
+            start_us, took_us: when the first one began, from the start of the run, and how long all took.
+            runs_on: the engine.
+        """
+        for share in shares:
+            took = share.part * took_us
+            self.nodes.append(
+                NodeTiming(share.name, share.op, start_us, took, share.output_bytes, runs_on, share.outputs)
+            )
+            start_us += took
 
     def rename(self, names: Callable[[str], str]) -> None:
         """Gives every node the name that ``names`` makes of its own."""

@@ -80,7 +80,7 @@ class Chunk:
         return Counted(endpoint, turn)
 
 
-class PartialRounds(NamedTuple):
+class _PartialRounds(NamedTuple):
     """The rounds of one chunk, written.
 
     Attributes:
@@ -176,7 +176,7 @@ class PartialUnrolling(PartialLoop, ABC):
         carried: Mapping[str, NodeOutput],
         inside: dict[Endpoint, Value],
         once: dict[Endpoint, Value],
-    ) -> PartialRounds:
+    ) -> _PartialRounds:
         """Writes the rounds of a chunk; ``inside`` then has the variables as they are after it."""
         written = len(self.fresh)
         size, firsts = 0, list[str]()
@@ -194,7 +194,7 @@ class PartialUnrolling(PartialLoop, ABC):
             lasts = [self.text(following[head]) for head in carried]
         finally:
             self.chunk = None
-        return PartialRounds(following, firsts, lasts, size)
+        return _PartialRounds(following, firsts, lasts, size)
 
     def _fact_of_table(self, ahead: TripCount, endpoint: Endpoint) -> Fact:
         first = ahead.series[endpoint][0]

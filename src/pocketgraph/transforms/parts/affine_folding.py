@@ -42,7 +42,7 @@ PARAMETER_OPS = frozenset({
 """Not a trait: what exporters spell the parameters of batch norms with."""
 
 
-class AffineStep(NamedTuple):
+class _AffineStep(NamedTuple):
     """What one node does to channel i: ``x * scale[i] + offset[i]``, float64; and which of its inputs x is."""
 
     node: Node
@@ -162,10 +162,10 @@ class _AffineFolding:
                 return False
         return True
 
-    def _behind(self, product: Node, channels: int) -> Iterator[AffineStep]:
+    def _behind(self, product: Node, channels: int) -> Iterator[_AffineStep]:
         """The steps behind a linear node, up to the last that can be folded into it."""
         current = product
-        waiting: list[AffineStep] = []
+        waiting: list[_AffineStep] = []
         while current.name not in self.fixed:
             readers = self.readers.get(current.name, {})
             if len(readers) != 1 or 1 not in readers.values():
@@ -179,11 +179,11 @@ class _AffineFolding:
             current = reader
         yield from waiting
 
-    def _ahead(self, product: Node, weights: Tensor) -> list[AffineStep]:
+    def _ahead(self, product: Node, weights: Tensor) -> list[_AffineStep]:
         """The steps before a linear node, first to last, that are there for it alone."""
         place = LINEAR[product.op]
         channels = place.inputs(product, weights.shape)
-        found: list[AffineStep] = []
+        found: list[_AffineStep] = []
         if channels is None:
             return found
         ref, reader = product.data_inputs[place.source], product.name
@@ -202,7 +202,7 @@ class _AffineFolding:
             del found[0]
         return found
 
-    def _keeps_shape(self, step: AffineStep, product: Node, channels: int) -> bool:
+    def _keeps_shape(self, step: _AffineStep, product: Node, channels: int) -> bool:
         """Whether a step's input has the shape of its result for certain: a constant may widen it."""
         if step.node.op in BATCH_NORMS:
             return True
@@ -216,13 +216,13 @@ class _AffineFolding:
         """The shapes of the graph as it was; what kept its name kept its shape."""
         return infer(self.graph, complete=False)
 
-    def _first_step(self, node: Node, product: Node, channels: int) -> AffineStep | None:
+    def _first_step(self, node: Node, product: Node, channels: int) -> _AffineStep | None:
         for index in range(min(2, len(node.data_inputs))):
             if self.constants.value(node.data_inputs[index]) is None:
                 return self._step(node, index, product, channels)
         return None
 
-    def _folded_ahead(self, product: Node, weights: Tensor, ahead: list[AffineStep]) -> tuple[Array, Array] | None:
+    def _folded_ahead(self, product: Node, weights: Tensor, ahead: list[_AffineStep]) -> tuple[Array, Array] | None:
         """Weights and offset with the steps before the node in them; None when that is not exact."""
         scale, offset = np.ones(1), np.zeros(1)
         for step in ahead:
@@ -231,7 +231,7 @@ class _AffineFolding:
             return None
         return input_folded(product, weights.numpy(), scale, offset)
 
-    def _step(self, node: Node, index: int, product: Node, channels: int) -> AffineStep | None:
+    def _step(self, node: Node, index: int, product: Node, channels: int) -> _AffineStep | None:
         """What a node does to its input of this index, when that is to multiply and shift each channel."""
         if node.op not in self.ops or node.attr("T", FLOAT) is not FLOAT:
             return None
@@ -250,18 +250,18 @@ class _AffineFolding:
             return None
         one, zero = np.ones(channels), np.zeros(channels)
         if node.op == "Mul":
-            return AffineStep(node, index, values, zero, counts)
+            return _AffineStep(node, index, values, zero, counts)
         if node.op in ("RealDiv", "Div"):
-            return AffineStep(node, index, 1 / values, zero, counts) if index == 0 and values.all() else None
+            return _AffineStep(node, index, 1 / values, zero, counts) if index == 0 and values.all() else None
         if node.op == "Sub":
             return (
-                AffineStep(node, index, one, -values, counts)
+                _AffineStep(node, index, one, -values, counts)
                 if index == 0
-                else AffineStep(node, index, -one, values, counts)
+                else _AffineStep(node, index, -one, values, counts)
             )
-        return AffineStep(node, index, one, values, counts)
+        return _AffineStep(node, index, one, values, counts)
 
-    def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> AffineStep | None:
+    def _batch_norm_step(self, node: Node, index: int, product: Node, channels: int) -> _AffineStep | None:
         if index != 0 or len(node.data_inputs) != 5 or product.op == "MatMul":
             return None
         if _layout(node) != _layout(product) or any(
@@ -280,7 +280,7 @@ class _AffineFolding:
         scale, offset = affine_of(node, *arranged(node, wide), np.float64)
         if not (np.isfinite(scale).all() and np.isfinite(offset).all()):
             return None
-        return AffineStep(node, 0, scale, offset, node.op in self.triggers)
+        return _AffineStep(node, 0, scale, offset, node.op in self.triggers)
 
     def _put(
         self,
@@ -288,8 +288,8 @@ class _AffineFolding:
         holder: Node,
         weights: Array,
         offset: Array,
-        ahead: list[AffineStep],
-        behind: list[AffineStep],
+        ahead: list[_AffineStep],
+        behind: list[_AffineStep],
     ) -> None:
         """Exchanges the linear node and the steps around it for the linear node with other weights, and a bias."""
         self.changed = True

@@ -187,7 +187,11 @@ function look(step) {
   show();
 }
 
-const boxesDone = () => decide({ decision: "boxes", boxes: drawn });
+function boxesDone() {
+  const before = disputes ? null : about.photos[at]?.said?.boxes;
+  if (before?.length && !panels[0].isFilled) return;   // they come in with the photo, and would be lost
+  decide({ decision: "boxes", boxes: drawn });
+}
 const accept = () => about.photos[at]?.suggested && decide({ decision: "label", label: about.photos[at].suggested });
 const actions = {
   u: undo, s: () => decide({ decision: "skip" }), z: () => panels.forEach((panel) => panel.zoomIn()),

@@ -1,5 +1,5 @@
 /* GATHER, GATHER_ND, SCATTER_ND and ONE_HOT: elements found by index. An index outside counts as the nearest one. */
-#include "support.h"
+#include "arithmetic.h"
 
 typedef struct {
     int32_t batches, outer, size, places, inner; /* inner: bytes */
@@ -35,7 +35,8 @@ typedef struct {
         }                                                                                                    \
     }
 
-#define PG_SCATTER_ND(name, I, T)                                                                            \
+/* sum_of: what becomes of two elements a and b that go to the same place. */
+#define PG_SCATTER_ND(name, I, T, sum_of)                                                                    \
     static void name(const pg_points *p, pg_size total, const I *places, const T *in, T *out) {              \
         const pg_size inner = p->inner / (pg_size)sizeof(T);                                                 \
         for (pg_size i = 0; i < total; i++) out[i] = 0;                                                      \
@@ -47,7 +48,10 @@ typedef struct {
                 at += (pg_size)places[d] * p->strides[d];                                                    \
             }                                                                                                \
             if (outside) continue;                                                                           \
-            for (pg_size k = 0; k < inner; k++) out[at * inner + k] = (T)(out[at * inner + k] + in[k]);      \
+            for (pg_size k = 0; k < inner; k++) {                                                            \
+                const T a = out[at * inner + k], b = in[k];                                                  \
+                out[at * inner + k] = (T)(sum_of);                                                           \
+            }                                                                                                \
         }                                                                                                    \
     }
 

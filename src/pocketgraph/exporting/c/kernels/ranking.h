@@ -1,5 +1,5 @@
 /* ARG_MAX, ARG_MIN, TOPK_V2 and CUMSUM, along one dimension of [outer, n, inner]. */
-#include "support.h"
+#include "arithmetic.h"
 
 #define PG_ARG(name, T, I, is_better)                                                                        \
     static void name(pg_size outer, pg_size n, pg_size inner, const T *in, I *out) {                         \
@@ -35,17 +35,18 @@
         }                                                                                                    \
     }
 
-#define PG_CUMSUM(name, T)                                                                                   \
+/* sum_of: what becomes of two elements a and b. */
+#define PG_CUMSUM(name, T, sum_of)                                                                           \
     static void name(pg_size outer, pg_size n, pg_size inner, int exclusive, int reverse, const T *in,       \
                      T *out) {                                                                               \
         for (pg_size o = 0; o < outer; o++, in += n * inner, out += n * inner)                               \
             for (pg_size i = 0; i < inner; i++) {                                                            \
-                T sum = 0;                                                                                   \
+                T a = 0;                                                                                     \
                 for (pg_size k = 0; k < n; k++) {                                                            \
                     const pg_size at = (reverse ? n - 1 - k : k) * inner + i;                                \
-                    const T value = in[at];                                                                  \
-                    out[at] = exclusive ? sum : (T)(sum + value);                                            \
-                    sum = (T)(sum + value);                                                                  \
+                    const T b = in[at], next = (T)(sum_of);                                                  \
+                    out[at] = exclusive ? a : next;                                                          \
+                    a = next;                                                                                \
                 }                                                                                            \
             }                                                                                                \
     }

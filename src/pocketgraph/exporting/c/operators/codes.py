@@ -25,9 +25,9 @@ from pocketgraph.exporting.c.operators.convolution import (
 from pocketgraph.exporting.c.operators.elementwise import emit_pairs, known
 from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
-from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, strides
+from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
+from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand, pair_and_result
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Constant
@@ -75,7 +75,7 @@ def codes_of(unit: Unit, operation: Operation) -> str:
     return unit.table("pg_codes", [at, float(low - at), float(high - at)]).removeprefix("&")
 
 
-class Layer:
+class _Layer:
     """What layers of codes have in common: scales of their sums, and biases with the operand's zero point in them.
 
     Attributes:
@@ -137,12 +137,7 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
         return
     result = operation.outputs[0]
     count, depth = kernel.shape
-    rows = result.size // count
-    picture = Value(source.name, source.dtype, (1, 1, rows, depth))
-    flat = Operation(
-        "CONV_2D", [picture], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"}
-    )
-    window = FilterWindow(flat, picture, (1, 1))
+    window = convolution.row_window(source, result, result.size // count, kernel)
     emit_layer(unit, operation, window, array_of(kernel).reshape(count, 1, depth), source, kernel, 1)
 
 
@@ -170,7 +165,7 @@ def emit_layer(
     """Calls the kernel for codes of weights of [output channel, tap, input channel]."""
     _, taps, depth = weights.shape
     patch = (depth < FEW_CHANNELS and taps > 1) or taps > MOST_TAPS
-    layer = Layer(operation, source, kernel, weights, 2)
+    layer = _Layer(operation, source, kernel, weights, 2)
     packed, bias, shifted, scales = layer.panels(groups, patch)
     inner = -(-taps * depth // 4) * 4
     panels = max(1, CACHE // (taps * depth * PANEL)) if not patch else 1 << 20
@@ -195,7 +190,7 @@ def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
         return
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     weights = array_of(kernel).reshape(-1, kernel.shape[3])
-    layer = Layer(operation, source, kernel, weights.T[:, :, None], 2)
+    layer = _Layer(operation, source, kernel, weights.T[:, :, None], 2)
     unit.call(
         "depthwise_s8.h", "pg_depthwise_s8", "m->level", unit.table("pg_conv", window.fields()),
         codes_of(unit, operation), unit.at(source), unit.constant(weights, 64),
@@ -209,7 +204,7 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
     kernel, source = operand(operation, 1), operand(operation, 2)
     window = transposed_window(operation, source, kernel)
     weights = array_of(kernel)
-    layer = Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
+    layer = _Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
     value = operation.inputs[3] if len(operation.inputs) > 3 else None
     bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
     unit.call(
@@ -229,8 +224,7 @@ def resize_bilinear(unit: Unit, operation: Operation) -> None:
 @emits("ADD", "SUB", in_place=True, coded=True)
 def add(unit: Unit, operation: Operation) -> None:
     """Source of the constants: XNNPACK's parameters of qs8-vadd."""
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     scales = [step(left) / step(result), step(right) / step(result)]
     _, exponent = np.frexp(max(scales))
     shift = 20 - (int(exponent) - 1)
@@ -248,8 +242,7 @@ def add(unit: Unit, operation: Operation) -> None:
 
 @emits("MUL", in_place=True, coded=True)
 def multiply(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     scale = step(left) * step(right) / step(result)
     walk = paired_walk(result.shape, left.shape, right.shape)
     low, high = (float(end - zero(result)) for end in ends(operation))
@@ -260,8 +253,7 @@ def multiply(unit: Unit, operation: Operation) -> None:
 
 @emits("PRELU", in_place=True, coded=True)
 def prelu(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     walk = paired_walk(result.shape, left.shape, right.shape)
     own = fixed_point(float(step(left)) / float(step(result)))
     slope = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
@@ -282,11 +274,12 @@ def fixed_point(real: float) -> tuple[int, int]:
 
 @emits("BATCH_MATMUL", coded=True)
 def batch_matmul(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     own = fixed_point(float(step(left)) * float(step(right)) / float(step(result)))
-    fields = [*convolution.matrices(operation), zero(left), zero(right), *own, zero(result)]
-    table = unit.table("pg_matrices_of_codes", fields)
+    at = zero(result)
+    fields = [*convolution.matrices(operation), zero(left), zero(right), *own]
+    scale = step(left) * step(right) / step(result)
+    table = unit.table("pg_matrices_of_codes", [*fields, scale, (at, float(LOWEST - at), float(HIGHEST - at))])
     unit.call("matmul_s8.h", "pg_matmul_s8", table, unit.at(left), unit.at(right), unit.at(result))
 
 
@@ -294,9 +287,7 @@ def batch_matmul(unit: Unit, operation: Operation) -> None:
 def mean(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     axes = {axis % len(source.shape) for axis in known(operation.inputs[1])}
-    kept = strides([1 if axis in axes else size for axis, size in enumerate(source.shape)])
-    to = [0 if axis in axes else own for axis, own in enumerate(kept)]
-    sizes, (_, to) = joined(source.shape, strides(source.shape), to)
+    sizes, to = reduced_walk(source.shape, axes)
     count = math.prod(source.shape[axis] for axis in axes)
     scale = step(source) / step(result) / np.float32(count if operation.code == "MEAN" else 1)
     unit.call(
@@ -319,8 +310,7 @@ def pool(unit: Unit, operation: Operation) -> None:
 
 @emits("MAXIMUM", "MINIMUM", in_place=True, coded=True)
 def extremes(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     if len({(step(value), zero(value)) for value in (left, right, result)}) > 1:
         raise LackingOperatorError(f"{operation.code} of codes with different steps")
     sign = ">" if operation.code == "MAXIMUM" else "<"
@@ -376,5 +366,8 @@ def table(unit: Unit, operation: Operation) -> None:
     given = Value("results", INT8, shape, None, quantization(result))
     program = Program([taken], [given], [Operation(operation.code, [taken], [given], dict(operation.options))])
     every = np.arange(LOWEST, HIGHEST + 1, dtype=np.int8).reshape(shape)
-    (made,) = PlainRunner(model_bytes(program), 1).run([every])
+    try:
+        (made,) = PlainRunner(model_bytes(program), 1).run([every])
+    except RuntimeError:
+        raise LackingOperatorError(f"{operation.code} of codes that also stand for numbers it does not take") from None
     unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))

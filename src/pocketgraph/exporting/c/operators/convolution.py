@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators.emitter_table import emits
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, operand
+from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, operand, pair_and_result
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Value
@@ -94,8 +94,7 @@ def only_floats(operation: Operation, *values: Value | None) -> None:
 
 @emits("CONV_2D")
 def conv_2d(unit: Unit, operation: Operation) -> None:
-    source, kernel = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    source, kernel, result = pair_and_result(operation)
     only_floats(operation, source, kernel, result)
     weights = array_of(kernel)
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
@@ -120,10 +119,17 @@ def emit_convolution(
     )  # fmt: skip
 
 
+def row_window(source: Value, result: Value, rows: int, kernel: Value) -> FilterWindow:
+    """The window of a layer as a convolution of one pixel; its rows are the pixels of a line."""
+    count, depth = kernel.shape
+    line = Value(source.name, source.dtype, (1, 1, rows, depth))
+    made = Operation("CONV_2D", [line], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"})
+    return FilterWindow(made, line, (1, 1))
+
+
 @emits("FULLY_CONNECTED")
 def fully_connected(unit: Unit, operation: Operation) -> None:
-    source, kernel = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    source, kernel, result = pair_and_result(operation)
     only_floats(operation, source, kernel, result)
     count, depth = kernel.shape
     rows = result.size // count
@@ -135,19 +141,14 @@ def fully_connected(unit: Unit, operation: Operation) -> None:
             unit.at(source), unit.at(kernel), "0" if bias is None else unit.at(bias), unit.at(result),
         )  # fmt: skip
         return
-    picture = Value(source.name, source.dtype, (1, 1, rows, depth))
-    made = Operation(
-        "CONV_2D", [picture], [Value(result.name, result.dtype, (1, 1, rows, count))], {"padding": "VALID"}
-    )
-    window = FilterWindow(made, picture, (1, 1))
+    window = row_window(source, result, rows, kernel)
     weights = array_of(kernel).reshape(count, 1, depth)
     emit_convolution(unit, operation, window, weights, bias_of(operation, 2, count), 1, source)
 
 
 @emits("DEPTHWISE_CONV_2D")
 def depthwise_conv_2d(unit: Unit, operation: Operation) -> None:
-    source, kernel = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    source, kernel, result = pair_and_result(operation)
     only_floats(operation, source, kernel, result)
     window = FilterWindow(operation, source, (kernel.shape[1], kernel.shape[2]))
     unit.call(
@@ -185,8 +186,7 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
 
 @emits("BATCH_MATMUL")
 def batch_matmul(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     only_floats(operation, left, right, result)
     table = unit.table("pg_product", matrices(operation))
     unit.call(

@@ -7,7 +7,8 @@ import numpy as np
 from pocketgraph.exporting.c.operators.convolution import activation
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand
+from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Operation, Value
@@ -45,10 +46,14 @@ WHOLE = {INT32: "int32", INT64: "int64"}
 LOGICAL = ("LOGICAL_AND", "LOGICAL_OR", "EQUAL", "NOT_EQUAL")
 
 
+def sum_of(dtype: DType) -> str:
+    """What becomes of two elements a and b that are added; whole numbers wrap round."""
+    return WHOLE_PAIRS["ADD"].format(t=WHOLE[dtype]) if dtype in WHOLE else "a + b"
+
+
 @emits(*FLOAT_PAIRS, *COMPARISONS, in_place=True)
 def pairs(unit: Unit, operation: Operation) -> None:
-    left, right = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    left, right, result = pair_and_result(operation)
     code, kind = operation.code, c_type(left.dtype)
     name = f"pg_{code.lower()}_{left.dtype.name}s"
     if code in COMPARISONS:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from pocketgraph.exporting.c.operators.elementwise import sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import strides
-from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, operand, pair_and_result
 from pocketgraph.litert.program import Operation, Value
 
 
 @moves("GATHER")
 def gather(unit: Unit, operation: Operation) -> None:
-    source, places = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    source, places, result = pair_and_result(operation)
     batch = operation.options.get("batch_dims", 0) or 0
     batch += len(places.shape) if batch < 0 else 0
     axis = (operation.options.get("axis", 0) or 0) % len(source.shape)
@@ -40,8 +40,7 @@ def points(places: Value, indexed: Value) -> list[Any]:
 
 @moves("GATHER_ND")
 def gather_nd(unit: Unit, operation: Operation) -> None:
-    source, places = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    source, places, result = pair_and_result(operation)
     fields = points(places, source)
     name = f"pg_gather_nd_{places.dtype.name}"
     unit.call(
@@ -52,13 +51,13 @@ def gather_nd(unit: Unit, operation: Operation) -> None:
 
 @emits("SCATTER_ND")
 def scatter_nd(unit: Unit, operation: Operation) -> None:
-    places, updates = operand(operation, 0), operand(operation, 1)
-    result = operation.outputs[0]
+    places, updates, result = pair_and_result(operation)
     fields = points(places, result)
     name = f"pg_scatter_nd_{places.dtype.name}_{result.dtype.name}"
+    kinds = f"{c_type(places.dtype)}, {c_type(result.dtype)}"
     unit.call(
         "lookup.h", name, unit.table("pg_points", fields), result.size, unit.at(places), unit.at(updates),
-        unit.at(result), definition=f"PG_SCATTER_ND({name}, {c_type(places.dtype)}, {c_type(result.dtype)})",
+        unit.at(result), definition=f"PG_SCATTER_ND({name}, {kinds}, {sum_of(result.dtype)})",
     )  # fmt: skip
 
 

@@ -10,8 +10,16 @@ import numpy as np
 from pocketgraph.exporting.c.operators.elementwise import known
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
-from pocketgraph.exporting.c.unit import CConstant, LackingOperatorError, Pointer, Unit, array_of, number, operand
-from pocketgraph.graph import DType
+from pocketgraph.exporting.c.unit import (
+    CConstant,
+    LackingOperatorError,
+    Pointer,
+    Unit,
+    array_of,
+    c_type,
+    number,
+    operand,
+)
 from pocketgraph.litert.program import Operation, Value
 
 WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
@@ -39,15 +47,8 @@ def moved(
 
 def filled(unit: Unit, result: Value, text: str) -> None:
     """Fills a tensor with a number."""
-    name, kind = f"pg_fill_{result.dtype.name}", carried(result.dtype)
+    name, kind = f"pg_fill_{result.dtype.name}", c_type(result.dtype)
     unit.call("copy.h", name, text, result.size, unit.at(result), definition=f"PG_FILL({name}, {kind})")
-
-
-def carried(dtype: DType) -> str:
-    """The C type of an element type that is only moved, or filled with a plain number."""
-    from pocketgraph.exporting.c.unit import c_type
-
-    return c_type(dtype)
 
 
 @moves("TRANSPOSE")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 
-from pocketgraph.exporting.c.operators.elementwise import emit_singles, known
+from pocketgraph.exporting.c.operators.elementwise import emit_singles, known, sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
-from pocketgraph.exporting.c.operators.shapes import joined, strides
+from pocketgraph.exporting.c.operators.shapes import reduced_walk
 from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT8, INT32, INT64
 from pocketgraph.litert.program import Operation
@@ -34,12 +34,7 @@ def reduction(unit: Unit, operation: Operation) -> None:
     if found is None:
         raise LackingOperatorError(f"{operation.code} of {source.dtype.name}")
     axes = {axis % max(len(source.shape), 1) for axis in known(operation.inputs[1])}
-    kept = strides([1 if axis in axes else size for axis, size in enumerate(source.shape)])
-    to = [0 if axis in axes else step for axis, step in enumerate(kept)]
-    if not source.size:
-        sizes, to = [0], [0]
-    else:
-        sizes, (_, to) = joined(source.shape, strides(source.shape), to)
+    sizes, to = reduced_walk(source.shape, axes) if source.size else ([0], [0])
     kind, (first, text) = c_type(source.dtype), found
     code = "SUM" if operation.code == "MEAN" else operation.code
     name = f"pg_{code.lower()}_{source.dtype.name}"
@@ -96,5 +91,5 @@ def cumulative_sum(unit: Unit, operation: Operation) -> None:
     unit.call(
         "ranking.h", name, outer, source.shape[axis], inner, int(operation.options.get("exclusive", False)),
         int(operation.options.get("reverse", False)), unit.at(source), unit.at(result),
-        definition=f"PG_CUMSUM({name}, {c_type(source.dtype)})",
+        definition=f"PG_CUMSUM({name}, {c_type(source.dtype)}, {sum_of(source.dtype)})",
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from pocketgraph.exporting.c.unit import LackingOperatorError
@@ -53,6 +53,13 @@ def joined(sizes: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list
     if len(made) > RANK:
         raise LackingOperatorError(f"{len(made)} dimensions that do not go together")
     return made, made_steps
+
+
+def reduced_walk(shape: Sequence[int], axes: Collection[int]) -> tuple[list[int], list[int]]:
+    """A walk over what is reduced along some axes: sizes, and the strides of the result, 0 where it stays in place."""
+    kept = strides([1 if axis in axes else size for axis, size in enumerate(shape)])
+    sizes, (_, to) = joined(shape, strides(shape), [0 if axis in axes else step for axis, step in enumerate(kept)])
+    return sizes, to
 
 
 def paired_walk(result: Sequence[int], left: Sequence[int], right: Sequence[int]) -> list[Any]:

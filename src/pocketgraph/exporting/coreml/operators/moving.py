@@ -18,7 +18,7 @@ def moved(to: Translation, operation: OnnxOperation, kind: str, **others: Any) -
     return to.numbers(kind, {"x": to.input(operation, 0)}, **others)
 
 
-class Unfolded(NamedTuple):
+class _Unfolded(NamedTuple):
     """A tensor of more axes than Core ML has, between a Reshape and a Transpose that bring it about and away again.
 
     Attributes:
@@ -29,7 +29,7 @@ class Unfolded(NamedTuple):
     value: Any
     shape: tuple[int, ...]
 
-    def transposed(self, to: Translation, order: Sequence[int]) -> Unfolded:
+    def transposed(self, to: Translation, order: Sequence[int]) -> _Unfolded:
         """Axes exchanged, those as one that stay beside each other."""
         runs: list[list[int]] = []
         for axis in order:
@@ -43,14 +43,14 @@ class Unfolded(NamedTuple):
         sizes = [int(np.prod([self.shape[axis] for axis in run])) for run in groups]
         x = to.numbers("reshape", {"x": self.value}, shape=np.asarray(sizes, np.int32))
         x = to.numbers("transpose", {"x": x}, perm=[groups.index(run) for run in runs])
-        return Unfolded(x, tuple(self.shape[axis] for axis in order))
+        return _Unfolded(x, tuple(self.shape[axis] for axis in order))
 
 
 @translates("Reshape")
 def reshape(to: Translation, operation: OnnxOperation) -> Any:
     shape = to.integers(operation, 1, "the shape")
     x = to.held(operation.inputs[0])
-    if isinstance(x, Unfolded):
+    if isinstance(x, _Unfolded):
         x = x.value
     x = to.input(operation, 0) if x is None else x
     if not operation.attrs.get("allowzero"):
@@ -58,7 +58,7 @@ def reshape(to: Translation, operation: OnnxOperation) -> Any:
     if len(shape) > MOST_AXES:
         known = int(np.prod([size for size in shape if size > 0]))
         whole = int(np.prod([int(size) for size in x.shape]))
-        return Unfolded(x, tuple(size if size > 0 else whole // known for size in shape))
+        return _Unfolded(x, tuple(size if size > 0 else whole // known for size in shape))
     if not shape:
         return to.numbers("squeeze", {"x": x}) if x.rank else to.op("identity", x=x)
     return to.numbers("reshape", {"x": x}, shape=np.asarray(shape, np.int32))
@@ -87,7 +87,7 @@ def transpose(to: Translation, operation: OnnxOperation) -> Any:
     held = to.held(operation.inputs[0])
     if isinstance(held, StoredWeights):
         return held.permuted(order)
-    if isinstance(held, Unfolded):
+    if isinstance(held, _Unfolded):
         return held.transposed(to, order)
     return moved(to, operation, "transpose", perm=list(order))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -49,16 +50,16 @@ def _is_flat(shape: Shape) -> bool:
 
 
 @converts("Transpose")
-def transpose(emit: OnnxEmit, node: Node) -> None:
+def transpose(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     order = [axis % rank for axis in emit.static(1, "the permutation").reshape(-1).tolist()] if rank else []
     if rank >= 3 and order == to_first(rank) and value.constant is None:
-        emit.result(channels_first(emit, value))
+        return channels_first(emit, value)
     elif rank >= 3 and order == to_last(rank) and value.constant is None:
-        emit.result(emit.from_first(value))
+        return emit.from_first(value)
     else:
-        emit.result(emit.transpose(value, order))
+        return emit.transpose(value, order)
 
 
 @converts("ConjugateTranspose")
@@ -67,7 +68,7 @@ def conjugate_transpose(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("ExpandDims")
-def expand_dims(emit: OnnxEmit, node: Node) -> None:
+def expand_dims(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     axis = int(emit.static(1, "the dimension").reshape(-1)[0])
     if value.rank is None and axis < 0:
@@ -75,13 +76,13 @@ def expand_dims(emit: OnnxEmit, node: Node) -> None:
     rank = value.rank or 0
     axis = axis + rank + 1 if axis < 0 else axis
     if is_first(value) and value.first is not None and 0 < axis < rank:
-        emit.result(emit.from_first(emit.unsqueeze(value.first, [axis + 1])))
+        return emit.from_first(emit.unsqueeze(value.first, [axis + 1]))
     else:
-        emit.result(emit.unsqueeze(value, [axis]))
+        return emit.unsqueeze(value, [axis])
 
 
 @converts("Squeeze")
-def squeeze(emit: OnnxEmit, node: Node) -> None:
+def squeeze(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     axes = sorted(axis % rank for axis in attr_list(node, "squeeze_dims") or attr_list(node, "axis"))
@@ -92,24 +93,21 @@ def squeeze(emit: OnnxEmit, node: Node) -> None:
     if is_first(value) and value.first is not None and 0 not in axes:
         inner = sorted(first_axis(axis, rank) for axis in axes)
         if rank - 1 not in axes and rank - len(axes) >= 3:
-            emit.result(emit.from_first(emit.squeeze(value.first, inner)))
-            return
+            return emit.from_first(emit.squeeze(value.first, inner))
         if rank - 1 in axes or rank - len(axes) == 2:
-            emit.result(emit.squeeze(value.first, inner))
-            return
-    emit.result(emit.squeeze(value, axes))
+            return emit.squeeze(value.first, inner)
+    return emit.squeeze(value, axes)
 
 
 @converts("Pack", "ParallelConcat")
-def pack(emit: OnnxEmit, node: Node) -> None:
+def pack(emit: OnnxEmit, node: Node) -> OnnxValue:
     values = emit.inputs()
     if node.op == "ParallelConcat":
-        emit.result(emit.concat(values, 0))
-        return
+        return emit.concat(values, 0)
     axis = int(node.attr("axis", 0))
     if axis < 0:
         axis += emit.rank(values[0]) + 1
-    emit.result(emit.concat([emit.unsqueeze(value, [axis]) for value in values], axis))
+    return emit.concat([emit.unsqueeze(value, [axis]) for value in values], axis)
 
 
 @converts("Unpack")
@@ -134,19 +132,22 @@ def divided(emit: OnnxEmit, value: OnnxValue, axis: int, sizes: list[int]) -> li
     return emit.ops("Split", [value, emit.ints(sizes)], len(sizes), shapes, axis=axis)
 
 
-@converts("ConcatV2", "Concat", "QuantizedConcat")
-def concat(emit: OnnxEmit, node: Node) -> None:
+@converts("ConcatV2", "Concat")
+def concat(emit: OnnxEmit, node: Node) -> OnnxValue:
     place = emit.count - 1 if node.op == "ConcatV2" else 0
-    values = emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1)
+    return joined(emit, emit.inputs(0, place) if node.op == "ConcatV2" else emit.inputs(1), place)
+
+
+def joined(emit: OnnxEmit, values: Sequence[OnnxValue], place: int) -> OnnxValue:
+    """Values one after another along the axis that operand ``place`` tells."""
     rank = max((value.rank for value in values if value.rank is not None), default=None)
     if rank is None:
         raise emit.unsupported("the ranks of its inputs are not known; state the shapes of the model's inputs")
     axis = emit.axes(place, rank)[0]
     if any(is_first(value) for value in values) and all(value.rank == rank for value in values):
         firsts = [channels_first(emit, value) for value in values]
-        emit.result(emit.from_first(emit.concat(firsts, first_axis(axis, rank))))
-    else:
-        emit.result(emit.concat(values, axis))
+        return emit.from_first(emit.concat(firsts, first_axis(axis, rank)))
+    return emit.concat(values, axis)
 
 
 @converts("Split", "SplitV")
@@ -180,37 +181,33 @@ def split(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("Tile")
-def tile(emit: OnnxEmit, node: Node) -> None:
+def tile(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    emit.result(emit.op("Tile", [emit.input(0), emit.as_int64(emit.input(1))], shape))
+    return emit.op("Tile", [emit.input(0), emit.as_int64(emit.input(1))], shape)
 
 
 @converts("Pad", "PadV2", "MirrorPad")
-def pad(emit: OnnxEmit, node: Node) -> None:
+def pad(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     shape = emit.output()[1]
     mode = attr_text(node, "mode").lower()
     number = emit.input(2) if node.op == "PadV2" else None
     pairs = emit.static_or_none(1)
     if mode == "symmetric":
-        emit.result(symmetric(emit, value, np.asarray(emit.static(1, "the padding"))))
-        return
+        return symmetric(emit, value, np.asarray(emit.static(1, "the padding")))
     attrs: dict[str, Any] = {"mode": "reflect"} if mode == "reflect" else {}
     if pairs is None:
         amounts = emit.op("Transpose", [emit.as_int64(emit.input(1))], None, perm=[1, 0])
-        emit.result(emit.op("Pad", [value, emit.reshape(amounts, [-1]), number], shape, **attrs))
-        return
+        return emit.op("Pad", [value, emit.reshape(amounts, [-1]), number], shape, **attrs)
     pairs = np.asarray(pairs).reshape(-1, 2)
     if not len(pairs):
-        emit.result(value)
-        return
+        return value
     if is_first(value) and value.first is not None:
         pairs = pairs[to_first(len(pairs))]
         made = emit.op("Pad", [value.first, emit.ints(pairs.T.reshape(-1)), number], None, **attrs)
         made.shape = Shape([shape[axis] for axis in to_first(len(pairs))]) if shape.dims is not None else shape
-        emit.result(emit.from_first(made, shape))
-        return
-    emit.result(emit.op("Pad", [value, emit.ints(pairs.T.reshape(-1)), number], shape, **attrs))
+        return emit.from_first(made, shape)
+    return emit.op("Pad", [value, emit.ints(pairs.T.reshape(-1)), number], shape, **attrs)
 
 
 def symmetric(emit: OnnxEmit, value: OnnxValue, pairs: Array) -> OnnxValue:
@@ -229,7 +226,7 @@ def symmetric(emit: OnnxEmit, value: OnnxValue, pairs: Array) -> OnnxValue:
 
 
 @converts("ReverseV2", "Reverse")
-def reverse(emit: OnnxEmit, node: Node) -> None:
+def reverse(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "Reverse":
@@ -237,16 +234,15 @@ def reverse(emit: OnnxEmit, node: Node) -> None:
     else:
         axes = emit.axes(1, rank)
     if not axes:
-        emit.result(value)
-        return
+        return value
     ends = [np.iinfo(np.int64).min] * len(axes)
     steps = [-1] * len(axes)
     operands = [value, emit.ints([-1] * len(axes)), emit.ints(ends), emit.ints(axes), emit.ints(steps)]
-    emit.result(emit.op("Slice", operands, value.shape))
+    return emit.op("Slice", operands, value.shape)
 
 
 @converts("ReverseSequence")
-def reverse_sequence(emit: OnnxEmit, node: Node) -> None:
+def reverse_sequence(emit: OnnxEmit, node: Node) -> OnnxValue:
     """ONNX reverses along one of the first two axes: others are moved there."""
     value, lengths = emit.inputs()
     rank = emit.rank(value)
@@ -254,28 +250,28 @@ def reverse_sequence(emit: OnnxEmit, node: Node) -> None:
     order = [time, batch, *(axis for axis in range(rank) if axis not in (time, batch))]
     moved = emit.transpose(value, order)
     made = emit.op("ReverseSequence", [moved, emit.as_int64(lengths)], moved.shape, time_axis=0, batch_axis=1)
-    emit.result(emit.transpose(made, np.argsort(order).tolist()))
+    return emit.transpose(made, np.argsort(order).tolist())
 
 
 @converts("Range")
-def number_range(emit: OnnxEmit, node: Node) -> None:
+def number_range(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    emit.result(emit.op("Range", [emit.reshape(value, []) for value in emit.inputs()], shape))
+    return emit.op("Range", [emit.reshape(value, []) for value in emit.inputs()], shape)
 
 
 @converts("LinSpace")
-def line(emit: OnnxEmit, node: Node) -> None:
+def line(emit: OnnxEmit, node: Node) -> OnnxValue:
     start, stop, count = emit.inputs()
     steps = emit.cast(emit.op("Range", [emit.like(0, count), count, emit.like(1, count)]), start.dtype)
     last = emit.op(
         "Max", [emit.op("Sub", [emit.cast(count, start.dtype), emit.like(1, start)], []), emit.like(1, start)]
     )
     step = emit.op("Div", [emit.op("Sub", [stop, start], []), last], [])
-    emit.result(emit.op("Add", [emit.op("Mul", [steps, step], [None]), start], emit.output()[1]))
+    return emit.op("Add", [emit.op("Mul", [steps, step], [None]), start], emit.output()[1])
 
 
 @converts("OneHot")
-def one_hot(emit: OnnxEmit, node: Node) -> None:
+def one_hot(emit: OnnxEmit, node: Node) -> OnnxValue:
     indices, depth, on, off = emit.inputs()
     dtype, shape = emit.output()
     computed = dtype
@@ -288,14 +284,14 @@ def one_hot(emit: OnnxEmit, node: Node) -> None:
     beyond = emit.reshape(emit.as_int64(depth), [])
     places = emit.op("Where", [is_none, beyond, places], places.shape, INT64)
     made = emit.op("OneHot", [places, emit.vector(depth), values], shape, computed, axis=int(node.attr("axis", -1)))
-    emit.result(emit.cast(made, dtype))
+    return emit.cast(made, dtype)
 
 
 @converts("InvertPermutation")
-def invert_permutation(emit: OnnxEmit, node: Node) -> None:
+def invert_permutation(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.as_int64(emit.input(0))
     count = emit.dim(value, 0)
     places = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], value.shape)
     zeros = emit.op("Sub", [value, value], value.shape)
     made = emit.op("ScatterElements", [zeros, value, places], value.shape)
-    emit.result(emit.cast(made, node.dtype("T", INT32)))
+    return emit.cast(made, node.dtype("T", INT32))

@@ -28,7 +28,7 @@ def array(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("TensorListReserve", "EmptyTensorList")
-def reserved(emit: OnnxEmit, node: Node) -> None:
+def reserved(emit: OnnxEmit, node: Node) -> OnnxValue:
     if node.op == "EmptyTensorList":
         raise emit.unsupported("lists that grow have no ONNX form")
     size = emit.vector(emit.input(1))
@@ -37,7 +37,7 @@ def reserved(emit: OnnxEmit, node: Node) -> None:
     shape = None
     if numbers is not None and emit.ref(0) and numbers != [-1]:
         shape = Shape([-1 if n is None else n for n in numbers])
-    emit.result(_begun(emit, node, size, dtype, shape))
+    return _begun(emit, node, size, dtype, shape)
 
 
 def _begun(emit: OnnxEmit, node: Node, size: OnnxValue, dtype: DType, declared: Shape | None) -> OnnxValue:
@@ -97,10 +97,10 @@ def _held(emit: OnnxEmit, index: int) -> OnnxValue:
 
 
 @converts("TensorArrayReadV3", "TensorListGetItem", "TensorArrayReadV2")
-def read(emit: OnnxEmit, node: Node) -> None:
+def read(emit: OnnxEmit, node: Node) -> OnnxValue:
     held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
     index = emit.input(1)
-    emit.result(emit.op("Gather", [held, emit.reshape(index, [])], _rows(held.shape), axis=0))
+    return emit.op("Gather", [held, emit.reshape(index, [])], _rows(held.shape), axis=0)
 
 
 def _rows(shape: Shape) -> Shape:
@@ -108,38 +108,37 @@ def _rows(shape: Shape) -> Shape:
 
 
 @converts("TensorArrayWriteV3", "TensorListSetItem", "TensorArrayWriteV2")
-def write(emit: OnnxEmit, node: Node) -> None:
+def write(emit: OnnxEmit, node: Node) -> OnnxValue:
     is_list = node.op == "TensorListSetItem"
     array, value = emit.input(0 if is_list else 3), emit.input(2)
     if node.name in emit.scanned:
         emit.scanned[node.name] = emit.made(value)
-        emit.result(array)
-        return
+        return array
     held = _held(emit, 0 if is_list else 3)
     index = emit.reshape(emit.as_int64(emit.input(1)), [1, 1])
     made = emit.op("ScatterND", [held, index, emit.unsqueeze(value, [0])], held.shape)
-    _yield(emit, made, held)
+    return _changed(emit, made, held)
 
 
-def _yield(emit: OnnxEmit, made: OnnxValue, before: OnnxValue) -> None:
+def _changed(emit: OnnxEmit, made: OnnxValue, before: OnnxValue) -> OnnxValue:
+    """An array that was written to, of the size that it had."""
     emit.arrays.add(made)
     if before in emit.sizes:
         emit.sizes[made] = emit.sizes[before]
-    emit.result(made)
+    return made
 
 
 @converts("TensorArrayGatherV3", "TensorListGather")
-def gather(emit: OnnxEmit, node: Node) -> None:
+def gather(emit: OnnxEmit, node: Node) -> OnnxValue:
     held = _held(emit, 2 if node.op.startswith("TensorArray") else 0)
     indices = emit.input(1)
     known = emit.static_or_none(1)
     count = held.shape[0] if held.shape.dims is not None else None
     is_whole = known is not None and count == len(known) and list(known) == list(range(count or 0))
     if is_whole or _counts_all(emit, node):
-        emit.result(held)
-        return
+        return held
     shape = Shape(None) if held.shape.dims is None else Shape([None, *held.shape.dims[1:]])
-    emit.result(emit.op("Gather", [held, emit.vector(indices)], shape, axis=0))
+    return emit.op("Gather", [held, emit.vector(indices)], shape, axis=0)
 
 
 def _counts_all(emit: OnnxEmit, node: Node) -> bool:
@@ -156,8 +155,8 @@ def _counts_all(emit: OnnxEmit, node: Node) -> bool:
 
 
 @converts("TensorListStack")
-def stack(emit: OnnxEmit, node: Node) -> None:
-    emit.result(_held(emit, 0))
+def stack(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return _held(emit, 0)
 
 
 @converts("TensorListFromTensor")
@@ -170,7 +169,7 @@ def from_tensor(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("TensorArrayScatterV3")
-def scatter(emit: OnnxEmit, node: Node) -> None:
+def scatter(emit: OnnxEmit, node: Node) -> OnnxValue:
     array, value = emit.input(3), emit.made(emit.input(2))
     known = emit.static_or_none(1)
     rows = value.shape[0] if value.shape.dims is not None else None
@@ -179,15 +178,14 @@ def scatter(emit: OnnxEmit, node: Node) -> None:
     if in_order or (known is None and indices is not None and indices.op == "Range"):
         count = array.shape[0] if array.shape.dims is not None else None
         if count is None or count == rows or known is None:
-            _yield(emit, emit.op("Identity", [value], value.shape), array)
-            return
+            return _changed(emit, emit.op("Identity", [value], value.shape), array)
     held = _held(emit, 3)
     places = emit.unsqueeze(emit.vector(emit.input(1)), [1])
-    _yield(emit, emit.op("ScatterND", [held, places, value], held.shape), array)
+    return _changed(emit, emit.op("ScatterND", [held, places, value], held.shape), array)
 
 
 @converts("TensorArraySplitV3")
-def split(emit: OnnxEmit, node: Node) -> None:
+def split(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Parts of equal length become elements; of other lengths they have no common shape."""
     value, lengths = emit.input(1), np.asarray(emit.static(2, "the lengths of the parts"))
     if len(set(lengths.tolist())) != 1:
@@ -196,7 +194,7 @@ def split(emit: OnnxEmit, node: Node) -> None:
     made = emit.reshape(value, [len(lengths), int(lengths[0]), *rows])
     if made is value:
         made = emit.op("Identity", [value], value.shape)
-    _yield(emit, made, emit.input(3))
+    return _changed(emit, made, emit.input(3))
 
 
 @converts("TensorArrayConcatV3")
@@ -213,12 +211,12 @@ def concat(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("TensorArraySizeV3", "TensorListLength")
-def size(emit: OnnxEmit, node: Node) -> None:
+def size(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(1 if node.op.startswith("TensorArray") else 0)
     count = emit.sizes.get(value)
     if count is None:
         count = emit.dim(value, 0)
-    emit.result(emit.cast(emit.reshape(count, []), INT32))
+    return emit.cast(emit.reshape(count, []), INT32)
 
 
 @converts("TensorArrayCloseV3", "TensorArrayCloseV2")

@@ -8,6 +8,7 @@ from pocketgraph.errors import option
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights
@@ -17,7 +18,7 @@ STFT_FROM = 17
 
 
 @converts("AudioSpectrogram")
-def spectrogram(emit: OnnxEmit, node: Node) -> None:
+def spectrogram(emit: OnnxEmit, node: Node) -> OnnxValue:
     """A short-time Fourier transform of Hann windows, filled with zeros up to the next power of two."""
     if emit.opset < STFT_FROM:
         raise emit.unsupported("ONNX has spectrograms from opset 17 on; export with opset 17")
@@ -34,11 +35,11 @@ def spectrogram(emit: OnnxEmit, node: Node) -> None:
     parts = emit.op("STFT", operands, [None, None, length // 2 + 1, 2], onesided=1)
     power = reduce(emit, "ReduceSumSquare", parts, [3], False)
     shape = emit.output()[1]
-    emit.result(power if node.attr("magnitude_squared", False) else emit.op("Sqrt", [power], shape))
+    return power if node.attr("magnitude_squared", False) else emit.op("Sqrt", [power], shape)
 
 
 @converts("Mfcc")
-def mfcc(emit: OnnxEmit, node: Node) -> None:
+def mfcc(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Mel bands, logarithm, cosine transform: two matrix products."""
     value = emit.input(0)
     rate = emit.static_or_none(1)
@@ -58,8 +59,7 @@ def mfcc(emit: OnnxEmit, node: Node) -> None:
     magnitudes = emit.op("Sqrt", [value], value.shape)
     energies = emit.op("MatMul", [magnitudes, emit.const(weights.astype(np.float32))])
     held = emit.op("Max", [energies, emit.const(np.float32(QUIETEST))])
-    made = emit.op("MatMul", [emit.op("Log", [held]), emit.const(cosines.astype(np.float32))], shape, FLOAT)
-    emit.result(made)
+    return emit.op("MatMul", [emit.op("Log", [held]), emit.const(cosines.astype(np.float32))], shape, FLOAT)
 
 
 @converts("DecodeWav", "DecodeRaw", "DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeWav")

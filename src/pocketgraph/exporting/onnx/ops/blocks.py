@@ -28,7 +28,7 @@ def space_to_depth(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("SpaceToBatchND", "SpaceToBatch")
-def space_to_batch(emit: OnnxEmit, node: Node) -> None:
+def space_to_batch(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     block, pairs = _blocks(emit, node, value, 2 if node.op == "SpaceToBatch" else None)
     spatial = len(block)
@@ -64,11 +64,11 @@ def space_to_batch(emit: OnnxEmit, node: Node) -> None:
         final.append(emit.slice(dims, 0, start + spatial, rank))
     shape = emit.output()[1]
     made = emit.op("Reshape", [moved, emit.concat(final)], _first_shape(shape) if first else shape)
-    emit.result(emit.from_first(made, shape) if first else made)
+    return emit.from_first(made, shape) if first else made
 
 
 @converts("BatchToSpaceND", "BatchToSpace")
-def batch_to_space(emit: OnnxEmit, node: Node) -> None:
+def batch_to_space(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     block, crops = _blocks(emit, node, value, 2 if node.op == "BatchToSpace" else None)
     spatial = len(block)
@@ -100,7 +100,7 @@ def batch_to_space(emit: OnnxEmit, node: Node) -> None:
         operands = [made, emit.ints(crops[:, 0].tolist()), emit.ints(ends), emit.ints(axes)]
         made = emit.op("Slice", operands, [None] * rank)
     made.shape = _first_shape(shape) if first else shape
-    emit.result(emit.from_first(made, shape) if first else made)
+    return emit.from_first(made, shape) if first else made
 
 
 def _first_shape(shape: Shape) -> Shape:

@@ -17,14 +17,14 @@ LOGIC = {"LogicalAnd": "And", "LogicalOr": "Or"}
 
 
 @converts(*COMPARED)
-def compared(emit: OnnxEmit, node: Node) -> None:
+def compared(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if a.dtype is STRING:
         a, b = same_texts(emit, a, b)
     if a.dtype is BOOL and node.op not in ("Equal", "NotEqual"):
         raise emit.unsupported("ONNX does not order truth values")
     found = elementwise(emit, COMPARED[node.op], [a, b], BOOL)
-    emit.result(unary(emit, "Not", found) if node.op == "NotEqual" else found)
+    return unary(emit, "Not", found) if node.op == "NotEqual" else found
 
 
 def same_texts(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
@@ -35,33 +35,33 @@ def same_texts(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> tuple[OnnxValue, O
 
 
 @converts(*LOGIC)
-def logic(emit: OnnxEmit, node: Node) -> None:
-    emit.result(elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL))
+def logic(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return elementwise(emit, LOGIC[node.op], emit.inputs(), BOOL)
 
 
 @converts("LogicalNot")
-def negated(emit: OnnxEmit, node: Node) -> None:
-    emit.result(unary(emit, "Not", emit.input(0)))
+def negated(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return unary(emit, "Not", emit.input(0))
 
 
 @converts("ApproximateEqual")
-def nearly_equal(emit: OnnxEmit, node: Node) -> None:
+def nearly_equal(emit: OnnxEmit, node: Node) -> OnnxValue:
     difference = unary(emit, "Abs", elementwise(emit, "Sub", emit.inputs()))
     limit = emit.like(float(node.attr("tolerance", 1e-5)), difference)
-    emit.result(elementwise(emit, "Less", [difference, limit], BOOL))
+    return elementwise(emit, "Less", [difference, limit], BOOL)
 
 
 @converts("Select")
-def select(emit: OnnxEmit, node: Node) -> None:
+def select(emit: OnnxEmit, node: Node) -> OnnxValue:
     condition, a, b = emit.inputs()
     if condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
         condition = emit.unsqueeze(condition, list(range(1, emit.rank(a))))
-    emit.result(chosen(emit, condition, a, b))
+    return chosen(emit, condition, a, b)
 
 
 @converts("SelectV2")
-def select_v2(emit: OnnxEmit, node: Node) -> None:
-    emit.result(chosen(emit, *emit.inputs()))
+def select_v2(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return chosen(emit, *emit.inputs())
 
 
 def chosen(emit: OnnxEmit, condition: OnnxValue, a: OnnxValue, b: OnnxValue) -> OnnxValue:
@@ -75,24 +75,24 @@ BITWISE = {"BitwiseAnd": "BitwiseAnd", "BitwiseOr": "BitwiseOr", "BitwiseXor": "
 
 
 @converts(*BITWISE)
-def bitwise(emit: OnnxEmit, node: Node) -> None:
+def bitwise(emit: OnnxEmit, node: Node) -> OnnxValue:
     if emit.opset < 18:
         raise emit.unsupported("ONNX works on bits from opset 18 on; export with opset 18")
-    emit.result(elementwise(emit, BITWISE[node.op], emit.inputs()))
+    return elementwise(emit, BITWISE[node.op], emit.inputs())
 
 
 @converts("LeftShift", "RightShift")
-def shift(emit: OnnxEmit, node: Node) -> None:
+def shift(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if not a.dtype.name.startswith("uint"):
         raise emit.unsupported("ONNX does not shift the bits of signed numbers")
-    emit.result(elementwise(emit, "BitShift", [a, b], direction="LEFT" if node.op == "LeftShift" else "RIGHT"))
+    return elementwise(emit, "BitShift", [a, b], direction="LEFT" if node.op == "LeftShift" else "RIGHT")
 
 
 @converts("Where")
-def places(emit: OnnxEmit, node: Node) -> None:
+def places(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if value.dtype is not BOOL:
         value = emit.op("Not", [emit.op("Equal", [value, emit.like(0, value)], value.shape, BOOL)], value.shape)
     found = emit.op("NonZero", [value], [value.rank, None] if value.rank is not None else None, INT64)
-    emit.result(emit.transpose(found, [1, 0]))
+    return emit.transpose(found, [1, 0])

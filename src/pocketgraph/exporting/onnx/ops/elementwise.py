@@ -25,32 +25,28 @@ SELU_ALPHA, SELU_GAMMA = 1.6732632423543772848170429916717, 1.050700987355480493
 
 
 @converts(*SAME)
-def same(emit: OnnxEmit, node: Node) -> None:
+def same(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if node.op in ("Round", "Rint", "Ceil", "Floor") and not value.dtype.is_floating:
-        emit.result(value)
-        return
-    emit.result(unary(emit, SAME[node.op], value))
+        return value
+    return unary(emit, SAME[node.op], value)
 
 
 @converts("Add", "AddV2", "Sub", "Mul")
-def arithmetic(emit: OnnxEmit, node: Node) -> None:
+def arithmetic(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if a.dtype is STRING:
-        emit.result(joined(emit, [a, b]))
-        return
+        return joined(emit, [a, b])
     if node.op == "Mul":
         weights = scaled_codes(emit, node)
         if weights is not None:
-            emit.result(weights)
-            return
+            return weights
     code = "Add" if node.op == "AddV2" else node.op
     if code in ("Add", "Sub") and a.dtype.is_floating and number(b) == 0:
-        emit.result(a)
-        return
+        return a
     if a.dtype is BOOL:
         code = {"Add": "Or", "Mul": "And", "Sub": "Xor"}[code]
-    emit.result(elementwise(emit, code, [a, b]))
+    return elementwise(emit, code, [a, b])
 
 
 def number(value: OnnxValue) -> float | None:
@@ -68,15 +64,15 @@ def joined(emit: OnnxEmit, texts: list[OnnxValue]) -> OnnxValue:
 
 
 @converts("AddN", "AccumulateNV2")
-def sums(emit: OnnxEmit, node: Node) -> None:
-    emit.result(reduce(lambda a, b: add(emit, a, b), emit.inputs()))
+def sums(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return reduce(lambda a, b: add(emit, a, b), emit.inputs())
 
 
 @converts("MulNoNan")
-def product_without_nan(emit: OnnxEmit, node: Node) -> None:
+def product_without_nan(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     is_zero = elementwise(emit, "Equal", [b, emit.like(0, b)], BOOL)
-    emit.result(where(emit, is_zero, emit.like(0, a), mul(emit, a, b)))
+    return where(emit, is_zero, emit.like(0, a), mul(emit, a, b))
 
 
 MOST_TURNED = 2.0**-14, 2.0**14
@@ -84,7 +80,7 @@ MOST_TURNED = 2.0**-14, 2.0**14
 
 
 @converts("RealDiv", "Div", "TruncateDiv")
-def quotient(emit: OnnxEmit, node: Node) -> None:
+def quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     divisor = number(b)
     if divisor and abs(frexp(divisor)[0]) == 0.5 and MOST_TURNED[0] < abs(divisor) < MOST_TURNED[1]:
@@ -93,11 +89,11 @@ def quotient(emit: OnnxEmit, node: Node) -> None:
         found = div(emit, a, b)
     if node.op == "TruncateDiv" and found.dtype.is_floating:
         found = mul(emit, unary(emit, "Sign", found), unary(emit, "Floor", unary(emit, "Abs", found)))
-    emit.result(found)
+    return found
 
 
 @converts("DivNoNan", "Xdivy", "Xlogy", "Xlog1py")
-def guarded(emit: OnnxEmit, node: Node) -> None:
+def guarded(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if node.op in ("DivNoNan", "Xdivy"):
         found = div(emit, a, b)
@@ -106,19 +102,17 @@ def guarded(emit: OnnxEmit, node: Node) -> None:
         found = mul(emit, a, unary(emit, "Log", inner))
     guard = b if node.op == "DivNoNan" else a
     is_zero = elementwise(emit, "Equal", [guard, emit.like(0, guard)], BOOL)
-    emit.result(where(emit, is_zero, emit.like(0, a), found))
+    return where(emit, is_zero, emit.like(0, a), found)
 
 
 @converts("FloorDiv")
-def floor_quotient(emit: OnnxEmit, node: Node) -> None:
+def floor_quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if a.dtype.is_floating:
-        emit.result(unary(emit, "Floor", div(emit, a, b)))
-        return
+        return unary(emit, "Floor", div(emit, a, b))
     if a.dtype.name.startswith("uint"):
-        emit.result(div(emit, a, b))
-        return
-    emit.result(div(emit, sub(emit, a, floor_remainder(emit, a, b)), b))
+        return div(emit, a, b)
+    return div(emit, sub(emit, a, floor_remainder(emit, a, b)), b)
 
 
 def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
@@ -134,70 +128,68 @@ def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
 
 
 @converts("FloorMod")
-def floor_mod(emit: OnnxEmit, node: Node) -> None:
-    emit.result(floor_remainder(emit, *emit.inputs()))
+def floor_mod(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return floor_remainder(emit, *emit.inputs())
 
 
 @converts("Mod", "TruncateMod")
-def truncated_mod(emit: OnnxEmit, node: Node) -> None:
-    emit.result(elementwise(emit, "Mod", emit.inputs(), fmod=1))
+def truncated_mod(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return elementwise(emit, "Mod", emit.inputs(), fmod=1)
 
 
 @converts("Pow")
-def power(emit: OnnxEmit, node: Node) -> None:
+def power(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     if b.constant is not None and b.shape.elements == 1 and a.dtype.is_floating:
         exponent = float(b.constant.numpy().reshape(-1)[0])
         if exponent == 2 and (b.rank == 0 or b.rank == a.rank):
-            emit.result(mul(emit, a, a))
-            return
+            return mul(emit, a, a)
         if exponent == 0.5 and (b.rank == 0 or b.rank == a.rank):
-            emit.result(unary(emit, "Sqrt", a))
-            return
-    emit.result(elementwise(emit, "Pow", [a, b]))
+            return unary(emit, "Sqrt", a)
+    return elementwise(emit, "Pow", [a, b])
 
 
 @converts("Maximum", "Minimum")
-def extreme(emit: OnnxEmit, node: Node) -> None:
-    emit.result(elementwise(emit, "Max" if node.op == "Maximum" else "Min", emit.inputs()))
+def extreme(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return elementwise(emit, "Max" if node.op == "Maximum" else "Min", emit.inputs())
 
 
 @converts("Square")
-def square(emit: OnnxEmit, node: Node) -> None:
+def square(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
-    emit.result(mul(emit, value, value))
+    return mul(emit, value, value)
 
 
 @converts("SquaredDifference")
-def squared_difference(emit: OnnxEmit, node: Node) -> None:
+def squared_difference(emit: OnnxEmit, node: Node) -> OnnxValue:
     difference = sub(emit, *emit.inputs())
-    emit.result(mul(emit, difference, difference))
+    return mul(emit, difference, difference)
 
 
 @converts("Rsqrt")
-def inverse_root(emit: OnnxEmit, node: Node) -> None:
-    emit.result(unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0))))
+def inverse_root(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return unary(emit, "Reciprocal", unary(emit, "Sqrt", emit.input(0)))
 
 
 @converts("Log1p", "Expm1")
-def shifted(emit: OnnxEmit, node: Node) -> None:
+def shifted(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     one = emit.like(1, value)
     if node.op == "Log1p":
-        emit.result(unary(emit, "Log", add(emit, value, one)))
+        return unary(emit, "Log", add(emit, value, one))
     else:
-        emit.result(sub(emit, unary(emit, "Exp", value), one))
+        return sub(emit, unary(emit, "Exp", value), one)
 
 
 @converts("Erfc")
-def complementary_error(emit: OnnxEmit, node: Node) -> None:
+def complementary_error(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
-    emit.result(sub(emit, emit.like(1, value), unary(emit, "Erf", value)))
+    return sub(emit, emit.like(1, value), unary(emit, "Erf", value))
 
 
 @converts("Relu6")
-def relu6(emit: OnnxEmit, node: Node) -> None:
-    emit.result(clipped(emit, emit.input(0), 0, 6))
+def relu6(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return clipped(emit, emit.input(0), 0, 6)
 
 
 def clipped(emit: OnnxEmit, value: OnnxValue, low: float, high: float) -> OnnxValue:
@@ -206,23 +198,23 @@ def clipped(emit: OnnxEmit, value: OnnxValue, low: float, high: float) -> OnnxVa
 
 
 @converts("ClipByValue")
-def clip(emit: OnnxEmit, node: Node) -> None:
+def clip(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, low, high = emit.inputs()
-    emit.result(elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]))
+    return elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low])
 
 
 @converts("LeakyRelu")
-def leaky_relu(emit: OnnxEmit, node: Node) -> None:
-    emit.result(unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2))))
+def leaky_relu(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2)))
 
 
 @converts("Selu")
-def selu(emit: OnnxEmit, node: Node) -> None:
-    emit.result(unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA))
+def selu(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA)
 
 
 @converts("Atan2")
-def angle(emit: OnnxEmit, node: Node) -> None:
+def angle(emit: OnnxEmit, node: Node) -> OnnxValue:
     y, x = emit.inputs()
     zero = emit.like(0, x)
     base = unary(emit, "Atan", div(emit, y, x))
@@ -234,25 +226,25 @@ def angle(emit: OnnxEmit, node: Node) -> None:
         emit, "And",
         [elementwise(emit, "Equal", [x, zero], BOOL), elementwise(emit, "Equal", [y, zero], BOOL)], BOOL,
     )  # fmt: skip
-    emit.result(where(emit, both, zero, found))
+    return where(emit, both, zero, found)
 
 
 @converts("IsFinite", "IsInf", "IsNan")
-def kinds(emit: OnnxEmit, node: Node) -> None:
+def kinds(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if value.dtype.name not in ("float", "double"):
         value = emit.cast(value, FLOAT)
     if node.op == "IsInf":
-        emit.result(elementwise(emit, "IsInf", [value], BOOL))
+        return elementwise(emit, "IsInf", [value], BOOL)
     elif node.op == "IsNan":
-        emit.result(elementwise(emit, "IsNaN", [value], BOOL))
+        return elementwise(emit, "IsNaN", [value], BOOL)
     else:  # what is finite is 0 when taken from itself, and nothing else is
         difference = sub(emit, value, value)
-        emit.result(elementwise(emit, "Equal", [difference, emit.like(0, value)], BOOL))
+        return elementwise(emit, "Equal", [difference, emit.like(0, value)], BOOL)
 
 
 @converts("ReluGrad", "Relu6Grad", "SigmoidGrad", "TanhGrad", "RsqrtGrad", "SqrtGrad", "InvGrad", "ReciprocalGrad")
-def gradient(emit: OnnxEmit, node: Node) -> None:
+def gradient(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     one = emit.like(1, a)
     if node.op in ("ReluGrad", "Relu6Grad"):
@@ -260,14 +252,14 @@ def gradient(emit: OnnxEmit, node: Node) -> None:
         if node.op == "Relu6Grad":
             below = elementwise(emit, "Less", [b, emit.like(6, b)], BOOL)
             passes = elementwise(emit, "And", [passes, below], BOOL)
-        emit.result(where(emit, passes, a, emit.like(0, a)))
+        return where(emit, passes, a, emit.like(0, a))
     elif node.op == "SigmoidGrad":
-        emit.result(mul(emit, mul(emit, b, a), sub(emit, one, a)))
+        return mul(emit, mul(emit, b, a), sub(emit, one, a))
     elif node.op == "TanhGrad":
-        emit.result(mul(emit, b, sub(emit, one, mul(emit, a, a))))
+        return mul(emit, b, sub(emit, one, mul(emit, a, a)))
     elif node.op == "SqrtGrad":
-        emit.result(div(emit, mul(emit, b, emit.like(0.5, a)), a))
+        return div(emit, mul(emit, b, emit.like(0.5, a)), a)
     elif node.op == "RsqrtGrad":
-        emit.result(mul(emit, mul(emit, b, emit.like(-0.5, a)), mul(emit, mul(emit, a, a), a)))
+        return mul(emit, mul(emit, b, emit.like(-0.5, a)), mul(emit, mul(emit, a, a), a))
     else:
-        emit.result(unary(emit, "Neg", mul(emit, b, mul(emit, a, a))))
+        return unary(emit, "Neg", mul(emit, b, mul(emit, a, a)))

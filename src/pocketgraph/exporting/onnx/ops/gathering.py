@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import BOOL
 
 
 @converts("Gather", "GatherV2", "ResourceGather")
-def gather(emit: OnnxEmit, node: Node) -> None:
+def gather(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, indices = emit.input(0), emit.input(1)
     _, shape = emit.output()
     axis = 0
@@ -27,9 +27,8 @@ def gather(emit: OnnxEmit, node: Node) -> None:
     if indices.dtype.name not in ("int32", "int64"):
         indices = emit.as_int64(indices)
     if batch:
-        emit.result(_by_batch(emit, value, indices, axis, batch))
-        return
-    emit.result(emit.op("Gather", [value, indices], shape, axis=axis))
+        return _by_batch(emit, value, indices, axis, batch)
+    return emit.op("Gather", [value, indices], shape, axis=axis)
 
 
 def _by_batch(emit: OnnxEmit, value: OnnxValue, indices: OnnxValue, axis: int, batch: int) -> OnnxValue:
@@ -42,17 +41,17 @@ def _by_batch(emit: OnnxEmit, value: OnnxValue, indices: OnnxValue, axis: int, b
 
 
 @converts("GatherNd")
-def gather_nd(emit: OnnxEmit, node: Node) -> None:
+def gather_nd(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, indices = emit.inputs()
-    emit.result(emit.op("GatherND", [value, emit.as_int64(indices)], emit.output()[1]))
+    return emit.op("GatherND", [value, emit.as_int64(indices)], emit.output()[1])
 
 
 @converts("ScatterNd")
-def scatter_nd(emit: OnnxEmit, node: Node) -> None:
+def scatter_nd(emit: OnnxEmit, node: Node) -> OnnxValue:
     indices, updates, shape = emit.inputs()
     dtype, found = emit.output()
     zeros = filled(emit, emit.as_int64(shape), np.zeros(1, dtype.numpy), OnnxValue("", dtype, found))
-    emit.result(scattered(emit, zeros, indices, updates, "add"))
+    return scattered(emit, zeros, indices, updates, "add")
 
 
 def scattered(
@@ -73,19 +72,19 @@ SCATTERED = {
 
 
 @converts(*SCATTERED)
-def tensor_scatter(emit: OnnxEmit, node: Node) -> None:
+def tensor_scatter(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, indices, updates = emit.inputs()
-    emit.result(scattered(emit, value, indices, updates, SCATTERED[node.op]))
+    return scattered(emit, value, indices, updates, SCATTERED[node.op])
 
 
 @converts("TensorScatterSub")
-def tensor_scatter_sub(emit: OnnxEmit, node: Node) -> None:
+def tensor_scatter_sub(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, indices, updates = emit.inputs()
-    emit.result(scattered(emit, value, indices, emit.op("Neg", [updates], updates.shape), "add"))
+    return scattered(emit, value, indices, emit.op("Neg", [updates], updates.shape), "add")
 
 
 @converts("DynamicStitch", "ParallelDynamicStitch")
-def stitched(emit: OnnxEmit, node: Node) -> None:
+def stitched(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Rows in the places that indices give; of several for one place the last one stays."""
     count = emit.count // 2
     _, shape = emit.output()
@@ -111,7 +110,7 @@ def stitched(emit: OnnxEmit, node: Node) -> None:
     inner_dims = emit.slice(emit.dims(data), 0, 1, 2**31 - 1) if emit.rank(data) > 1 else None
     dims = length if inner_dims is None else emit.concat([length, inner_dims])
     zeros = filled(emit, dims, np.zeros(1, data.dtype.numpy), OnnxValue("", data.dtype, shape))
-    emit.result(emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape))
+    return emit.op("ScatterND", [zeros, emit.unsqueeze(places, [1]), data], shape)
 
 
 def _axes(emit: OnnxEmit) -> dict[str, Any]:

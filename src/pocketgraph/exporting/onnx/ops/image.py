@@ -93,7 +93,7 @@ def _pick(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:
 
 
 @converts("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3")
-def suppression(emit: OnnxEmit, node: Node) -> None:
+def suppression(emit: OnnxEmit, node: Node) -> OnnxValue:
     boxes, scores, most = emit.inputs(0, 3)
     threshold: OnnxValue | None
     if node.op == "NonMaxSuppression":
@@ -110,11 +110,11 @@ def suppression(emit: OnnxEmit, node: Node) -> None:
     ]  # fmt: skip
     found = emit.op("NonMaxSuppression", operands, [None, 3], INT64)
     column = emit.op("Gather", [found, emit.const(np.int64(2))], [None], axis=1)
-    emit.result(emit.cast(column, INT32))
+    return emit.cast(column, INT32)
 
 
 @converts("CropAndResize")
-def crop_and_resize(emit: OnnxEmit, node: Node) -> None:
+def crop_and_resize(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Each box's pixels by index: rows and columns beside each place are gathered and weighed."""
     picture, boxes, which = emit.inputs(0, 3)
     height, width = (int(n) for n in emit.static(3, "the size of the crops"))
@@ -141,7 +141,7 @@ def crop_and_resize(emit: OnnxEmit, node: Node) -> None:
         [emit.unsqueeze(_inside(emit, picture, rows, 1), [2, 3]),
          emit.unsqueeze(_inside(emit, picture, columns, 2), [1, 3])], BOOL,
     )  # fmt: skip
-    emit.result(emit.op("Where", [inside, found, outside], emit.output()[1], FLOAT))
+    return emit.op("Where", [inside, found, outside], emit.output()[1], FLOAT)
 
 
 def _places(
@@ -187,8 +187,8 @@ def _between(emit: OnnxEmit, a: OnnxValue, b: OnnxValue, share: OnnxValue) -> On
 
 
 @converts("AdjustContrastv2")
-def contrast(emit: OnnxEmit, node: Node) -> None:
+def contrast(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, factor = emit.inputs()
     rank = emit.rank(value)
     mean = reduce(emit, "ReduceMean", value, [rank - 3, rank - 2], True)
-    emit.result(add(emit, mul(emit, sub(emit, value, mean), factor), mean))
+    return add(emit, mul(emit, sub(emit, value, mean), factor), mean)

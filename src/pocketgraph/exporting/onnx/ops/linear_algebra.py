@@ -29,18 +29,18 @@ def _plain(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
 
 
 @converts("MatrixDiag", "Diag")
-def diagonal(emit: OnnxEmit, node: Node) -> None:
+def diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     if node.op == "Diag" and rank != 1:
         raise emit.unsupported("ONNX makes diagonals of vectors only")
     rows = emit.unsqueeze(_plain(emit, value), [rank])
     made = where(emit, _eye(emit, value.shape[-1], value.shape[-1]), rows, emit.like(0, rows))
-    emit.result(emit.cast(made, value.dtype))
+    return emit.cast(made, value.dtype)
 
 
 @converts("MatrixDiagPart", "DiagPart")
-def diagonal_part(emit: OnnxEmit, node: Node) -> None:
+def diagonal_part(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
@@ -49,11 +49,11 @@ def diagonal_part(emit: OnnxEmit, node: Node) -> None:
     count = min(height, width)
     block = emit.slice(emit.slice(_plain(emit, value), rank - 2, 0, count), rank - 1, 0, count)
     kept = where(emit, _eye(emit, count, count), block, emit.like(0, block))
-    emit.result(emit.cast(reduce(emit, "ReduceSum", kept, [rank - 1], False), value.dtype))
+    return emit.cast(reduce(emit, "ReduceSum", kept, [rank - 1], False), value.dtype)
 
 
 @converts("MatrixSetDiag")
-def set_diagonal(emit: OnnxEmit, node: Node) -> None:
+def set_diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, diagonal_values = emit.inputs()
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
@@ -72,11 +72,11 @@ def set_diagonal(emit: OnnxEmit, node: Node) -> None:
         shape = [*list(rows.shape)[:-2], height, 1]
     rows = emit.op("Pad", [rows, emit.ints(pads)], shape) if missing else rows
     made = where(emit, _eye(emit, height, width), rows, _plain(emit, value))
-    emit.result(emit.cast(made, value.dtype))
+    return emit.cast(made, value.dtype)
 
 
 @converts("MatrixBandPart")
-def band(emit: OnnxEmit, node: Node) -> None:
+def band(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     height, width = _sizes(emit, value)
     if height is None or width is None:
@@ -85,23 +85,21 @@ def band(emit: OnnxEmit, node: Node) -> None:
     row, column = np.indices((height, width))
     inside = ((lower < 0) | (row - column <= lower)) & ((upper < 0) | (column - row <= upper))
     plain = _plain(emit, value)
-    emit.result(emit.cast(where(emit, emit.const(inside), plain, emit.like(0, plain)), value.dtype))
+    return emit.cast(where(emit, emit.const(inside), plain, emit.like(0, plain)), value.dtype)
 
 
 @converts("MatrixDeterminant", "LogMatrixDeterminant")
-def determinant(emit: OnnxEmit, node: Node) -> None:
+def determinant(emit: OnnxEmit, node: Node) -> OnnxValue | tuple[OnnxValue, ...]:
     value = emit.input(0)
     shape = value.shape.dims[:-2] if value.shape.dims is not None else None
     made = emit.op("Det", [value], shape)
     if node.op == "MatrixDeterminant":
-        emit.result(made)
-        return
-    emit.result(elementwise(emit, "Sign", [made]), 0)
-    emit.result(elementwise(emit, "Log", [elementwise(emit, "Abs", [made])]), 1)
+        return made
+    return elementwise(emit, "Sign", [made]), elementwise(emit, "Log", [elementwise(emit, "Abs", [made])])
 
 
 @converts("MatrixInverse")
-def inverse(emit: OnnxEmit, node: Node) -> None:
+def inverse(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Gauss and Jordan's way, row by row, with the best row exchanged to the top by a permutation matrix."""
     value = emit.input(0)
     size, _ = _sizes(emit, value)
@@ -131,4 +129,4 @@ def inverse(emit: OnnxEmit, node: Node) -> None:
         others = emit.const((np.arange(size) != step).astype(dtype).reshape(size, 1))
         cleared = elementwise(emit, "Sub", [exchanged, mul(emit, factors, row)])
         work = elementwise(emit, "Add", [mul(emit, cleared, others), mul(emit, row, here)])
-    emit.result(emit.slice(work, rank - 1, size, 2 * size))
+    return emit.slice(work, rank - 1, size, 2 * size)

@@ -165,21 +165,20 @@ def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("BiasAdd", "BiasAddV1")
-def bias_add(emit: OnnxEmit, node: Node) -> None:
+def bias_add(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, bias = emit.inputs()
     if is_channels_first(node):
         rank = emit.rank(value)
         bias = emit.unsqueeze(bias, list(range(1, rank - 1)))
-        emit.result(elementwise(emit, "Add", [value, bias]))
-        return
-    emit.result(add(emit, value, bias))
+        return elementwise(emit, "Add", [value, bias])
+    return add(emit, value, bias)
 
 
 @converts("MatMul")
-def matrix_product(emit: OnnxEmit, node: Node) -> None:
+def matrix_product(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
     first, second = bool(node.attr("transpose_a", False)), bool(node.attr("transpose_b", False))
-    emit.result(product(emit, a, b, first, second))
+    return product(emit, a, b, first, second)
 
 
 def product(emit: OnnxEmit, a: OnnxValue, b: OnnxValue, first: bool, second: bool) -> OnnxValue:
@@ -210,28 +209,28 @@ def _exchanged(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
 
 
 @converts("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
-def batch_product(emit: OnnxEmit, node: Node) -> None:
+def batch_product(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = emit.inputs()
-    emit.result(product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False))))
+    return product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False)))
 
 
 @converts("Einsum")
-def einsum(emit: OnnxEmit, node: Node) -> None:
+def einsum(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    emit.result(emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation")))
+    return emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation"))
 
 
 @converts("Softmax", "LogSoftmax")
-def softmax(emit: OnnxEmit, node: Node) -> None:
+def softmax(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if is_first(value) and value.first is not None:
-        emit.result(emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape))
+        return emit.from_first(emit.op(node.op, [value.first], value.first.shape, axis=1), value.shape)
     else:
-        emit.result(emit.op(node.op, [value], value.shape, axis=-1))
+        return emit.op(node.op, [value], value.shape, axis=-1)
 
 
 @converts("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
-def cross_entropy(emit: OnnxEmit, node: Node) -> None:
+def cross_entropy(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     logits, labels = emit.inputs()
     if node.op.startswith("Sparse"):
         values = emit.concat([emit.reshape(emit.like(number, logits), [1]) for number in (0, 1)])
@@ -244,13 +243,12 @@ def cross_entropy(emit: OnnxEmit, node: Node) -> None:
         )
     logs = emit.op("LogSoftmax", [logits], logits.shape, axis=-1)
     loss = unary(emit, "Neg", reduce(emit, "ReduceSum", mul(emit, labels, logs), [emit.rank(logits) - 1], False))
-    emit.result(loss, 0)
-    emit.result(sub(emit, emit.op("Softmax", [logits], logits.shape, axis=-1), labels), 1)
+    return loss, sub(emit, emit.op("Softmax", [logits], logits.shape, axis=-1), labels)
 
 
 @converts("BiasAddGrad")
-def bias_gradient(emit: OnnxEmit, node: Node) -> None:
+def bias_gradient(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     axes = [axis for axis in range(rank) if axis != (1 if is_channels_first(node) else rank - 1)]
-    emit.result(reduce(emit, "ReduceSum", value, axes, False))
+    return reduce(emit, "ReduceSum", value, axes, False)

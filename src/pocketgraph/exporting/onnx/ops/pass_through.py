@@ -17,8 +17,8 @@ from pocketgraph.litert.constant import Array
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
     "Print", "RefIdentity", "DebugGradientIdentity", "ReadVariableOp", "CheckNumericsV2", "LoopCond",
 )  # fmt: skip
-def passed(emit: OnnxEmit, node: Node) -> None:
-    emit.result(emit.input(0))
+def passed(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return emit.input(0)
 
 
 @converts("IdentityN")
@@ -38,8 +38,8 @@ def nothing(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("Shape")
-def shape(emit: OnnxEmit, node: Node) -> None:
-    emit.result(emit.cast(emit.dims(emit.input(0)), node.dtype("out_type", INT32)))
+def shape(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return emit.cast(emit.dims(emit.input(0)), node.dtype("out_type", INT32))
 
 
 @converts("ShapeN")
@@ -49,44 +49,43 @@ def shapes(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("Size")
-def size(emit: OnnxEmit, node: Node) -> None:
+def size(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     count = emit.op("ReduceProd", [emit.dims(value)], [], keepdims=0)
-    emit.result(emit.cast(count, node.dtype("out_type", INT32)))
+    return emit.cast(count, node.dtype("out_type", INT32))
 
 
 @converts("Rank")
-def rank(emit: OnnxEmit, node: Node) -> None:
+def rank(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if value.rank is not None:
-        emit.result(emit.const(np.int32(value.rank)))
-        return
-    emit.result(emit.cast(emit.reshape(emit.dims(emit.op("Shape", [value], None, emit.ints([0]).dtype)), []), INT32))
+        return emit.const(np.int32(value.rank))
+    return emit.cast(emit.reshape(emit.dims(emit.op("Shape", [value], None, emit.ints([0]).dtype)), []), INT32)
 
 
 @converts("Cast")
-def cast(emit: OnnxEmit, node: Node) -> None:
+def cast(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, wanted = emit.input(0), plain_type(node.dtype("DstT"))
     if value.dtype.is_floating and wanted.name in ("uint8", "int8", "uint16", "int16"):
         value = emit.cast(value, INT32)  # what lies outside of the type wraps round, as TensorFlow does it
-    emit.result(emit.cast(value, wanted))
+    return emit.cast(value, wanted)
 
 
 @converts("Bitcast")
-def bitcast(emit: OnnxEmit, node: Node) -> None:
+def bitcast(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, wanted = emit.input(0), plain_type(node.dtype("type"))
     if value.dtype is not wanted:
         raise emit.unsupported("ONNX does not read the bits of one type as another's")
-    emit.result(value)
+    return value
 
 
 @converts("ZerosLike", "OnesLike")
-def filled_like(emit: OnnxEmit, node: Node) -> None:
+def filled_like(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if value.dtype is STRING:
         raise emit.unsupported("ONNX fills no tensors with texts")
     number = np.full(1, node.op == "OnesLike", value.dtype.numpy)
-    emit.result(filled(emit, emit.dims(value), number, value))
+    return filled(emit, emit.dims(value), number, value)
 
 
 def filled(emit: OnnxEmit, dims: OnnxValue, number: Array, value: OnnxValue) -> OnnxValue:
@@ -100,24 +99,24 @@ def filled(emit: OnnxEmit, dims: OnnxValue, number: Array, value: OnnxValue) -> 
 
 
 @converts("Fill")
-def fill(emit: OnnxEmit, node: Node) -> None:
+def fill(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    emit.result(emit.op("Expand", [emit.input(1), emit.as_int64(emit.input(0))], shape))
+    return emit.op("Expand", [emit.input(1), emit.as_int64(emit.input(0))], shape)
 
 
 @converts("BroadcastTo")
-def broadcast_to(emit: OnnxEmit, node: Node) -> None:
+def broadcast_to(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
-    emit.result(emit.op("Expand", [emit.input(0), emit.as_int64(emit.input(1))], shape))
+    return emit.op("Expand", [emit.input(0), emit.as_int64(emit.input(1))], shape)
 
 
 @converts("BroadcastArgs")
-def broadcast_args(emit: OnnxEmit, node: Node) -> None:
+def broadcast_args(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = (emit.as_int64(value) for value in emit.inputs())
     count = max(_length(emit, a), _length(emit, b))
     a, b = (_filled_up(emit, value, count) for value in (a, b))
     is_one = emit.op("Equal", [a, emit.ints([1])], [count], BOOL)
-    emit.result(emit.cast(emit.op("Where", [is_one, b, a], [count], a.dtype), node.dtype("T", INT32)))
+    return emit.cast(emit.op("Where", [is_one, b, a], [count], a.dtype), node.dtype("T", INT32))
 
 
 def _length(emit: OnnxEmit, value: OnnxValue) -> int:

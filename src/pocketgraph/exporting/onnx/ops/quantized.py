@@ -6,6 +6,7 @@ products) is the number that it stands for; a range that the original finds whil
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,15 +19,15 @@ from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.program import OnnxValue
-from pocketgraph.exporting.onnx.stored_codes import FAKES, codes_and_steps
+from pocketgraph.exporting.onnx.stored_codes import codes_and_steps
 from pocketgraph.graph import DType, Node
-from pocketgraph.graph.dtype import FLOAT, INT8, INT32, UINT8
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     codes_of,
     dequantized,
     limited_code,
-    nudged,
     product_range,
+    scaled_range,
     widened_range,
 )
 from pocketgraph.litert.constant import Array
@@ -37,6 +38,7 @@ BYTES = ("uint8", "int8")
 WIDE = codes_of(np.dtype(np.int32))
 
 
+@dataclass(frozen=True)
 class Grid:
     """The numbers that codes stand for: ``(code - zero) * step + rest``.
 
@@ -44,12 +46,13 @@ class Grid:
         step: a float32 scalar.
         zero: a scalar of the codes' type.
         rest: what is left where zero is no code; None where nothing is.
+        only: the number that all codes stand for; None where there are several.
     """
 
-    def __init__(self, step: OnnxValue, zero: OnnxValue, rest: OnnxValue | None = None) -> None:
-        self.step = step
-        self.zero = zero
-        self.rest = rest
+    step: OnnxValue
+    zero: OnnxValue
+    rest: OnnxValue | None = None
+    only: float | None = None
 
 
 def known(emit: OnnxEmit, low: OnnxValue, high: OnnxValue) -> tuple[float, float] | None:
@@ -68,7 +71,9 @@ def grid(
     if ends is not None:
         first, second = dequantized(np.array([kind.low, kind.low + 1], dtype.numpy), *ends, mode, narrow).tolist()
         top = float(dequantized(np.array([kind.high], dtype.numpy), *ends, mode, narrow)[0])
-        step = (top - first) / (kind.high - kind.low) or second - first or 1.0
+        step = (top - first) / (kind.high - kind.low) or second - first
+        if not step:
+            return Grid(emit.const(F32(1)), emit.const(np.array(kind.low, dtype.numpy)), only=first)
         place = kind.low - first / step
         zero = int(np.clip(round(place), kind.low, kind.high))
         rest = first + (zero - kind.low) * step
@@ -85,18 +90,28 @@ def grid(
 
 def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: Grid) -> OnnxValue:
     """What codes stand for."""
-    made = _line(emit, "DequantizeLinear", codes, [of.step, of.zero], FLOAT)
+    if of.only is not None:
+        zeros = mul(emit, emit.cast(codes, FLOAT), emit.const(F32(0)))
+        return add(emit, zeros, emit.const(F32(of.only)))
+    known_codes, step, zero = (value.constant for value in (codes, of.step, of.zero))
+    if known_codes is not None and step is not None and zero is not None:
+        rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
+        return stored(emit, known_codes.numpy(), step.numpy(), zero.numpy(), None, rest)
+    made = linear(emit, "DequantizeLinear", codes, [of.step, of.zero], FLOAT)
     return made if of.rest is None else add(emit, made, of.rest)
 
 
 def in_codes(emit: OnnxEmit, value: OnnxValue, of: Grid, dtype: DType) -> OnnxValue:
-    """The codes nearest to numbers."""
+    """The codes nearest to numbers; the lowest where all stand for the same."""
+    if of.only is not None:
+        value = mul(emit, value, emit.const(F32(0)))
     if of.rest is not None:
         value = sub(emit, value, of.rest)
-    return _line(emit, "QuantizeLinear", value, [of.step, of.zero], dtype)
+    return linear(emit, "QuantizeLinear", value, [of.step, of.zero], dtype)
 
 
-def _line(emit: OnnxEmit, code: str, value: OnnxValue, operands: list[OnnxValue], dtype: DType) -> OnnxValue:
+def linear(emit: OnnxEmit, code: str, value: OnnxValue, operands: list[OnnxValue], dtype: DType) -> OnnxValue:
+    """QuantizeLinear or DequantizeLinear, in the layout that the value has."""
     if is_first(value) and value.first is not None:
         return emit.from_first(emit.op(code, [value.first, *operands], value.first.shape, dtype), value.shape)
     return emit.op(code, [value, *operands], value.shape, dtype)
@@ -139,90 +154,24 @@ def scaled_codes(emit: OnnxEmit, node: Node) -> OnnxValue | None:
     return stored(emit, codes, flat, np.zeros(flat.shape, np.int8), axes[0] if axes else None)
 
 
-# What converters of floats put in
-
-
-@converts(*FAKES)
-def fake_quantized(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
-    if node.op == "FakeQuantWithMinMaxArgs":
-        low, high = (np.array(node.attr(name, default), F32) for name, default in (("min", -6.0), ("max", 6.0)))
-    else:
-        low, high = (np.asarray(emit.static(index, "the range"), F32) for index in (1, 2))
-    bits, narrow = int(node.attr("num_bits", 8)), bool(node.attr("narrow_range", False))
-    axis = emit.rank(value) - 1 if node.op.endswith("PerChannel") else None
-    low, high = (end if axis is not None else end.reshape(()) for end in (low, high))
-    bottom, top, scale = nudged(low, high, bits, narrow)
-    if not np.all(scale > 0):
-        if np.all((low == 0) & (high == 0)):
-            emit.result(mul(emit, value, emit.like(0, value)))
-            return
-        raise emit.unsupported("its range is empty")
-    zero = np.rint(-bottom / scale)
-    if bits != 8:
-        emit.result(_rounded(emit, value, bottom, top, scale))
-        return
-    zero = zero + 1 if narrow else zero  # the lowest of the 256 codes is left out
-    if value.constant is not None:
-        codes = np.floor((np.clip(value.constant.numpy(), bottom, top) - bottom) / scale + F32(0.5)) + int(narrow)
-        emit.result(stored(emit, codes.astype(np.uint8), np.asarray(scale), np.asarray(zero), axis))
-        return
-    if narrow:
-        value = elementwise(emit, "Max", [value, emit.const(np.asarray(bottom))])
-    operands = [emit.const(scale.astype(F32)), emit.const(zero.astype(np.uint8))]
-    if axis is None:
-        emit.result(
-            _line(emit, "DequantizeLinear", _line(emit, "QuantizeLinear", value, operands, UINT8), operands, FLOAT)
-        )
-        return
-    source, place = (value, axis) if not is_first(value) or value.first is None else (value.first, 1)
-    codes_made = emit.op("QuantizeLinear", [source, *operands], source.shape, UINT8, axis=place)
-    made = emit.op("DequantizeLinear", [codes_made, *operands], source.shape, FLOAT, axis=place)
-    emit.result(made if source is value else emit.from_first(made, value.shape))
-
-
-def _rounded(emit: OnnxEmit, value: OnnxValue, bottom: Array, top: Array, scale: Array) -> OnnxValue:
-    """Other than eight bits: arithmetic in floats."""
-    low, high, step = (emit.const(np.asarray(part, F32)) for part in (bottom, top, scale))
-    inside = sub(emit, elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low]), low)
-    steps = unary(emit, "Floor", add(emit, div(emit, inside, step), emit.const(F32(0.5))))
-    return add(emit, mul(emit, steps, step), low)
-
-
-@converts("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3", "QuantizeAndDequantizeV4")
-def both_ways(emit: OnnxEmit, node: Node) -> None:
-    value = emit.input(0)
-    signed, narrow = bool(node.attr("signed_input", True)), bool(node.attr("narrow_range", False))
-    bits = int(emit.static(3, "the number of bits")) if node.op.endswith("V3") else int(node.attr("num_bits", 8))
-    if bits != 8 or not node.attr("range_given", False) or int(node.attr("axis", -1)) != -1:
-        raise emit.unsupported("only eight bits in one given range have a QDQ form")
-    low, high = (float(np.asarray(emit.static(index, "the range")).reshape(-1)[0]) for index in (1, 2))
-    smallest, largest = (-128 + int(narrow), 127) if signed else (0, 255)
-    steps = [end / limit for end, limit in ((low, smallest), (high, largest)) if limit and end / limit > 0]
-    if not steps:
-        raise emit.unsupported("its range is empty")
-    dtype = INT8 if signed else UINT8
-    operands = [emit.const(F32(max(steps))), emit.const(np.zeros((), dtype.numpy))]
-    if narrow:
-        value = elementwise(emit, "Max", [value, emit.const(F32(max(steps) * smallest))])
-    codes = _line(emit, "QuantizeLinear", value, operands, dtype)
-    emit.result(_line(emit, "DequantizeLinear", codes, operands, FLOAT))
-
-
 # The original's eight-bit ops
 
 
 @converts("QuantizeV2")
-def quantize(emit: OnnxEmit, node: Node) -> None:
+def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value, low, high = emit.inputs(0, 3)
     mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
     if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range of eight bits has a QDQ form")
     ends = known(emit, low, high)
     least = float(node.attr("ensure_minimum_range", 0.01))
+    narrow = mode == "SCALED" and bool(node.attr("narrow_range", False))
     if ends is not None:
-        wide = widened_range(*ends, least)
-        low, high = (emit.const(F32(end)) for end in wide)
+        first, last = widened_range(*ends, least)
+        if mode == "SCALED":
+            first, last, _ = scaled_range(first, last, codes_of(dtype.numpy), narrow)
+        low, high = (emit.const(F32(end)) for end in (first, last))
+        value = elementwise(emit, "Max", [value, low]) if narrow else value
     else:
         low, high = (emit.reshape(end, []) for end in (low, high))
         size = elementwise(emit, "Max", [unary(emit, "Abs", low), unary(emit, "Abs", high)])
@@ -230,36 +179,29 @@ def quantize(emit: OnnxEmit, node: Node) -> None:
         low = elementwise(emit, "Min", [low, emit.const(F32(0))])
         above = elementwise(emit, "Max", [high, emit.const(F32(0))])
         high = elementwise(emit, "Max", [above, add(emit, low, gap)])
-    emit.result(in_codes(emit, value, grid(emit, low, high, dtype, mode), dtype), 0)
-    emit.result(low, 1)
-    emit.result(high, 2)
+    return in_codes(emit, value, grid(emit, low, high, dtype, mode, narrow=narrow), dtype), low, high
 
 
 @converts("Dequantize")
-def dequantize(emit: OnnxEmit, node: Node) -> None:
+def dequantize(emit: OnnxEmit, node: Node) -> OnnxValue:
     codes, low, high = emit.inputs(0, 3)
     mode = attr_text(node, "mode", "MIN_COMBINED")
     if int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range has a QDQ form")
+    narrow, kind = bool(node.attr("narrow_range", False)), node.attr("dtype", FLOAT)
+    made_of = kind if isinstance(kind, DType) else FLOAT
     if codes.dtype is FLOAT:
-        emit.result(codes)
-        return
+        return emit.cast(codes, made_of)
     if codes.dtype.name not in BYTES:
         if codes.constant is None:
             raise emit.unsupported(f"codes of type {codes.dtype.name} have no QDQ form")
         ends = known(emit, low, high)
         if ends is None:
             raise emit.unsupported("its range is computed")
-        emit.result(emit.const(dequantized(codes.constant.numpy(), *ends, mode)))
-        return
-    of = grid(emit, low, high, codes.dtype, mode, narrow=bool(node.attr("narrow_range", False)))
-    if codes.constant is not None and of.step.constant is not None and of.zero.constant is not None:
-        rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
-        emit.result(
-            stored(emit, codes.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
-        )
-        return
-    emit.result(in_numbers(emit, codes, of))
+        found = emit.const(dequantized(codes.constant.numpy(), *ends, mode, narrow))
+    else:
+        found = in_numbers(emit, codes, grid(emit, low, high, codes.dtype, mode, narrow=narrow))
+    return emit.cast(found, made_of)
 
 
 def numbers_of(emit: OnnxEmit, value: OnnxValue, low: OnnxValue, high: OnnxValue) -> OnnxValue:
@@ -272,11 +214,7 @@ def numbers_of(emit: OnnxEmit, value: OnnxValue, low: OnnxValue, high: OnnxValue
             return emit.const(dequantized(value.constant.numpy(), *ends, "MIN_FIRST"))
     if value.dtype.name not in BYTES:
         raise emit.unsupported(f"codes of type {value.dtype.name} have no QDQ form")
-    of = grid(emit, low, high, value.dtype)
-    if value.constant is not None and of.step.constant is not None and of.zero.constant is not None:
-        rest = 0.0 if of.rest is None or of.rest.constant is None else float(of.rest.constant.numpy())
-        return stored(emit, value.constant.numpy(), of.step.constant.numpy(), of.zero.constant.numpy(), None, rest)
-    return in_numbers(emit, value, of)
+    return in_numbers(emit, value, grid(emit, low, high, value.dtype))
 
 
 def yield_sum(emit: OnnxEmit, node: Node, made: OnnxValue, a: list[OnnxValue], b: list[OnnxValue]) -> None:
@@ -324,7 +262,7 @@ def quantized_arithmetic(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
-def quantized_relu(emit: OnnxEmit, node: Node) -> None:
+def quantized_relu(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     codes, *ranges = emit.inputs()
     tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
     top = tops[node.op] if node.op in tops else ranges.pop(0)
@@ -342,9 +280,7 @@ def quantized_relu(emit: OnnxEmit, node: Node) -> None:
             made = elementwise(emit, "Min", [made, top])
         if codes.dtype is not FLOAT:
             made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
-    emit.result(made, 0)
-    emit.result(ranges[0], 1)
-    emit.result(ranges[1], 2)
+    return made, ranges[0], ranges[1]
 
 
 @converts("QuantizedMaxPool", "QuantizedAvgPool")
@@ -366,11 +302,10 @@ def quantized_pool(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("RequantizationRange")
-def used_range(emit: OnnxEmit, node: Node) -> None:
+def used_range(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value = emit.input(0)
     low, high = _ends_of(emit, value)
-    emit.result(low, 0)
-    emit.result(high, 1)
+    return low, high
 
 
 def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
@@ -384,12 +319,10 @@ def _ends_of(emit: OnnxEmit, value: OnnxValue) -> tuple[OnnxValue, OnnxValue]:
 
 
 @converts("Requantize", "QuantizeDownAndShrinkRange")
-def requantize(emit: OnnxEmit, node: Node) -> None:
+def requantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value = emit.input(0)
     dtype = plain_type(node.dtype("out_type"))
     if value.dtype is not FLOAT or dtype.name not in BYTES:
         raise emit.unsupported("its codes come from outside of the model")
     low, high = emit.inputs(3, 5) if node.op == "Requantize" else _ends_of(emit, value)
-    emit.result(in_codes(emit, value, grid(emit, low, high, dtype), dtype), 0)
-    emit.result(low, 1)
-    emit.result(high, 2)
+    return in_codes(emit, value, grid(emit, low, high, dtype), dtype), low, high

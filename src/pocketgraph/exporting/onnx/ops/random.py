@@ -28,27 +28,27 @@ def drawn(emit: OnnxEmit, code: str, dims: OnnxValue, dtype: DType, **attrs: flo
 
 
 @converts("RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2")
-def uniform(emit: OnnxEmit, node: Node) -> None:
-    emit.result(drawn(emit, "RandomUniform", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT))))
+def uniform(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return drawn(emit, "RandomUniform", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT)))
 
 
 @converts("RandomStandardNormal", "StatelessRandomNormal", "StatelessRandomNormalV2")
-def normal(emit: OnnxEmit, node: Node) -> None:
-    emit.result(drawn(emit, "RandomNormal", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT))))
+def normal(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return drawn(emit, "RandomNormal", emit.as_int64(emit.input(0)), plain_type(node.dtype("dtype", FLOAT)))
 
 
 @converts("RandomUniformInt")
-def whole(emit: OnnxEmit, node: Node) -> None:
+def whole(emit: OnnxEmit, node: Node) -> OnnxValue:
     low, high = (emit.cast(value, FLOAT) for value in emit.inputs(1, 3))
     numbers = drawn(emit, "RandomUniform", emit.as_int64(emit.input(0)), FLOAT)
     spread = emit.op("Floor", [mul(emit, numbers, sub(emit, high, low))], numbers.shape)
-    emit.result(emit.cast(add(emit, spread, low), plain_type(node.dtype("Tout", INT32))))
+    return emit.cast(add(emit, spread, low), plain_type(node.dtype("Tout", INT32)))
 
 
 @converts("Multinomial")
-def multinomial(emit: OnnxEmit, node: Node) -> None:
+def multinomial(emit: OnnxEmit, node: Node) -> OnnxValue:
     count = int(np.asarray(emit.static(1, "the number of samples")).reshape(-1)[0])
     made = emit.op(
         "Multinomial", [emit.cast(emit.input(0), FLOAT)], emit.output()[1], INT32, sample_size=count, dtype_=6
     )
-    emit.result(emit.cast(made, plain_type(node.dtype("output_dtype", INT64))))
+    return emit.cast(made, plain_type(node.dtype("output_dtype", INT64)))

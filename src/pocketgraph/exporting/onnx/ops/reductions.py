@@ -26,7 +26,7 @@ FROM_18 = 18
 
 
 @converts(*REDUCED)
-def reduced(emit: OnnxEmit, node: Node) -> None:
+def reduced(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, code = emit.input(0), REDUCED[node.op]
     keep = bool(node.attr("keep_dims", False))
     axes = emit.static_or_none(1)
@@ -41,7 +41,7 @@ def reduced(emit: OnnxEmit, node: Node) -> None:
             found = reduce(emit, code, value, np.asarray(axes).reshape(-1).tolist(), keep)
     else:
         found = reduce(emit, code, value, emit.axes(1, value.rank), keep)
-    emit.result(emit.cast(found, BOOL) if node.op in ("All", "Any") else found)
+    return emit.cast(found, BOOL) if node.op in ("All", "Any") else found
 
 
 def reduce(emit: OnnxEmit, code: str, value: OnnxValue, axes: Sequence[int], keep: bool) -> OnnxValue:
@@ -93,7 +93,7 @@ def reduced_shape(shape: Shape, axes: Sequence[int], keep: bool) -> Shape:
 
 
 @converts("ArgMax", "ArgMin")
-def place_of_extreme(emit: OnnxEmit, node: Node) -> None:
+def place_of_extreme(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     axis = emit.axes(1, emit.rank(value), "the dimension")[0] if emit.count > 1 else 0
     shape = reduced_shape(value.shape, [axis], False)
@@ -101,25 +101,25 @@ def place_of_extreme(emit: OnnxEmit, node: Node) -> None:
         found = emit.op(node.op, [value.first], shape, INT64, axis=1, keepdims=0)
     else:
         found = emit.op(node.op, [value], shape, INT64, axis=axis, keepdims=0)
-    emit.result(emit.cast(found, node.dtype("output_type", INT64)))
+    return emit.cast(found, node.dtype("output_type", INT64))
 
 
 @converts("L2Loss")
-def half_squares(emit: OnnxEmit, node: Node) -> None:
+def half_squares(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     squares = emit.op("ReduceSumSquare", [value], [], keepdims=0)
-    emit.result(mul(emit, squares, emit.like(0.5, value)))
+    return mul(emit, squares, emit.like(0.5, value))
 
 
 @converts("Cumsum")
-def running_sum(emit: OnnxEmit, node: Node) -> None:
+def running_sum(emit: OnnxEmit, node: Node) -> OnnxValue:
     flags: dict[str, Any] = {name: int(bool(node.attr(name, False))) for name in ("exclusive", "reverse")}
     value = emit.input(0)
-    emit.result(emit.op("CumSum", [value, emit.input(1)], value.shape, **flags))
+    return emit.op("CumSum", [value, emit.input(1)], value.shape, **flags)
 
 
 @converts("Cumprod")
-def running_product(emit: OnnxEmit, node: Node) -> None:
+def running_product(emit: OnnxEmit, node: Node) -> OnnxValue:
     """ONNX has no running product: a lower triangle of copies is multiplied."""
     value = emit.input(0)
     rank = emit.rank(value)
@@ -135,4 +135,4 @@ def running_product(emit: OnnxEmit, node: Node) -> None:
     shape = [length, length] + [1] * (rank - 1 - axis)
     kept = emit.const(mask.reshape(shape))
     spread = emit.op("Where", [kept, rows, emit.like(1, value)], None, value.dtype)
-    emit.result(reduce(emit, "ReduceProd", spread, [axis + 1], False))
+    return reduce(emit, "ReduceProd", spread, [axis + 1], False)

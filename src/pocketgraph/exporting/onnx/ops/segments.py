@@ -21,7 +21,7 @@ SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min":
     "SegmentSum", "SegmentProd", "SegmentMax", "SegmentMin", "SegmentMean", "UnsortedSegmentSum",
     "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin",
 )  # fmt: skip
-def segments(emit: OnnxEmit, node: Node) -> None:
+def segments(emit: OnnxEmit, node: Node) -> OnnxValue:
     kind = node.op.removeprefix("Unsorted").removeprefix("Segment")
     value, labels = emit.input(0), emit.as_int64(emit.input(1))
     depth = emit.rank(labels)
@@ -32,7 +32,7 @@ def segments(emit: OnnxEmit, node: Node) -> None:
     else:
         last = emit.slice(labels, 0, -1, 2**31 - 1)
         count = emit.op("Add", [last, emit.ints([1])], [1])
-    emit.result(put_together(emit, kind, rows, labels, count, empty(kind, node, value)))
+    return put_together(emit, kind, rows, labels, count, empty(kind, node, value))
 
 
 def empty(kind: str, node: Node, value: OnnxValue) -> float | int:

@@ -19,21 +19,20 @@ FAR = 2**31 - 1
 
 
 @converts("Slice")
-def slice_of(emit: OnnxEmit, node: Node) -> None:
+def slice_of(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     begins, sizes = emit.static_or_none(1), emit.static_or_none(2)
     _, shape = emit.output()
     if begins is not None and sizes is not None:
         starts = [int(begin) for begin in begins]
         ends = [FAR if size == -1 else begin + int(size) for begin, size in zip(starts, sizes, strict=True)]
-        emit.result(cut(emit, value, starts, ends, [1] * len(starts), shape))
-        return
+        return cut(emit, value, starts, ends, [1] * len(starts), shape)
     start, size = emit.as_int64(emit.input(1)), emit.as_int64(emit.input(2))
     end = emit.op("Add", [start, size], start.shape)
     if sizes is None or (np.asarray(sizes) == -1).any():
         to_the_end = emit.op("Less", [size, emit.ints([0])], size.shape, BOOL)
         end = emit.op("Where", [to_the_end, emit.ints([FAR]), end], size.shape, end.dtype)
-    emit.result(emit.op("Slice", [value, start, end], shape))
+    return emit.op("Slice", [value, start, end], shape)
 
 
 def cut(
@@ -66,7 +65,7 @@ def _size(value: OnnxValue, axis: int) -> int | None:
 
 
 @converts("StridedSlice")
-def strided_slice(emit: OnnxEmit, node: Node) -> None:
+def strided_slice(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Indices as Python has them: each is a range, a place, a new axis or an ellipsis, as the masks say."""
     value = emit.input(0)
     masks = {
@@ -107,13 +106,11 @@ def strided_slice(emit: OnnxEmit, node: Node) -> None:
     if is_first(found) and not new_axes and found.first is not None and 0 not in dropped and dropped:
         size = emit.rank(found)
         if size - 1 in dropped or size - len(dropped) == 2:
-            emit.result(emit.squeeze(found.first, sorted(first_axis(axis, size) for axis in dropped)))
-            return
+            return emit.squeeze(found.first, sorted(first_axis(axis, size) for axis in dropped))
         if size - len(dropped) >= 3:
             inner = emit.squeeze(found.first, sorted(first_axis(axis, size) for axis in dropped))
-            emit.result(emit.from_first(inner))
-            return
-    emit.result(emit.unsqueeze(emit.squeeze(found, dropped), new_axes))
+            return emit.from_first(inner)
+    return emit.unsqueeze(emit.squeeze(found, dropped), new_axes)
 
 
 def _known_ranges(

@@ -8,40 +8,40 @@ from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.reductions import reduce
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 
 
 @converts("TopKV2", "TopK")
-def largest(emit: OnnxEmit, node: Node) -> None:
+def largest(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value = emit.input(0)
     count = emit.vector(emit.input(1)) if node.op == "TopKV2" else emit.ints([int(node.attr("k", 1))])
     shape = emit.output()[1]
     made, places = emit.ops("TopK", [value, count], 2, [shape, shape], [None, INT64], axis=-1, largest=1, sorted=1)
-    emit.result(made, 0)
-    emit.result(emit.cast(places, INT32), 1)
+    return made, emit.cast(places, INT32)
 
 
 @converts("NthElement")
-def nth(emit: OnnxEmit, node: Node) -> None:
+def nth(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     place = emit.vector(emit.input(1))
     count = emit.op("Add", [place, emit.ints([1])], [1])
     largest = int(bool(node.attr("reverse", False)))
     made, _ = emit.ops("TopK", [value, count], 2, None, [None, INT64], axis=-1, largest=largest, sorted=1)
     made.shape = Shape(None if value.shape.dims is None else [*value.shape.dims[:-1], None])
-    emit.result(emit.op("Gather", [made, emit.reshape(place, [])], emit.output()[1], axis=-1))
+    return emit.op("Gather", [made, emit.reshape(place, [])], emit.output()[1], axis=-1)
 
 
 @converts("InTopKV2", "InTopK")
-def among_the_largest(emit: OnnxEmit, node: Node) -> None:
+def among_the_largest(emit: OnnxEmit, node: Node) -> OnnxValue:
     scores, targets = emit.inputs(0, 2)
     count = emit.as_int64(emit.input(2)) if node.op == "InTopKV2" else emit.const(np.int64(node.attr("k", 1)))
     rows = emit.unsqueeze(emit.as_int64(targets), [1])
     own = emit.op("GatherElements", [scores, rows], None, axis=1)
     above = emit.cast(emit.op("Greater", [scores, own], scores.shape, BOOL), INT64)
     better = reduce(emit, "ReduceSum", above, [1], False)
-    emit.result(emit.op("Less", [better, count], emit.output()[1], BOOL))
+    return emit.op("Less", [better, count], emit.output()[1], BOOL)
 
 
 @converts("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
@@ -58,7 +58,7 @@ def unique(emit: OnnxEmit, node: Node) -> None:
 
 
 @converts("Bincount", "DenseBincount")
-def counted(emit: OnnxEmit, node: Node) -> None:
+def counted(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Each number against each bin; numbers beyond the last bin are left out."""
     if node.op == "DenseBincount" and (emit.rank(emit.input(0)) != 1 or node.attr("binary_output", False)):
         raise emit.unsupported("ONNX counts vectors only")
@@ -72,11 +72,11 @@ def counted(emit: OnnxEmit, node: Node) -> None:
         amounts = emit.op("Mul", [amounts, emit.reshape(weights, [-1, 1])], [None, None])
     made = reduce(emit, "ReduceSum", amounts, [0], False)
     made.shape = shape
-    emit.result(made)
+    return made
 
 
 @converts("HistogramFixedWidth")
-def histogram(emit: OnnxEmit, node: Node) -> None:
+def histogram(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, limits, count = emit.inputs()
     value = emit.cast(emit.reshape(value, [-1]), FLOAT)
     low, high = (emit.cast(emit.slice(limits, 0, place, place + 1), FLOAT) for place in (0, 1))
@@ -92,15 +92,15 @@ def histogram(emit: OnnxEmit, node: Node) -> None:
     hits = emit.op("Equal", [emit.unsqueeze(places, [1]), emit.unsqueeze(numbers, [0])], [None, None], BOOL)
     made = reduce(emit, "ReduceSum", emit.cast(hits, INT32), [0], False)
     made.shape = emit.output()[1]
-    emit.result(made)
+    return made
 
 
 @converts("ListDiff")
-def without(emit: OnnxEmit, node: Node) -> None:
+def without(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value, others = emit.inputs()
     same = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(others, [0])], [None, None], BOOL)
     hits = reduce(emit, "ReduceMax", emit.cast(same, INT32), [1], False)
     stays = emit.op("Equal", [hits, emit.const(np.int32(0))], [None], BOOL)
     places = emit.reshape(emit.op("NonZero", [stays], [1, None], INT64), [-1])
-    emit.result(emit.op("Gather", [value, places], [None], axis=0), 0)
-    emit.result(emit.cast(places, plain_type(node.dtype("out_idx", INT32))), 1)
+    left = emit.op("Gather", [value, places], [None], axis=0)
+    return left, emit.cast(places, plain_type(node.dtype("out_idx", INT32)))

@@ -9,6 +9,7 @@ import numpy as np
 from pocketgraph.exporting.onnx.broadcasting import elementwise
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.operands import attr_text
@@ -23,7 +24,7 @@ def _needs_texts(emit: OnnxEmit) -> None:
 
 
 @converts("StringJoin")
-def joined(emit: OnnxEmit, node: Node) -> None:
+def joined(emit: OnnxEmit, node: Node) -> OnnxValue:
     _needs_texts(emit)
     values = emit.inputs()
     separator = attr_text(node, "separator")
@@ -32,11 +33,11 @@ def joined(emit: OnnxEmit, node: Node) -> None:
         if separator:
             parts.append(emit.const(np.array(separator.encode(), object)))
         parts.append(value)
-    emit.result(reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), parts))
+    return reduce(lambda a, b: elementwise(emit, "StringConcat", [a, b]), parts)
 
 
 @converts("StringLower", "StringUpper")
-def cased(emit: OnnxEmit, node: Node) -> None:
+def cased(emit: OnnxEmit, node: Node) -> OnnxValue:
     """ONNX's operator takes vectors: others are laid out as one."""
     value = emit.input(0)
     action = "LOWER" if node.op == "StringLower" else "UPPER"
@@ -46,20 +47,20 @@ def cased(emit: OnnxEmit, node: Node) -> None:
     )
     if value.rank != 1:
         made = emit.op("Reshape", [made, emit.dims(value)], value.shape)
-    emit.result(made)
+    return made
 
 
 @converts("StaticRegexFullMatch", "RegexFullMatch")
-def matches(emit: OnnxEmit, node: Node) -> None:
+def matches(emit: OnnxEmit, node: Node) -> OnnxValue:
     _needs_texts(emit)
     if node.op == "RegexFullMatch":
         pattern = bytes(emit.static(1, "the pattern").reshape(-1)[0]).decode()
     else:
         pattern = attr_text(node, "pattern")
     value = emit.input(0)
-    emit.result(emit.op("RegexFullMatch", [value], value.shape, BOOL, pattern=pattern))
+    return emit.op("RegexFullMatch", [value], value.shape, BOOL, pattern=pattern)
 
 
 @converts("StringToNumber")
-def number(emit: OnnxEmit, node: Node) -> None:
-    emit.result(emit.cast(emit.input(0), node.dtype("out_type", FLOAT)))
+def number(emit: OnnxEmit, node: Node) -> OnnxValue:
+    return emit.cast(emit.input(0), node.dtype("out_type", FLOAT))

@@ -19,7 +19,7 @@ from pocketgraph.kernels.shapes.algebra import (
 from pocketgraph.kernels.shapes.common_rules import unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
-shape_rule("ReverseSequence", "Roll")(unchanged)
+shape_rule("Reverse", "ReverseSequence", "ReverseV2", "Roll")(unchanged)
 
 
 @shape_rule("Pack")
@@ -114,11 +114,6 @@ def tile(call: ShapeCall) -> Shape:
         return Shape((None,) * len(shape.dims)) if shape.dims is not None else Shape(times.dims and [None] * len(times))
     counts = of_rank(times, len(shape.dims))
     return Shape(product(d, n) for d, n in zip(shape.dims, counts, strict=True))
-
-
-@shape_rule("Reverse", "ReverseV2")
-def reverse(call: ShapeCall) -> Shape:
-    return call.shape(0)
 
 
 @shape_rule("TileGrad")

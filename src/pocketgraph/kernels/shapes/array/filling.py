@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.common_rules import counted_by, held_by, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("OnesLike", "ZerosLike")(unchanged)
-
-
-@shape_rule("Fill")
-def fill(call: ShapeCall) -> Shape:
-    return call.as_shape(0)
+shape_rule("Fill")(held_by(0))
+shape_rule("LinSpace")(counted_by(2))
 
 
 @shape_rule("Range")
@@ -27,8 +24,3 @@ def range_of(call: ShapeCall) -> Shape:
     from pocketgraph.kernels.range_length import steps_between
 
     return Shape((steps_between(start, limit, delta),))
-
-
-@shape_rule("LinSpace")
-def lin_space(call: ShapeCall) -> Shape:
-    return Shape((call.integer(2),))

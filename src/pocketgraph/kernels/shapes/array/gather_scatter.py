@@ -7,13 +7,14 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge
-from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.common_rules import held_by, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin", "TensorScatterMax",
     "ScatterNdNonAliasingAdd", "InplaceUpdate", "InplaceAdd", "InplaceSub",
 )(unchanged)  # fmt: skip
+shape_rule("ScatterNd")(held_by(2))
 
 
 @shape_rule("OneHot")
@@ -62,11 +63,6 @@ def gather_nd(call: ShapeCall) -> Shape:
     if depth > len(params.dims):
         raise GraphError(f"indices of {depth} numbers cannot select from shape {params}")
     return Shape((*indices.dims[:-1], *params.dims[depth:]))
-
-
-@shape_rule("ScatterNd")
-def scatter_nd(call: ShapeCall) -> Shape:
-    return call.as_shape(2)
 
 
 @shape_rule("Where")

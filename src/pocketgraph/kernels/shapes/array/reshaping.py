@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import axis_of, broadcast, exact_quotient, of_rank, product, replaced
-from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
+from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("DataFormatDimMap", "DataFormatVecPermute", "InvertPermutation")(unchanged)
 shape_rule("Rank", "Size")(scalar)
+shape_rule("BroadcastGradientArgs")(fixed(VECTOR, VECTOR))
 
 
 @shape_rule("Shape")
@@ -119,8 +120,3 @@ def broadcast_to(call: ShapeCall) -> Shape:
 def broadcast_args(call: ShapeCall) -> Shape:
     (x,), (y,) = of_rank(call.shape(0), 1), of_rank(call.shape(1), 1)
     return Shape((max(x, y) if x is not None and y is not None else None,))
-
-
-@shape_rule("BroadcastGradientArgs")
-def broadcast_gradient_args(call: ShapeCall) -> Sequence[Shape]:
-    return [Shape((None,)), Shape((None,))]

@@ -8,8 +8,11 @@ from typing import Any
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.kernels.shapes.common_rules import held_by
 from pocketgraph.kernels.shapes.partial_values import Known, Partial
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+shape_rule("StridedSliceGrad")(held_by(0))
 
 
 def _with_rest(sizes: Known, size: Shape, whole: Shape) -> Shape:
@@ -115,9 +118,3 @@ def _without_size(first: int | None, last: int | None, step: int) -> Dim:
         count = len(range(first, last, step))
         return 0 if count == 0 else None
     return None
-
-
-@shape_rule("StridedSliceGrad")
-def of_a_slice(call: ShapeCall) -> Shape:
-    """The shape of what was sliced, which is an input."""
-    return call.as_shape(0)

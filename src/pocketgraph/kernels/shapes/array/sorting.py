@@ -7,7 +7,11 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge, of_rank, replaced
+from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, of_input
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+shape_rule("ListDiff")(fixed(VECTOR, VECTOR))
+shape_rule("UpperBound", "LowerBound")(of_input(1))
 
 
 @shape_rule("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2")
@@ -16,11 +20,6 @@ def unique(call: ShapeCall) -> Sequence[Shape]:
     if call.node.op.endswith("V2"):
         shapes = [UNKNOWN, UNKNOWN]
     return [*shapes, Shape((None,))]
-
-
-@shape_rule("ListDiff")
-def list_diff(call: ShapeCall) -> Sequence[Shape]:
-    return [Shape((None,)), Shape((None,))]
 
 
 @shape_rule("TopK", "TopKV2")
@@ -54,8 +53,3 @@ def nth_element(call: ShapeCall) -> Shape:
 def in_top_k(call: ShapeCall) -> Shape:
     (rows, _), (labels,) = of_rank(call.shape(0), 2), of_rank(call.shape(1), 1)
     return merge(Shape((rows,)), Shape((labels,)))
-
-
-@shape_rule("UpperBound", "LowerBound")
-def search_sorted(call: ShapeCall) -> Shape:
-    return call.shape(1)

@@ -7,16 +7,13 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import common
 from pocketgraph.kernels.shapes.array.identity import placeholder
-from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.common_rules import of_input, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Exit", "NextIteration", "RefExit", "RefNextIteration", "_Retval")(unchanged)
 shape_rule("_Arg")(placeholder)
-
-
-@shape_rule("Switch", "RefSwitch")
-def switch(call: ShapeCall) -> Sequence[Shape]:
-    return [call.shape(0)] * 2
+shape_rule("Switch", "RefSwitch")(of_input(0, times=2))
+shape_rule("LoopCond")(scalar)
 
 
 @shape_rule("_SwitchN")
@@ -34,8 +31,3 @@ def join(call: ShapeCall) -> Sequence[Shape]:
 def enter(call: ShapeCall) -> Shape:
     """A loop's variable may change its shape while it goes round; its constants may not."""
     return call.shape(0) if call.attr("is_constant", False) else UNKNOWN
-
-
-@shape_rule("LoopCond")
-def condition(call: ShapeCall) -> Sequence[Shape]:
-    return [SCALAR]

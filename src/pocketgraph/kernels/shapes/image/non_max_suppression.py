@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
+from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
-
-@shape_rule("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionWithOverlaps")
-def non_max_suppression(call: ShapeCall) -> Shape:
-    return Shape((None,))
+shape_rule("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionWithOverlaps")(
+    fixed(VECTOR)
+)
 
 
 @shape_rule("NonMaxSuppressionV4")

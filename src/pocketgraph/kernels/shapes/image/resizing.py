@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge_dim, of_rank
-from pocketgraph.kernels.shapes.common_rules import unchanged
+from pocketgraph.kernels.shapes.common_rules import of_input, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("ImageProjectiveTransform")(unchanged)
+shape_rule("ResizeBicubicGrad")(of_input(1, rank=4))
+shape_rule("CropAndResizeGradBoxes")(of_input(2, rank=2))
 
 
 @shape_rule("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea", "ExtractGlimpse")
@@ -15,11 +17,6 @@ def resize(call: ShapeCall) -> Shape:
     batch, _, _, channels = of_rank(call.shape(0), 4)
     height, width = of_rank(call.as_shape(1), 2)
     return Shape((batch, height, width, channels))
-
-
-@shape_rule("ResizeBicubicGrad")
-def resize_bicubic_gradient(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(1), 4))
 
 
 @shape_rule("CropAndResize")
@@ -43,11 +40,6 @@ def of_resizing(call: ShapeCall) -> Shape:
 @shape_rule("CropAndResizeGradImage")
 def of_a_cropped_image(call: ShapeCall) -> Shape:
     return Shape(of_rank(call.as_shape(3), 4))
-
-
-@shape_rule("CropAndResizeGradBoxes")
-def of_crop_boxes(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(2), 2))
 
 
 @shape_rule("Resampler", "Addons>Resampler")

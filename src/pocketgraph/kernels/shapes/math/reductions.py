@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import axis_of, replaced
-from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
+from pocketgraph.kernels.shapes.common_rules import counted_by, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Cumprod", "Cumsum", "CumulativeLogsumexp", "Bucketize", "BucketizeWithInputBoundaries")(unchanged)
 shape_rule("L2Loss")(scalar)
+shape_rule("Bincount")(counted_by(1))
+shape_rule("HistogramFixedWidth")(counted_by(2))
 
 
 @shape_rule("Sum", "Mean", "Prod", "Max", "Min", "All", "Any", "EuclideanNorm")
@@ -40,13 +42,3 @@ def arg_extreme(call: ShapeCall) -> Shape:
         return Shape((None,) * (len(shape.dims) - 1))
     at = axis_of(axis, len(shape.dims))
     return Shape(shape.dims[:at] + shape.dims[at + 1 :])
-
-
-@shape_rule("Bincount")
-def bincount(call: ShapeCall) -> Shape:
-    return Shape((call.integer(1),))
-
-
-@shape_rule("HistogramFixedWidth")
-def histogram(call: ShapeCall) -> Shape:
-    return Shape((call.integer(2),))

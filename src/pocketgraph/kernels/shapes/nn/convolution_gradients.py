@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import Shape
 from pocketgraph.kernels.shapes.algebra import merge_dim, of_rank
+from pocketgraph.kernels.shapes.common_rules import of_input
 from pocketgraph.kernels.shapes.nn.window_sizes import layout_of, spatial_axes
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+shape_rule("Conv3DBackpropInput")(of_input(0, rank=5))
+shape_rule("Conv3DBackpropFilter")(of_input(1, rank=5))
 
 
 @shape_rule(
@@ -23,13 +27,3 @@ def convolution_gradient(call: ShapeCall) -> Shape:
         if "Depthwise" not in call.node.op and dims[channel] is None:
             dims[channel] = kernel[-2]
     return Shape(dims)
-
-
-@shape_rule("Conv3DBackpropInput")
-def of_a_volume(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(0), 5))
-
-
-@shape_rule("Conv3DBackpropFilter")
-def of_a_volume_filter(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(1), 5))

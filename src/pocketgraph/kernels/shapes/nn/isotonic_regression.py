@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pocketgraph.kernels.shapes.common_rules import of_input
+from pocketgraph.kernels.shapes.rules import shape_rule
 
-from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
-
-
-@shape_rule("IsotonicRegression")
-def twice_unchanged(call: ShapeCall) -> Sequence[Shape]:
-    return [call.shape(0)] * 2
+shape_rule("IsotonicRegression")(of_input(0, times=2))

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
-from pocketgraph.kernels.shapes.nn.convolution_gradients import of_a_volume
+from pocketgraph.kernels.shapes.common_rules import of_input
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
-shape_rule("MaxPool3DGrad")(of_a_volume)
-
-
-@shape_rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Dilation2DBackpropInput")
-def of_an_image(call: ShapeCall) -> Shape:
-    """The gradient by an image has that image's shape."""
-    return Shape(of_rank(call.shape(0), 4))
-
-
-@shape_rule("Dilation2DBackpropFilter")
-def of_a_dilation_filter(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(1), 3))
+shape_rule("MaxPool3DGrad")(of_input(0, rank=5))
+shape_rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Dilation2DBackpropInput")(of_input(0, rank=4))
+shape_rule("Dilation2DBackpropFilter")(of_input(1, rank=3))
 
 
 @shape_rule("MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad")

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.common_rules import VECTOR
+from pocketgraph.kernels.shapes.common_rules import VECTOR, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+shape_rule("DecodeJSONExample")(unchanged)
 
 
 def features(call: ShapeCall, count: int, batch: Shape) -> list[Shape]:
@@ -100,8 +102,3 @@ def parse_single_sequence_example(call: ShapeCall) -> Sequence[Shape]:
         *sparse_of(call.count("Nfeature_list_sparse"), 2),
         *dense_in(call, "feature_list_dense_shapes", None),
     ]
-
-
-@shape_rule("DecodeJSONExample")
-def decode_json_example(call: ShapeCall) -> Sequence[Shape]:
-    return [call.shape(0)]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.array.concat_split import joined
 from pocketgraph.kernels.shapes.array.reshaping import reshape
-from pocketgraph.kernels.shapes.common_rules import broadcast_both, unchanged
+from pocketgraph.kernels.shapes.common_rules import broadcast_both, fixed, unchanged
 from pocketgraph.kernels.shapes.image.resizing import resize
 from pocketgraph.kernels.shapes.math.matrix_product import matmul
 from pocketgraph.kernels.shapes.nn.convolution import convolution
@@ -24,6 +24,26 @@ shape_rule(
 RANGE = (SCALAR, SCALAR)
 
 
+def with_range(rule: Rule) -> Callable[[ShapeCall], Sequence[Shape]]:
+    """What a rule gives for the numbers, and the ends of their range."""
+
+    def ranged(call: ShapeCall) -> Sequence[Shape]:
+        shape = rule(call)
+        return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
+
+    return ranged
+
+
+shape_rule("RequantizationRange", "RequantizationRangePerChannel")(fixed(*RANGE))
+shape_rule("QuantizedReshape")(with_range(reshape))
+shape_rule("QuantizedConv2D")(with_range(convolution))
+shape_rule("QuantizedMatMul")(with_range(matmul))
+shape_rule("QuantizedBiasAdd")(with_range(bias_add))
+shape_rule("QuantizedAdd", "QuantizedMul")(with_range(broadcast_both))
+shape_rule("QuantizedResizeBilinear")(with_range(resize))
+shape_rule("QuantizedMaxPool", "QuantizedAvgPool")(with_range(pool))
+
+
 @shape_rule(
     "QuantizeV2", "Requantize", "RequantizePerChannel", "QuantizedRelu", "QuantizedRelu6", "QuantizedReluX",
     "QuantizeDownAndShrinkRange", "QuantizedBatchNormWithGlobalNormalization", "QuantizedInstanceNorm",
@@ -34,23 +54,6 @@ def same_shape(call: ShapeCall) -> Sequence[Shape]:
     if call.node.op == "QuantizeV2" and axis != -1 and shape.rank is not None:
         ends = (Shape((shape[axis],)),) * 2
     return [shape, *ends]
-
-
-@shape_rule("RequantizationRange", "RequantizationRangePerChannel")
-def only_range(call: ShapeCall) -> Sequence[Shape]:
-    return RANGE
-
-
-@shape_rule("QuantizedReshape")
-def quantized_reshape(call: ShapeCall) -> Sequence[Shape]:
-    return [reshape(call), *RANGE]
-
-
-@shape_rule("QuantizedConv2D")
-def quantized_convolution(call: ShapeCall) -> Sequence[Shape]:
-    rule: Rule = convolution
-    shape = rule(call)
-    return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
 
 
 FUSED = (
@@ -70,36 +73,9 @@ one range, or one for each range of weights."""
 def fused_convolution(call: ShapeCall) -> Sequence[Shape]:
     if any(call.attr("padding_list", ())):
         return [Shape(None)] * 3
-    shape = quantized_convolution(call)[0]
+    shape = convolution(call)
     ends = SCALAR if "Requantize" in call.node.op else call.shape(5 if "WithBias" in call.node.op else 4)
     return [shape, ends, ends]
-
-
-@shape_rule("QuantizedMatMul")
-def quantized_matmul(call: ShapeCall) -> Sequence[Shape]:
-    return [matmul(call), *RANGE]
-
-
-@shape_rule("QuantizedBiasAdd")
-def quantized_bias_add(call: ShapeCall) -> Sequence[Shape]:
-    return [bias_add(call), *RANGE]
-
-
-@shape_rule("QuantizedAdd", "QuantizedMul")
-def quantized_binary(call: ShapeCall) -> Sequence[Shape]:
-    return [broadcast_both(call), *RANGE]
-
-
-@shape_rule("QuantizedResizeBilinear")
-def quantized_resize(call: ShapeCall) -> Sequence[Shape]:
-    return [resize(call), *RANGE]
-
-
-@shape_rule("QuantizedMaxPool", "QuantizedAvgPool")
-def quantized_pool(call: ShapeCall) -> Sequence[Shape]:
-    rule: Rule = pool
-    shape = rule(call)
-    return [shape if isinstance(shape, Shape) else shape[0], *RANGE]
 
 
 @shape_rule("QuantizedConcat")

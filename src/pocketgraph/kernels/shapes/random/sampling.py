@@ -6,20 +6,18 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank
-from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
+from pocketgraph.kernels.shapes.common_rules import held_by, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("RandomShuffle")(unchanged)
 shape_rule("StatelessRandomGetAlg")(scalar)
-
-
-@shape_rule(
+shape_rule(
     "RandomUniform", "RandomUniformInt", "RandomStandardNormal", "TruncatedNormal", "ParameterizedTruncatedNormal",
     "StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal", "StatelessRandomUniformInt",
     "StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2", "StatelessRandomUniformIntV2",
-)  # fmt: skip
-def random_of_shape(call: ShapeCall) -> Shape:
-    return call.as_shape(0)
+    "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomGammaV2",
+    "StatelessRandomGammaV3", "StatelessRandomPoisson", "StatelessRandomBinomial",
+)(held_by(0))  # fmt: skip
 
 
 @shape_rule("RandomGamma", "RandomPoisson", "RandomPoissonV2")
@@ -38,11 +36,3 @@ def multinomial(call: ShapeCall) -> Shape:
 def random_key(call: ShapeCall) -> Sequence[Shape]:
     key = [Shape((1,)), Shape((2,))]
     return key if call.node.op == "StatelessRandomGetKeyCounter" else [*key, SCALAR]
-
-
-@shape_rule(
-    "StatelessRandomUniformFullInt", "StatelessRandomUniformFullIntV2", "StatelessRandomGammaV2",
-    "StatelessRandomGammaV3", "StatelessRandomPoisson", "StatelessRandomBinomial",
-)  # fmt: skip
-def random_of_a_shape(call: ShapeCall) -> Shape:
-    return call.as_shape(0)

@@ -6,8 +6,11 @@ from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
-from pocketgraph.kernels.shapes.common_rules import VECTOR
+from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, of_input
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+
+shape_rule("SparseSoftmax", "SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv")(of_input(1, rank=1))
+shape_rule("SparseReduceSum", "SparseReduceMax")(fixed(UNKNOWN))
 
 
 @shape_rule("SparseFillEmptyRowsGrad")
@@ -48,16 +51,6 @@ def sparse_add_gradient(call: ShapeCall) -> Sequence[Shape]:
 @shape_rule("SparseSliceGrad")
 def sparse_slice_gradient(call: ShapeCall) -> Shape:
     return Shape((of_rank(call.shape(1), 2)[0],))
-
-
-@shape_rule("SparseSoftmax", "SparseDenseCwiseAdd", "SparseDenseCwiseMul", "SparseDenseCwiseDiv")
-def sparse_values(call: ShapeCall) -> Shape:
-    return Shape(of_rank(call.shape(1), 1))
-
-
-@shape_rule("SparseReduceSum", "SparseReduceMax")
-def sparse_reduction(call: ShapeCall) -> Shape:
-    return UNKNOWN
 
 
 @shape_rule("SparseReduceSumSparse", "SparseReduceMaxSparse")

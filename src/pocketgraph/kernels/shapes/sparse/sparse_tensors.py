@@ -2,15 +2,8 @@
 
 from __future__ import annotations
 
-from pocketgraph.graph.shape import Shape
-from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+from pocketgraph.kernels.shapes.common_rules import held_by, of_input
+from pocketgraph.kernels.shapes.rules import shape_rule
 
-
-@shape_rule("SparseTensorDenseAdd")
-def sparse_dense_add(call: ShapeCall) -> Shape:
-    return call.shape(3)
-
-
-@shape_rule("SparseToDense")
-def sparse_to_dense(call: ShapeCall) -> Shape:
-    return call.as_shape(1)
+shape_rule("SparseTensorDenseAdd")(of_input(3))
+shape_rule("SparseToDense")(held_by(1))

@@ -5,31 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.common_rules import scalar
+from pocketgraph.kernels.shapes.common_rules import behind_handle, fixed, scalar
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "TensorArrayWriteV2", "TensorArrayWriteV3", "TensorArrayScatterV2", "TensorArrayScatterV3", "TensorArraySplitV2",
     "TensorArraySplitV3", "TensorArraySizeV2", "TensorArraySizeV3",
 )(scalar)  # fmt: skip
-
-
-FLOW, HANDLE = SCALAR, Shape((2,))
-
-
-@shape_rule("TensorArrayV2", "TensorArrayV3")
-def tensor_array(call: ShapeCall) -> Sequence[Shape]:
-    return [HANDLE, FLOW]
-
-
-@shape_rule("TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape")
-def tensor_array_gradient(call: ShapeCall) -> Sequence[Shape]:
-    return [HANDLE, FLOW]
-
-
-@shape_rule("TensorArrayReadV2", "TensorArrayReadV3")
-def tensor_array_read(call: ShapeCall) -> Shape:
-    return call.handle(0)
+HANDLE, FLOW = Shape((2,)), SCALAR
+shape_rule(
+    "TensorArrayV2", "TensorArrayV3", "TensorArrayGradV2", "TensorArrayGradV3", "TensorArrayGradWithShape",
+)(fixed(HANDLE, FLOW))  # fmt: skip
+shape_rule("TensorArrayReadV2", "TensorArrayReadV3")(behind_handle)
 
 
 @shape_rule("TensorArrayGatherV2", "TensorArrayGatherV3")

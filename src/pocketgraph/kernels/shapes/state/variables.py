@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import merge
 from pocketgraph.kernels.shapes.array.gather_scatter import gather
-from pocketgraph.kernels.shapes.common_rules import no_outputs, scalar, unchanged
+from pocketgraph.kernels.shapes.common_rules import behind_handle, no_outputs, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
@@ -16,17 +16,13 @@ shape_rule(
 shape_rule("ResourceGather")(gather)
 shape_rule("VarHandleOp", "IsVariableInitialized", "VarIsInitializedOp")(scalar)
 shape_rule("AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp")(no_outputs)
+shape_rule("ReadVariableOp")(behind_handle)
 
 
 @shape_rule("Variable", "VariableV2", "TemporaryVariable")
 def variable(call: ShapeCall) -> Shape:
     shape = call.declared()
     return UNKNOWN if call.node.op == "Variable" and shape.rank == 0 else shape
-
-
-@shape_rule("ReadVariableOp")
-def read_variable(call: ShapeCall) -> Shape:
-    return call.handle(0)
 
 
 @shape_rule("VariableShape")

@@ -39,7 +39,7 @@ class PatternError(ValueError):
     """A pattern that RE2 does not take; the message is RE2's."""
 
 
-class Flags(NamedTuple):
+class _Flags(NamedTuple):
     """Which of ``(?imsU)`` are on."""
 
     i: bool = False
@@ -64,7 +64,7 @@ class Parser:
     def __init__(self, text: str) -> None:
         self.text = text
         self.at = self.groups = self.depth = 0
-        self.flags = Flags()
+        self.flags = _Flags()
 
     def whole(self) -> Expression:
         """The whole pattern.

@@ -18,7 +18,7 @@ from pocketgraph.transforms.parts.quantize_passes.code_nodes import dequantize, 
 
 
 @dataclass(frozen=True)
-class EightBit:
+class _EightBit:
     """How a float op becomes ``Quantized`` and its name.
 
     Attributes:
@@ -39,18 +39,18 @@ class EightBit:
 PRODUCT = ("T1", "T2")
 WINDOW = ("ksize", "strides", "padding")
 OPS = {
-    "Add": EightBit((), PRODUCT, "Toutput"),
-    "AvgPool": EightBit(WINDOW),
-    "BiasAdd": EightBit((), PRODUCT, "out_type"),
-    "Concat": EightBit(("N",), as_is=0, ranges_apart=True),
-    "Conv2D": EightBit(("strides", "padding"), ("Tinput", "Tfilter"), "out_type"),
-    "MatMul": EightBit(("transpose_a", "transpose_b"), PRODUCT, "Toutput"),
-    "MaxPool": EightBit(WINDOW),
-    "Mul": EightBit((), PRODUCT, "Toutput"),
-    "Relu": EightBit((), ("Tinput",)),
-    "Relu6": EightBit((), ("Tinput",)),
-    "Reshape": EightBit(as_is=1),
-    "ResizeBilinear": EightBit(("align_corners",), as_is=1),
+    "Add": _EightBit((), PRODUCT, "Toutput"),
+    "AvgPool": _EightBit(WINDOW),
+    "BiasAdd": _EightBit((), PRODUCT, "out_type"),
+    "Concat": _EightBit(("N",), as_is=0, ranges_apart=True),
+    "Conv2D": _EightBit(("strides", "padding"), ("Tinput", "Tfilter"), "out_type"),
+    "MatMul": _EightBit(("transpose_a", "transpose_b"), PRODUCT, "Toutput"),
+    "MaxPool": _EightBit(WINDOW),
+    "Mul": _EightBit((), PRODUCT, "Toutput"),
+    "Relu": _EightBit((), ("Tinput",)),
+    "Relu6": _EightBit((), ("Tinput",)),
+    "Reshape": _EightBit(as_is=1),
+    "ResizeBilinear": _EightBit(("align_corners",), as_is=1),
 }
 
 
@@ -86,7 +86,7 @@ def quantize_ops(
     return replace_matches(graph, Pattern("|".join(wanted)), rewrite, accept=accept).graph
 
 
-def _is_float(node: Node, form: EightBit, strict: bool) -> bool:
+def _is_float(node: Node, form: _EightBit, strict: bool) -> bool:
     """Whether all inputs but the one that is not quantized, and all outputs, are float."""
     inputs, outputs = input_types(node, strict=strict), output_types(node, strict=strict)
     return {dtype for place, dtype in enumerate(inputs) if place != form.as_is} | set(outputs) <= {FLOAT}
@@ -104,7 +104,7 @@ def _does_the_same(node: Node) -> bool:
     return len(node.data_inputs) >= 1
 
 
-def _eight_bit(node: Node, form: EightBit, fallback: tuple[float, float] | None, strict: bool) -> list[Node]:
+def _eight_bit(node: Node, form: _EightBit, fallback: tuple[float, float] | None, strict: bool) -> list[Node]:
     nodes: list[Node] = []
     sources: list[str] = []  # of the eight-bit inputs
     inputs: list[str] = []
@@ -163,7 +163,7 @@ def _narrowed(main: str, fallback: tuple[float, float] | None) -> list[Node]:
     return [low, high, requantize(f"{main}/requantize", ports(main), low.name, high.name)]
 
 
-def _attributes(node: Node, form: EightBit, strict: bool) -> Mapping[str, AttrValue]:
+def _attributes(node: Node, form: _EightBit, strict: bool) -> Mapping[str, AttrValue]:
     types: dict[str, DType] = dict.fromkeys(form.types, QUINT8)
     if form.result:
         types[form.result] = QINT32

@@ -9,18 +9,28 @@ const TYPES = {
 };
 const port = Number(process.argv[2] ?? 8080);
 
+// The file that an address stands for; nothing where there is none.
+function fileOf(address) {
+  let name;
+  try {
+    name = normalize(decodeURIComponent(new URL(`http://localhost${address}`).pathname));
+  } catch {
+    return null;
+  }
+  const file = join("dist", name, name.endsWith(sep) ? "index.html" : "");
+  return !name.split(sep).includes("..") && existsSync(file) && statSync(file).isFile() ? file : null;
+}
+
 createServer((request, response) => {
-  const name = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
-  let file = join("dist", name);
-  if (name.split(sep).includes("..") || !existsSync(file)) { response.writeHead(404).end("there is nothing here\n"); return; }
-  if (statSync(file).isDirectory()) file = join(file, "index.html");
+  const file = fileOf(request.url);
+  if (!file) { response.writeHead(404).end("there is nothing here\n"); return; }
   response.writeHead(200, {
     "Content-Type": TYPES[extname(file)] ?? "application/octet-stream",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cache-Control": "no-cache",
   });
-  createReadStream(file).pipe(response);
+  createReadStream(file).on("error", () => response.destroy()).pipe(response);
 }).on("error", (error) => {
   console.error(error.code === "EADDRINUSE" ? `port ${port} is taken; another one: npm start -- ${port + 1}` : error.message);
   process.exit(1);

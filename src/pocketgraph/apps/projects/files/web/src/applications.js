@@ -146,7 +146,7 @@ class Embed extends Application {
   }
 
   answer([vector]) {
-    const length = Math.max(1e-12, Math.hypot(...vector)), near = new Map();
+    const length = Math.max(1e-12, Math.sqrt(vector.reduce((sum, v) => sum + v * v, 0))), near = new Map();
     this.latest = Float64Array.from(vector, (v) => v / length);
     for (const [name, example] of this.examples) {
       const likeness = example.reduce((sum, v, i) => sum + v * this.latest[i], 0);
@@ -191,7 +191,9 @@ class Speech extends Application {
 }
 
 function shown({ values, frames, bins }) {
-  const step = Math.max(1, Math.floor(frames / 100)), least = Math.min(...values), most = Math.max(...values), found = [];
+  const step = Math.max(1, Math.floor(frames / 100)), found = [];
+  let least = Infinity, most = -Infinity;
+  for (const value of values) { if (value < least) least = value; if (value > most) most = value; }
   for (let frame = 0; frame < frames; frame += step) {
     found.push(Array.from(values.subarray(frame * bins, frame * bins + Math.min(bins, 64)), (v) => Math.round((255 * (v - least)) / Math.max(most - least, 1e-6))));
   }

@@ -2,8 +2,7 @@
 import { Tensor, loadAndCompile, loadLiteRt } from "@litertjs/core";
 import { APPLICATIONS } from "./applications.js";
 import { keep } from "./capture.js";
-
-const TYPES = { float32: Float32Array, int32: Int32Array, uint8: Uint8Array, int8: Int8Array };
+import { TYPES, coded, numbers } from "./codes.js";
 
 export async function numbersOf(file, dtype) {
   const response = await fetch(file);
@@ -32,16 +31,21 @@ export class Model {
   // `at` is one of model.json's sizes; without it the model's own.
   async run(arrays, at) {
     const tensors = this.entering.map((i) => {
-      const { dtype, shape } = this.about.inputs[i], array = arrays[i];
-      return new Tensor(array instanceof TYPES[dtype] ? array : TYPES[dtype].from(array), at?.inputs[i] ?? shape);
+      const input = this.about.inputs[i];
+      return new Tensor(coded(arrays[i], input), at?.inputs[i] ?? input.shape);
     });
-    const outputs = await (at ? this.compiled.run(at.signature, tensors) : this.compiled.run(tensors)), found = [];
-    outputs.forEach((output, place) => {
-      const i = this.leaving[place], { scale, zero_point: zero } = this.about.outputs[i], array = output.toTypedArray();
-      found[i] = scale ? Float32Array.from(array, (code) => scale * (code - zero)) : array.slice();
-    });
-    for (const tensor of [...tensors, ...outputs]) tensor.delete();
-    return found;
+    let outputs = [];
+    try {
+      outputs = await (at ? this.compiled.run(at.signature, tensors) : this.compiled.run(tensors));
+      const found = [];
+      outputs.forEach((output, place) => {
+        const i = this.leaving[place];
+        found[i] = numbers(output.toTypedArray().slice(), this.about.outputs[i]);
+      });
+      return found;
+    } finally {
+      for (const tensor of [...tensors, ...outputs]) tensor.delete();
+    }
   }
 
   // The difference from the answers that came with the model, as a share of the largest value: the largest one, or the
@@ -50,9 +54,8 @@ export class Model {
     const inputs = await Promise.all(this.about.inputs.map(({ dtype }, i) => numbersOf(`golden/input_${i}.bin`, dtype)));
     const found = await this.run(inputs);
     let worst = 0;
-    for (const [i, { dtype, scale, zero_point: zero }] of this.about.outputs.entries()) {
-      const codes = await numbersOf(`golden/output_${i}.bin`, dtype);
-      const wanted = scale ? Float32Array.from(codes, (code) => scale * (code - zero)) : codes;
+    for (const [i, output] of this.about.outputs.entries()) {
+      const wanted = numbers(await numbersOf(`golden/output_${i}.bin`, output.dtype), output);
       let peak = 1e-12, off = 0, sum = 0;
       for (let k = 0; k < wanted.length; k++) {
         const same = wanted[k] === found[i][k] || (Number.isNaN(wanted[k]) && Number.isNaN(found[i][k]));

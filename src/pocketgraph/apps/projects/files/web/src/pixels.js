@@ -1,5 +1,5 @@
 // Pictures as numbers and back: resized as TensorFlow 1 resizes (no half-pixel shift), scaled as the model wants.
-const GRAY = [0.299, 0.587, 0.114];
+const GRAY = [19595, 38470, 7471];  // of 65536
 
 function places(size, wanted) {
   const scale = Math.fround(size / wanted), found = [];
@@ -20,7 +20,7 @@ export function asInput({ data, width, height }, input, out) {
   const value = (row, column, channel) => {
     const at = 4 * (row * width + column);
     if (channels === 3) return data[at + order[channel]];
-    return Math.round(GRAY[0] * data[at] + GRAY[1] * data[at + 1] + GRAY[2] * data[at + 2]);
+    return (GRAY[0] * data[at] + GRAY[1] * data[at + 1] + GRAY[2] * data[at + 2] + 32768) >> 16;
   };
   const f = Math.fround;
   const area = input.height * input.width;
@@ -39,7 +39,7 @@ export function asInput({ data, width, height }, input, out) {
   return found;
 }
 
-function roundEven(x) {
+export function roundEven(x) {
   const down = Math.floor(x), rest = x - down;
   return rest > 0.5 || (rest === 0.5 && down % 2 !== 0) ? down + 1 : down;
 }

@@ -1,0 +1,1 @@
+"""Weights in the order in which XNNPACK reads them, written straight from the graph."""

@@ -1,0 +1,220 @@
+"""Weights packed on their way from the graph to the file that XNNPACK maps, instead of by XNNPACK.
+
+TensorFlow keeps weights in about the order in which XNNPACK's kernels read them; a model file has them transposed. So
+they are neither transposed, nor written, nor packed from there: the model file has a hole in their place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.cache import CacheEntry
+from pocketgraph.litert.cached_executable import holes_in_memory
+from pocketgraph.litert.constant import Array, kept_for
+from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.packing import weight_cache_file
+from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
+from pocketgraph.litert.packing.packing_probe import PackedKind, Seen, seen
+from pocketgraph.litert.packing.weight_cache_file import PackedBuffer
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.runner import PackedRunner, Runner
+from pocketgraph.litert.sixteen_bits import computed_in
+
+WEIGHTS, BIAS = 1, 2  # places among an operation's operands
+OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h", "dilation_w", "multiplier")
+DIRECT = frozenset(("CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED"))
+PACKED_OTHERWISE = frozenset(("TRANSPOSE_CONV",))
+"""Operators whose weights XNNPACK keeps in the same file, in an order that is not looked for."""
+LEFT_OUT_FROM = 1 << 16  # bytes of weights, from which the model file does without them
+PIECE = 1 << 19  # bytes packed at a time: what the processor's caches hold twice, and what is read besides
+DEFAULTS: dict[str, int] = {"dilation_h": 1, "dilation_w": 1}
+LARGER = (2, 2)  # stands for all windows of several elements, whose size and gaps make no difference
+
+
+class PackedOperation(NamedTuple):
+    """An operation whose weights can be packed directly.
+
+    Attributes:
+        operation: it.
+        kind: what decides how.
+        channels: its input channels, 1 of a depthwise one.
+    """
+
+    operation: Operation
+    kind: PackedKind
+    channels: int
+
+
+class PackedProgram(NamedTuple):
+    """How the weights of a program are packed.
+
+    Attributes:
+        operations: all that have packed weights.
+        seen: how they are packed on this processor.
+    """
+
+    operations: list[PackedOperation]
+    seen: Seen
+
+    def left_out(self) -> set[Value]:
+        """The weights that the model file does not need."""
+        return {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
+
+    def pieces(self, places: Callable[[Value], int]) -> Iterator[bytes | memoryview]:
+        """The bytes of the file of packed weights, in order.
+
+        Args:
+            places: the place of a constant among the model file's buffers.
+        """
+        buffers: dict[PackedBuffer, PackedOperation] = {}
+        for each in self.operations:
+            weights, bias = _weights(each), each.operation.inputs[BIAS]
+            kind = self.seen.kinds[each.kind]
+            algorithm = kind.algorithm_of(each.channels, each.kind.columns)
+            bias_place = places(bias) if bias is not None else kind.no_bias
+            size = kind.order.size(weights.size // each.kind.columns, each.kind.columns)
+            buffers.setdefault(PackedBuffer(algorithm, places(weights), bias_place, 0, size), each)
+        parts = [part for each in buffers.values() for part in _parts(each, self.seen.kinds[each.kind].order)]
+        packed = (np.ravel(part).view(np.uint8).data for part in computed(parts, passing=True))
+        return weight_cache_file.pieces(weight_cache_file.placed(list(buffers)), self.seen.fingerprints, packed)
+
+
+def planned(program: Program, folder: str) -> PackedProgram | None:
+    """How a program's weights can be packed directly; None where they cannot.
+
+    Args:
+        program: it; its weights may be read now.
+        folder: where there is room for files of some kilobytes.
+    """
+    found = []
+    for operation in program.operations:
+        if operation.code in DIRECT:
+            each = _planned(operation, is_last=operation is program.operations[-1])
+            if each is None:
+                return None
+            found.append(each)
+        elif operation.code in PACKED_OTHERWISE:
+            return None
+    known = seen([each.kind for each in found], folder) if found else None
+    if known is None:
+        return None
+    return PackedProgram(found, known)
+
+
+def is_enough(runner: Runner, entry: CacheEntry) -> bool:
+    """Whether a model runs with its packed weights alone, also where it has operations that XNNPACK does not run: those
+    read weights from the model's file, when they run.
+
+    Args:
+        runner: has just opened it.
+        entry: its files.
+
+    Raises:
+        RunError, RuntimeError, OSError: it does not run.
+    """
+    if not isinstance(runner, PackedRunner):
+        return False
+    if not runner.is_delegated:
+        about = entry.about
+        given = [about["inputs"][index] for index in about["fed"]]
+        runner.run([np.zeros(shape, computed_in(dtype)) for _, dtype, shape in given])
+    return holes_in_memory(entry) == 0
+
+
+def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:
+    source, weights, bias = (*operation.inputs, None)[:3]
+    if source is None or weights is None or source.constant is not None:
+        return None
+    is_float = all(each.dtype is FLOAT and each.quantization is None for each in (source, weights))
+    columns = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
+    if weights.constant is None or not is_float or not weights.size:
+        return None
+    if bias is not None and (bias.constant is None or bias.dtype is not FLOAT or bias.shape != (columns,)):
+        return None
+    window = (weights.shape[1], weights.shape[2]) if len(weights.shape) == 4 else (1, 1)
+    channels = weights.shape[-1]
+    if operation.code == "DEPTHWISE_CONV_2D":
+        if operation.options["multiplier"] != 1:
+            return None
+        channels = 1
+    elif source.shape[-1] != channels:
+        return None  # groups, or rows that are laid out anew
+    options = {**DEFAULTS, **operation.options} if operation.code != "FULLY_CONNECTED" else {}
+    if operation.code == "CONV_2D" and window != (1, 1):
+        window, options = LARGER, {**options, **DEFAULTS}
+    kept = tuple((name, options[name]) for name in OPTIONS if name in options)
+    kind = PackedKind(operation.code, window, kept, columns, bias is not None, is_last)
+    return PackedOperation(operation, kind, channels)
+
+
+def _weights(each: PackedOperation) -> Value:
+    weights = each.operation.inputs[WEIGHTS]
+    assert weights is not None
+    return weights
+
+
+class _Part:
+    """Some columns of an operation's weights, packed when they are asked for; as ``computed`` takes constants.
+
+    Args:
+        order: of the weights.
+        read: gives the weights of all columns, and what they are multiplied by.
+        bias: of all columns.
+        columns: which.
+        nbytes: what they take packed.
+    """
+
+    permutation = (0,)  # it is made in the memory that it is given
+    dtype = np.dtype(np.float32)
+
+    def __init__(
+        self,
+        order: PackingOrder,
+        read: Callable[[], tuple[Array, Array | None]],
+        bias: Array | None,
+        columns: slice,
+        nbytes: int,
+    ) -> None:
+        self._order, self._read, self._bias, self._columns = order, read, bias, columns
+        self.nbytes = nbytes
+
+    def numpy(self, into: Array | None = None) -> Array:
+        """The packed columns, in ``into`` or new memory."""
+        into = np.empty(self.nbytes // 4, np.float32) if into is None else into[: self.nbytes // 4]
+        matrix, factors = self._read()
+        columns, bias = self._columns, self._bias
+        self._order.pack(
+            matrix[:, columns],
+            None if bias is None else bias[columns],
+            None if factors is None else factors[columns],
+            into,
+        )
+        return into
+
+
+def _parts(each: PackedOperation, order: PackingOrder) -> list[_Part]:
+    """An operation's weights in parts that fit into a cache while they are packed and written."""
+    weights, bias = _weights(each), each.operation.inputs[BIAS]
+    columns = each.kind.columns
+    rows = weights.size // columns
+    step = max(1, PIECE // ((rows + 1) * order.width * 4)) * order.width
+    slices = [slice(start, min(start + step, columns)) for start in range(0, columns, step)]
+    sizes = [order.blocks(each.stop - each.start) * order.width * (rows + 1) * 4 for each in slices]
+    sizes[-1] += order.size(rows, columns) - sum(sizes)  # filled up
+    added = None if bias is None or bias.constant is None else bias.constant.numpy()
+    read = kept_for(lambda: _matrix(each, order), len(slices))
+    return [_Part(order, read, added, place, size) for place, size in zip(slices, sizes, strict=True)]
+
+
+def _matrix(each: PackedOperation, order: PackingOrder) -> tuple[Array, Array | None]:
+    """An operation's weights, a column for each output channel, and what the columns are multiplied by."""
+    constant = _weights(each).constant
+    assert constant is not None
+    if not each.kind.is_depthwise:
+        return constant.by_column()
+    matrix = constant.numpy().reshape(-1, each.kind.columns)
+    return turned_rows(matrix, each.kind.window) if order.turned else matrix, None

@@ -1,0 +1,256 @@
+"""Weights that are packed while they are written, to the bit as XNNPACK packs them; nobody reads holes."""
+
+from __future__ import annotations
+
+import pathlib
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from litert.parts import compiled_part
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.text_format import parse
+from pocketgraph.litert import cache, cached_executable, engine, program_building
+from pocketgraph.litert.native import c_library
+from pocketgraph.litert.packing import direct_packing, weight_cache_file
+from pocketgraph.litert.packing.packing_order import PackingOrder
+from pocketgraph.litert.packing.packing_probe import SeenKind
+from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
+
+pytestmark = pytest.mark.skipif(
+    not cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
+)
+CONVOLUTION = (
+    'c = Conv2D(x, w, T=float, strides=[1,{stride},{stride},1], padding="{padding}", dilations=[1,{gap},{gap},1])'
+)
+POOL = 'MaxPool({source}, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="SAME")'
+FINE = {"stride": 1, "padding": "SAME", "gap": 1}
+SHAPE = (1, 9, 9, 24)
+X = np.random.default_rng(2).standard_normal(SHAPE).astype(np.float32)
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (program_building, cached_executable):
+        monkeypatch.setattr(module, "PACKED_FROM", 0)
+    monkeypatch.setattr(direct_packing, "LEFT_OUT_FROM", 0)
+
+
+def drawn(*shape: int) -> Any:
+    return np.random.default_rng(len(shape)).standard_normal(shape).astype(np.float32)
+
+
+def network(middle: str, **weights: Any) -> Graph:
+    """A graph from x to y, the nodes between in text, with constants."""
+    text = f"x = Placeholder(dtype=float, shape={list(SHAPE)})\n{middle}"
+    return Graph([*(const(name, values) for name, values in weights.items()), *parse(text)])
+
+
+def convolution(rows: int, columns: int, count: int, **options: Any) -> Graph:
+    middle = CONVOLUTION.format(**{**FINE, **options})
+    middle += f"\nb = BiasAdd(c, v, T=float)\nr = Relu(b, T=float)\ny = {POOL.format(source='r')}"
+    return network(middle, w=drawn(rows, columns, SHAPE[3], count), v=drawn(count))
+
+
+GRAPHS = {
+    "window": lambda: convolution(3, 3, 64),
+    "nothing after it": lambda: network(CONVOLUTION.format(**FINE).replace("c =", "y ="), w=drawn(3, 3, SHAPE[3], 32)),
+    "one element, nothing after it": lambda: network(
+        CONVOLUTION.format(**FINE).replace("c =", "y ="), w=drawn(1, 1, SHAPE[3], 32)
+    ),
+    "columns that fill no block": lambda: convolution(3, 3, 41),
+    "few columns": lambda: convolution(3, 5, 3),
+    "steps": lambda: convolution(3, 3, 32, stride=2),
+    "no padding": lambda: convolution(5, 1, 80, padding="VALID"),
+    "gaps": lambda: convolution(3, 3, 48, gap=2),
+    "one element": lambda: convolution(1, 1, 100),
+    "one element, steps": lambda: convolution(1, 1, 33, stride=2),
+    "many columns": lambda: convolution(3, 3, 1300),
+    "normalized": lambda: network(
+        CONVOLUTION.format(**FINE) + "\ny = FusedBatchNormV3(c, s, v, m, n, T=float, U=float, is_training=false)",
+        w=drawn(3, 3, SHAPE[3], 40), s=drawn(40), v=drawn(40), m=drawn(40), n=np.abs(drawn(40)) + 0.5,
+    ),
+    "depthwise": lambda: network(
+        "y = DepthwiseConv2dNative(x, w, T=float, strides=[1,1,1,1], padding=\"SAME\")", w=drawn(3, 3, SHAPE[3], 1)
+    ),
+    "product": lambda: network(
+        "f = Reshape(x, r, T=float, Tshape=int32)\ny = MatMul(f, w, T=float)",
+        r=np.array([1, 81 * SHAPE[3]], np.int32), w=drawn(81 * SHAPE[3], 50),
+    ),
+    "product of rows": lambda: network(
+        "f = Reshape(x, r, T=float, Tshape=int32)\ny = MatMul(f, w, T=float, transpose_b=true)",
+        r=np.array([81, SHAPE[3]], np.int32), w=drawn(70, SHAPE[3]),
+    ),
+    "what LiteRT runs itself": lambda: network(
+        f"{CONVOLUTION.format(**FINE)}\np = {POOL.format(source='c')}\n"
+        "y = LRN(p, T=float, depth_radius=2, bias=1.0, alpha=1.0, beta=0.5)",
+        w=drawn(3, 3, SHAPE[3], 32),
+    ),
+}  # fmt: skip
+
+
+def compiled(folder: pathlib.Path, graph: Graph, **options: Any) -> engine.Executable:
+    specs = {"x:0": (FLOAT, SHAPE)}
+    return compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=folder, key="k", **options)
+
+
+def entry_of(executable: engine.Executable) -> cache.CacheEntry:
+    assert executable.kept_as is not None
+    entry = cache.find(*executable.kept_as)
+    assert entry is not None
+    return entry
+
+
+def listed(entry: cache.CacheEntry) -> tuple[bytes, WeightCacheFile]:
+    content = pathlib.Path(entry.packed).read_bytes()
+    return content, weight_cache_file.read(content)
+
+
+def without_packing(folder: pathlib.Path, graph: Graph) -> engine.Executable:
+    return compiled(folder, graph, without=[engine.DIRECT_PACKING])
+
+
+@pytest.mark.parametrize("name", GRAPHS)
+def test_weights_are_packed_as_xnnpack_packs_them(tmp_path: pathlib.Path, name: str) -> None:
+    ours, theirs = compiled(tmp_path / "ours", GRAPHS[name]()), without_packing(tmp_path / "theirs", GRAPHS[name]())
+    assert entry_of(ours).is_hollow
+    assert not entry_of(theirs).is_hollow
+    (content, found), (expected, right) = listed(entry_of(ours)), listed(entry_of(theirs))
+    assert [buffer[:3] for buffer in found.buffers] == [buffer[:3] for buffer in right.buffers]
+    assert set(found.fingerprints) == set(right.fingerprints)
+    compared = 0
+    for buffer, other in zip(found.buffers, right.buffers, strict=True):
+        assert buffer.size == other.size
+        mine, wanted = (
+            np.frombuffer(text[each.base + at.offset :][: at.size], np.float32)
+            for text, each, at in ((content, found, buffer), (expected, right, other))
+        )
+        meant = mine != 0  # XNNPACK leaves in blocks that are not full whatever was there
+        np.testing.assert_array_equal(mine[meant], wanted[meant])
+        compared += int(meant.sum())
+    assert compared >= sum(value.size for value in weights_of(GRAPHS[name]()))
+    np.testing.assert_array_equal(ours.run([X])[0], theirs.run([X])[0])
+    ours.close()
+    theirs.close()
+
+
+def weights_of(graph: Graph) -> Sequence[Any]:
+    return [node.attrs["value"].numpy() for node in graph if node.name == "w"]
+
+
+def test_a_later_process_finds_them(tmp_path: pathlib.Path) -> None:
+    first = compiled(tmp_path, convolution(3, 3, 64))
+    expected = first.run([X])[0]
+    first.close()
+    found = engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path)
+    assert found is not None
+    np.testing.assert_array_equal(found.run([X])[0], expected)
+    found.close()
+
+
+def test_the_model_file_takes_no_room_for_them(tmp_path: pathlib.Path) -> None:
+    made = compiled(tmp_path, convolution(3, 3, 1300))
+    status = pathlib.Path(entry_of(made).model).stat()
+    assert status.st_size > 3 * 3 * SHAPE[3] * 1300 * 4
+    assert status.st_blocks * 512 < status.st_size / 4
+    made.close()
+
+
+def test_other_engines_get_whole_files(tmp_path: pathlib.Path) -> None:
+    compiled(tmp_path, convolution(3, 3, 64)).close()
+    found = engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path, whole=True)
+    assert found is None
+    made = compiled(tmp_path, convolution(3, 3, 64), whole=True)
+    assert not entry_of(made).is_hollow
+    made.close()
+
+
+@pytest.mark.parametrize("name", ["window", "one element", "product", "what LiteRT runs itself"])
+def test_where_xnnpack_looks_for_others_it_packs_them_itself(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    right = without_packing(tmp_path / "right", GRAPHS[name]())
+    monkeypatch.setattr(SeenKind, "algorithm_of", lambda seen, channels, columns: 12345)
+    made = compiled(tmp_path / "wrong", GRAPHS[name]())
+    assert not entry_of(made).is_hollow
+    np.testing.assert_array_equal(made.run([X])[0], right.run([X])[0])
+    made.close()
+    right.close()
+
+
+def test_what_xnnpack_does_not_run_is_found_to_read_weights(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A file whose weights LiteRT's own operators read: here it is opened without XNNPACK's packed ones."""
+    made = compiled(tmp_path, convolution(3, 3, 64))
+    entry = entry_of(made)
+    made.close()
+    empty = entry._replace(packed=str(tmp_path / "packed anew.xnn"))
+    with pytest.raises(cached_executable.RunError, match="packed weights"):
+        cached_executable.runner_for(empty, 1)
+
+
+def test_another_kind_of_processor_packs_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    first = compiled(tmp_path, convolution(3, 3, 64))
+    expected = first.run([X])[0]
+    with monkeypatch.context() as elsewhere:
+        elsewhere.setattr(cache, "cpu", lambda: "another")
+        assert engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path) is None
+        second = compiled(tmp_path, convolution(3, 3, 64))
+        np.testing.assert_array_equal(second.run([X])[0], expected)
+    found = engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path)
+    assert found is not None
+    for each in (first, second, found):
+        each.close()
+
+
+@pytest.mark.parametrize("damage", ["packed weights", "model", "size", "no packed weights"])
+def test_damaged_files_are_made_anew(tmp_path: pathlib.Path, damage: str) -> None:
+    first = compiled(tmp_path, convolution(3, 3, 64))
+    expected, entry = first.run([X])[0], entry_of(first)
+    first.close()
+    path = pathlib.Path(entry.model if damage in ("model", "size") else entry.packed)
+    content = bytearray(path.read_bytes())
+    if damage == "size":
+        content = content[: len(content) // 2]
+    else:
+        content[300] ^= 1
+    path.unlink()
+    if damage != "no packed weights":
+        path.write_bytes(content)
+        path.chmod(0o600)
+    assert engine.lookup("k", ["x:0"], ["y:0"], {"x:0": (FLOAT, SHAPE)}, cache_dir=tmp_path) is None
+    again = compiled(tmp_path, convolution(3, 3, 64))
+    np.testing.assert_array_equal(again.run([X])[0], expected)
+    again.close()
+
+
+@pytest.mark.parametrize("width", [4, 16])
+@pytest.mark.parametrize("factors", [None, np.array([2, 3, 5, 7, 11], np.float32)])
+def test_an_order(width: int, factors: Any) -> None:
+    matrix, bias = np.arange(1, 11, dtype=np.float32).reshape(2, 5), -np.arange(1, 6, dtype=np.float32)
+    order = PackingOrder(width)
+    packed = np.full(order.size(2, 5) // 4, np.nan, np.float32)
+    order.pack(matrix, bias, factors, packed)
+    whole = np.zeros((3, -(-5 // width) * width), np.float32)
+    whole[:, :5] = [bias, *(matrix * (1 if factors is None else factors))]
+    blocks = [whole[:, start : start + width].ravel() for start in range(0, whole.shape[1], width)]
+    expected = np.concatenate(blocks)
+    np.testing.assert_array_equal(packed[: expected.size], expected)
+    assert not packed[expected.size :].any()
+
+
+def test_a_file_is_read_as_it_was_written() -> None:
+    buffers = weight_cache_file.placed([PackedBuffer(7, 1, 2, 0, 64), PackedBuffer(2**32 - 5, 3, 2**64 - 1, 0, 200)])
+    packed = [bytes(64), bytes(range(100)), bytes(100)]
+    content = b"".join(bytes(piece) for piece in weight_cache_file.pieces(buffers, [5, 2**63], iter(packed)))
+    found = weight_cache_file.read(content)
+    assert found == WeightCacheFile((5, 2**63), tuple(buffers), 128)
+    assert content[128 + buffers[1].offset :][:100] == bytes(range(100))
+    assert all(buffer.offset % 128 == 0 for buffer in found.buffers)
+    for end in range(0, len(content), 7):
+        with pytest.raises(ValueError, match="packed"):
+            weight_cache_file.read(content[:end])
