@@ -141,6 +141,33 @@ def weights_of(graph: Graph) -> Sequence[Any]:
     return [node.attrs["value"].numpy() for node in graph if node.name == "w"]
 
 
+ROWS = "f = Reshape(x, r, T=float, Tshape=int32)"
+ROWS_BY_WEIGHTS = "MatMul(f, w, T=float, transpose_b=true)"
+SHARED = {
+    "added before": f"{ROWS}\na = AddV2(f, w, T=float)\ny = {ROWS_BY_WEIGHTS.replace('f,', 'a,')}",
+    "multiplied after": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\nv = Mul(f, w, T=float)\n"
+    "s = Sum(v, ax, T=float, Tidx=int32, keep_dims=true)\ny = AddV2(m, s, T=float)",
+    "looked up": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\nt = Sum(m, ax, T=float, Tidx=int32, keep_dims=false)\n"
+    "p = Cast(t, SrcT=float, DstT=int32)\ni = FloorMod(p, n, T=int32)\n"
+    "g = GatherV2(w, i, z, Tparams=float, Tindices=int32, Taxis=int32)\nh = MatMul(f, w, T=float, transpose_b=true)\n"
+    "y = MatMul(h, w, T=float)",
+    "by another layer, other biases": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\na = BiasAdd(m, b1, T=float)\n"
+    "c = MatMul(f, w, T=float, transpose_b=true)\nd = BiasAdd(c, b2, T=float)\ny = Mul(a, d, T=float)",
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_weights_that_something_else_reads_as_well(tmp_path: pathlib.Path, name: str) -> None:
+    """XNNPACK reads constants of elementwise operations at each run, from the model file."""
+    rows = np.array([81, SHAPE[3]], np.int32)
+    integers = {"ax": np.array([0, 1], np.int32), "n": np.int32(81), "z": np.int32(0)}
+    graph = network(SHARED[name], w=drawn(81, SHAPE[3]), r=rows, b1=drawn(81), b2=drawn(81) + 1, **integers)
+    ours, theirs = compiled(tmp_path / "ours", graph), without_packing(tmp_path / "theirs", graph)
+    np.testing.assert_allclose(ours.run([X])[0], theirs.run([X])[0], rtol=1e-6)
+    ours.close()
+    theirs.close()
+
+
 def test_a_later_process_finds_them(tmp_path: pathlib.Path) -> None:
     first = compiled(tmp_path, convolution(3, 3, 64))
     expected = first.run([X])[0]
