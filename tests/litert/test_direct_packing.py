@@ -13,7 +13,7 @@ from litert.parts import compiled_part
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, cached_executable, engine, program_building
+from pocketgraph.litert import cache, cached_executable, engine, host, program_building
 from pocketgraph.litert.native import c_library
 from pocketgraph.litert.packing import direct_packing, weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
@@ -21,7 +21,7 @@ from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
 
 pytestmark = pytest.mark.skipif(
-    not cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
+    not host.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
 )
 CONVOLUTION = (
     'c = Conv2D(x, w, T=float, strides=[1,{stride},{stride},1], padding="{padding}", dilations=[1,{gap},{gap},1])'
