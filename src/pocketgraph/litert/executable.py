@@ -240,8 +240,8 @@ class Executable:
         return True
 
     def after(self, runs: int, then: Callable[[], object]) -> None:
-        """Calls ``then`` once, when the part has run so often; it must not take long."""
-        from pocketgraph.litert.upgrading import CountedRunner
+        """Calls ``then`` once, as the part begins the run of this number; it must not take long."""
+        from pocketgraph.litert.upgrading import UpgradingRunner
 
         runner = self._runner
         if runner is None:
@@ -252,7 +252,7 @@ class Executable:
                 self._runner = runner  # which has quicker ways than one that counts
             then()
 
-        counting = self._runner = CountedRunner(runner, runs, counted)
+        counting = self._runner = UpgradingRunner(runner, runs - 1, counted)
 
     def switch_off(self, passes: Collection[str]) -> None:
         """Leaves out what it does besides its program.
