@@ -12,7 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
-from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM
+from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.free_disk_space import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
@@ -154,7 +154,7 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
         from pocketgraph.litert.upgrading import UpgradingRunner
 
         plain = PlainRunner(entry.model, threads, shapes)
-        return UpgradingRunner(plain, lambda: _packed(entry, threads, outputs))
+        return UpgradingRunner(plain, UPGRADED_AFTER, lambda: _packed(entry, threads, outputs))
     if entry.has_packed:
         return _packed(entry, threads, outputs)
     try:
