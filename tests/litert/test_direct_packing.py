@@ -13,7 +13,7 @@ from litert.parts import compiled_part
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, cached_executable, engine, program_building
+from pocketgraph.litert import cache, cached_executable, engine, host, program_building
 from pocketgraph.litert.native import c_library
 from pocketgraph.litert.packing import direct_packing, weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
@@ -21,7 +21,7 @@ from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
 
 pytestmark = pytest.mark.skipif(
-    not cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
+    not host.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
 )
 CONVOLUTION = (
     'c = Conv2D(x, w, T=float, strides=[1,{stride},{stride},1], padding="{padding}", dilations=[1,{gap},{gap},1])'
@@ -139,6 +139,33 @@ def test_weights_are_packed_as_xnnpack_packs_them(tmp_path: pathlib.Path, name: 
 
 def weights_of(graph: Graph) -> Sequence[Any]:
     return [node.attrs["value"].numpy() for node in graph if node.name == "w"]
+
+
+ROWS = "f = Reshape(x, r, T=float, Tshape=int32)"
+ROWS_BY_WEIGHTS = "MatMul(f, w, T=float, transpose_b=true)"
+SHARED = {
+    "added before": f"{ROWS}\na = AddV2(f, w, T=float)\ny = {ROWS_BY_WEIGHTS.replace('f,', 'a,')}",
+    "multiplied after": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\nv = Mul(f, w, T=float)\n"
+    "s = Sum(v, ax, T=float, Tidx=int32, keep_dims=true)\ny = AddV2(m, s, T=float)",
+    "looked up": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\nt = Sum(m, ax, T=float, Tidx=int32, keep_dims=false)\n"
+    "p = Cast(t, SrcT=float, DstT=int32)\ni = FloorMod(p, n, T=int32)\n"
+    "g = GatherV2(w, i, z, Tparams=float, Tindices=int32, Taxis=int32)\nh = MatMul(f, w, T=float, transpose_b=true)\n"
+    "y = MatMul(h, w, T=float)",
+    "by another layer, other biases": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\na = BiasAdd(m, b1, T=float)\n"
+    "c = MatMul(f, w, T=float, transpose_b=true)\nd = BiasAdd(c, b2, T=float)\ny = Mul(a, d, T=float)",
+}
+
+
+@pytest.mark.parametrize("name", SHARED)
+def test_weights_that_something_else_reads_as_well(tmp_path: pathlib.Path, name: str) -> None:
+    """XNNPACK reads constants of elementwise operations at each run, from the model file."""
+    rows = np.array([81, SHAPE[3]], np.int32)
+    integers = {"ax": np.array([0, 1], np.int32), "n": np.int32(81), "z": np.int32(0)}
+    graph = network(SHARED[name], w=drawn(81, SHAPE[3]), r=rows, b1=drawn(81), b2=drawn(81) + 1, **integers)
+    ours, theirs = compiled(tmp_path / "ours", graph), without_packing(tmp_path / "theirs", graph)
+    np.testing.assert_allclose(ours.run([X])[0], theirs.run([X])[0], rtol=1e-6)
+    ours.close()
+    theirs.close()
 
 
 def test_a_later_process_finds_them(tmp_path: pathlib.Path) -> None:

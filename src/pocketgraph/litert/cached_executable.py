@@ -163,6 +163,13 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
         return PlainRunner(entry.model, threads, shapes)
 
 
+def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
+    """As ``runner_for``, without the pass ``packed_weights``."""
+    about = entry.about
+    shapes = [shape for shape, _ in about["computed"]]
+    return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
+
+
 def _hollow(entry: cache.CacheEntry, runner: PackedRunner) -> PackedRunner:
     """The runner of a model file with holes, unless they were read.
 
@@ -191,7 +198,10 @@ def holes_in_memory(entry: cache.CacheEntry) -> int:
     return resident_bytes(entry.model, start) if start < end else 0
 
 
+PACKED = "packed_weights"
+"""The pass by which weights that XNNPACK has packed are kept, and mapped by the next one who opens the part."""
 LITERT = Opener("", runner_for)
+UNPACKED = Opener("", unpacked_runner)
 
 
 def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:

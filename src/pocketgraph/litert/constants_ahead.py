@@ -13,7 +13,7 @@ from pocketgraph.litert.constant import Array
 WORTH_A_THREAD = 4 << 20  # bytes
 
 
-class Made(Protocol):
+class ConstantSource(Protocol):
     """What is made when its turn comes: a constant."""
 
     @property
@@ -22,14 +22,14 @@ class Made(Protocol):
     def dtype(self) -> np.dtype[Any]: ...
     @property
     def permutation(self) -> tuple[int, ...] | None:
-        """Whether it is made in memory that it is given; None where it lies somewhere already."""
+        """None where the values lie somewhere already; else they are made, in memory that may be given."""
         ...
 
     def numpy(self, into: Array | None = None) -> Array:
         """The values, contiguous, perhaps in this memory for as many elements."""
 
 
-def computed(constants: Sequence[Made], *, passing: bool = False) -> Iterator[Array]:
+def computed(constants: Sequence[ConstantSource], *, passing: bool = False) -> Iterator[Array]:
     """The values of each constant, contiguous.
 
     Args:
@@ -47,7 +47,7 @@ def computed(constants: Sequence[Made], *, passing: bool = False) -> Iterator[Ar
 
 
 class _Ahead:
-    def __init__(self, constants: Sequence[Made], passing: bool) -> None:
+    def __init__(self, constants: Sequence[ConstantSource], passing: bool) -> None:
         self._constants = constants
         most = max((constant.nbytes for constant in constants if constant.permutation is not None), default=0)
         self._memory = [np.empty(most, np.uint8) for _ in range(2)] if passing else None

@@ -12,6 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
+from pocketgraph.litert.host import engine_version
 from pocketgraph.litert.runner import Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
@@ -276,7 +277,7 @@ class Executable:
         about = self.about
         origin = "from the cache" if self.program is None else "compiled now"
         return (
-            f"{self.engine or f'LiteRT {cache.engine_version()}'}, {about['operations']} operations,"
+            f"{self.engine or f'LiteRT {engine_version()}'}, {about['operations']} operations,"
             f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
         )
 

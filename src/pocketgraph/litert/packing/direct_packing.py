@@ -55,14 +55,17 @@ class PackedProgram(NamedTuple):
     Attributes:
         operations: all that have packed weights.
         seen: how they are packed on this processor.
+        read_otherwise: values that somebody takes as they are in the model file, perhaps at every run.
     """
 
     operations: list[PackedOperation]
     seen: Seen
+    read_otherwise: set[Value]
 
     def left_out(self) -> set[Value]:
         """The weights that the model file does not need."""
-        return {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
+        large = {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
+        return large - self.read_otherwise
 
     def pieces(self, places: Callable[[Value], int]) -> Iterator[bytes | memoryview]:
         """The bytes of the file of packed weights, in order.
@@ -102,7 +105,14 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
     known = seen([each.kind for each in found], folder) if found else None
     if known is None:
         return None
-    return PackedProgram(found, known)
+    packed = {id(each.operation) for each in found}
+    read = {
+        value
+        for operation in program.operations
+        for place, value in enumerate(operation.inputs)
+        if value is not None and (place != WEIGHTS or id(operation) not in packed)
+    }
+    return PackedProgram(found, known, read.union(program.outputs))
 
 
 def is_enough(runner: Runner, entry: CacheEntry) -> bool:
