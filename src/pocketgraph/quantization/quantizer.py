@@ -38,10 +38,10 @@ from pocketgraph.quantization.conversion.layout_check import check_layouts, has_
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.text_cut import text_preprocessing_of
@@ -336,7 +336,7 @@ class _Quantizer:
             self.reading.notify("going on from an interrupted call")
         samples = self.held(data)
 
-        def judged(outcome: Outcome) -> ProgramComparison:
+        def judged(outcome: QuantizationState) -> ProgramComparison:
             return compare_programs(
                 outcome,
                 judging.samples,
@@ -364,7 +364,7 @@ class _Quantizer:
 
     def made(
         self,
-        outcome: Outcome,
+        outcome: QuantizationState,
         samples: Samples,
         judged: ProgramComparison | None,
         threads: int,

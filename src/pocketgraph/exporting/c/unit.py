@@ -13,6 +13,7 @@ from pocketgraph.exporting.arena import aligned
 from pocketgraph.exporting.c.storage import Buffer, Storage
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
 
 MAGIC = b"PGCW"
@@ -54,14 +55,6 @@ C_TYPES = {
     "double": "double",
 }  # fmt: skip
 """The C type of each element type's name."""
-
-
-class LackingOperatorError(Exception):
-    """An operation that no kernel here computes; ``reason`` says what of it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -141,7 +134,7 @@ class Unit:
             return Pointer(buffer, offset * value.dtype.size)
         source = self.storage.constants.get(value, value)
         if source.constant is None:
-            raise LackingOperatorError(f"'{value.name}' is nothing that is computed")
+            raise Unsupported(f"'{value.name}' is nothing that is computed")
         return CConstant(self.constant(source.constant.numpy()).offset + offset * value.dtype.size)
 
     def constant(self, array: Any, alignment: int = 16) -> CConstant:
@@ -187,11 +180,11 @@ def operand(operation: Operation, place: int) -> Value:
     """An operand that must be there.
 
     Raises:
-        LackingOperatorError: it is left out.
+        Unsupported: it is left out.
     """
     value = operation.inputs[place] if len(operation.inputs) > place else None
     if value is None:
-        raise LackingOperatorError(f"{operation.code} without operand {place}")
+        raise Unsupported(f"{operation.code} without operand {place}")
     return value
 
 
@@ -204,10 +197,10 @@ def array_of(value: Value | None) -> Array:
     """The elements of an operand that must be known.
 
     Raises:
-        LackingOperatorError: it is computed.
+        Unsupported: it is computed.
     """
     if value is None or value.constant is None:
-        raise LackingOperatorError("an operand must be a constant" if value is None else f"'{value.name}' is computed")
+        raise Unsupported("an operand must be a constant" if value is None else f"'{value.name}' is computed")
     numbers: Array = value.constant.numpy()
     return numbers
 
@@ -216,8 +209,8 @@ def c_type(dtype: DType) -> str:
     """The C type of an element type.
 
     Raises:
-        LackingOperatorError: C has none that kernels here take.
+        Unsupported: C has none that kernels here take.
     """
     if dtype.name not in C_TYPES:
-        raise LackingOperatorError(f"elements of the type {dtype.name}")
+        raise Unsupported(f"elements of the type {dtype.name}")
     return C_TYPES[dtype.name]

@@ -27,10 +27,11 @@ from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
 LOWEST, HIGHEST = -128, 127
@@ -41,10 +42,10 @@ def quantization(value: Value) -> Quantization:
     """What a tensor's codes stand for.
 
     Raises:
-        LackingOperatorError: it has none.
+        Unsupported: it has none.
     """
     if value.quantization is None or value.dtype not in (INT8, INT32):
-        raise LackingOperatorError(f"'{value.name}' of {value.dtype.name} among int8 codes")
+        raise Unsupported(f"'{value.name}' of {value.dtype.name} among int8 codes")
     return value.quantization
 
 
@@ -87,10 +88,10 @@ class _Layer:
     def __init__(self, operation: Operation, source: Value, kernel: Value, weights: Array, at_bias: int) -> None:
         result, count = operation.outputs[0], weights.shape[0]
         if not is_code(source) or not is_code(result) or kernel.dtype is not INT8:
-            raise LackingOperatorError(f"{operation.code} with int8 weights and other operands of floats")
+            raise Unsupported(f"{operation.code} with int8 weights and other operands of floats")
         own = quantization(kernel)
         if any(own.zero_points):
-            raise LackingOperatorError("weights with a zero point")
+            raise Unsupported("weights with a zero point")
         steps = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
         self.scales: Array = (step(source) * steps / step(result)).astype(np.float32)
         value = operation.inputs[at_bias] if len(operation.inputs) > at_bias else None
@@ -98,7 +99,7 @@ class _Layer:
         self.weights: Array = weights
         self.bias: Array = given - zero(source) * weights.astype(np.int64).sum(axis=(1, 2))
         if np.abs(self.bias).max(initial=0) >= DOUBLED:
-            raise LackingOperatorError("a bias of more than 32 bits")
+            raise Unsupported("a bias of more than 32 bits")
 
     def panels(self, groups: int, patch: bool) -> tuple[Array, Array, Array, Array]:
         """Weights, biases, biases for codes that are 128 more, and scales, as kernels/conv_s8.h wants them."""
@@ -229,7 +230,7 @@ def add(unit: Unit, operation: Operation) -> None:
     _, exponent = np.frexp(max(scales))
     shift = 20 - (int(exponent) - 1)
     if not 13 <= shift <= 31:
-        raise LackingOperatorError(f"{operation.code} of codes whose steps are too far apart")
+        raise Unsupported(f"{operation.code} of codes whose steps are too far apart")
     factors = [int(np.rint(np.ldexp(scale, shift))) for scale in scales]
     if operation.code == "SUB":
         factors[1] = -factors[1]
@@ -312,7 +313,7 @@ def pool(unit: Unit, operation: Operation) -> None:
 def extremes(unit: Unit, operation: Operation) -> None:
     left, right, result = pair_and_result(operation)
     if len({(step(value), zero(value)) for value in (left, right, result)}) > 1:
-        raise LackingOperatorError(f"{operation.code} of codes with different steps")
+        raise Unsupported(f"{operation.code} of codes with different steps")
     sign = ">" if operation.code == "MAXIMUM" else "<"
     name = f"pg_{operation.code.lower()}_int8s"
     emit_pairs(unit, name, "int8_t", "int8_t", f"a {sign} b ? a : b", left, right, result)
@@ -334,14 +335,14 @@ def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
         codes = codes_of(unit, operation)
         unit.call("codes.h", "pg_quantize_s8", result.size, per_step, codes, unit.at(source), unit.at(result))
     else:
-        raise LackingOperatorError(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
+        raise Unsupported(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
 
 
 @emits("SOFTMAX", coded=True)
 def softmax(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     if step(result) != np.float32(1 / 256) or zero(result) != LOWEST:
-        raise LackingOperatorError("SOFTMAX with codes of its own")
+        raise Unsupported("SOFTMAX with codes of its own")
     scale = -step(source) * np.float32(operation.options.get("beta", 1.0))
     table = np.exp((scale * np.arange(256, dtype=np.float32)).astype(np.float64)).astype(np.float32)
     classes = source.shape[-1]
@@ -369,5 +370,5 @@ def table(unit: Unit, operation: Operation) -> None:
     try:
         (made,) = PlainRunner(model_bytes(program), 1).run([every])
     except RuntimeError:
-        raise LackingOperatorError(f"{operation.code} of codes that also stand for numbers it does not take") from None
+        raise Unsupported(f"{operation.code} of codes that also stand for numbers it does not take") from None
     unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))
