@@ -10,8 +10,8 @@ length, but for the first axis. NumPy's products take one thread too: several, o
 and keep the processor.
 
 ``PYTHON benchmarks/peers/length_models.py FOLDER`` makes such models with TensorFlow; its recording is measured with
-``--first 4000 --step 160``, its sound (wavenet) with ``--first 400 --step 16``, its pictures (fully_convolutional) with
-``--first 64 --step 2``.
+``--first 4000 --step 160``, its sound (wavenet) with ``--first 400 --step 16``, its pictures (fully_convolutional) and
+the networks that ``picture_models.py`` there makes with ``--first 64 --step 2``.
 """
 
 from __future__ import annotations

@@ -2,10 +2,11 @@
 
 import subprocess
 import sys
+import threading
 
 import pytest
 
-from pocketgraph.kernels import registry
+from pocketgraph.kernels import op_table, registry
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.litert.lowering import LOWERINGS
@@ -69,3 +70,45 @@ def test_an_op_has_one_row_in_a_table() -> None:
     with pytest.raises(ValueError, match="Cast has two shape rules"):
         assert rules.SHAPE_RULES.row("Cast")
         rules.shape_rule("Cast")(lambda call: call.shape(0))
+
+
+def test_a_table_of_modules_is_whole_for_whoever_asks_while_another_thread_imports_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    table: OpTable[str] = OpTable("row", "rows", ["first", "second"])
+    is_asked, may_go_on = threading.Event(), threading.Event()
+    entered: set[str] = set()
+
+    def imported(module: str) -> None:
+        if threading.current_thread() is slow:
+            is_asked.set()
+            assert may_go_on.wait(10)
+        op = {"rows.first": "A", "rows.second": "B"}[module]
+        if op not in entered:
+            entered.add(op)
+            table.add(op, module)
+
+    monkeypatch.setattr(op_table, "import_module", imported)
+    slow = threading.Thread(target=table.row, args=("B",))
+    slow.start()
+    assert is_asked.wait(10)
+    try:
+        assert table.row("B") == "rows.second"
+    finally:
+        may_go_on.set()
+        slow.join()
+    assert table.row("B") == "rows.second"
+    assert table.row("C") is None
+
+
+def test_a_table_whose_modules_were_not_imported_asks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    table: OpTable[str] = OpTable("row", "rows", ["only"])
+
+    def stopped(module: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(op_table, "import_module", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        table.row("A")
+    monkeypatch.setattr(op_table, "import_module", lambda module: "A" in table._rows or table.add("A", module))
+    assert table.row("A") == "rows.only"

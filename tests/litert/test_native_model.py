@@ -14,7 +14,7 @@ from litert.parts import compiled_part
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine, runner
+from pocketgraph.litert import host, runner
 from pocketgraph.litert.native import c_library, native_model
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import PackedRunner, PlainRunner
@@ -28,9 +28,7 @@ NET = """
 """
 X = np.linspace(-2, 2, 256, dtype=np.float32).reshape(4, 64)
 OUTPUTS = [((4, 32), np.dtype(np.float32))] * 2
-known = pytest.mark.skipif(
-    not engine.cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
-)
+known = pytest.mark.skipif(not host.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT")
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 from litert.parts import compiled_part
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import engine
+from pocketgraph.litert import engine, host
 from pocketgraph.litert.attribution import shared_out
 from pocketgraph.litert.native import c_library, profiler
 from pocketgraph.litert.native.profiler import Timed
@@ -30,7 +30,7 @@ def compiled() -> engine.Executable:
     return compiled_part(graph, list(graph), ["x:0"], ["s:0"], {"x:0": (FLOAT, X.shape)})
 
 
-@pytest.mark.skipif(not engine.cache.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT")
+@pytest.mark.skipif(not host.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT")
 def test_the_library_tells_the_times_of_a_whole_run(capfd: pytest.CaptureFixture[str]) -> None:
     found = compiled().op_times([X])
     assert found is not None

@@ -47,7 +47,7 @@ def test_the_better_one_is_made_once_and_late() -> None:
         made.append(1)
         return second
 
-    runner = UpgradingRunner(first, better)
+    runner = UpgradingRunner(first, UPGRADED_AFTER, better)
     direct = runner.direct([1])
     for turn in range(3 * UPGRADED_AFTER):
         step: Callable[[], list[Array]] = (lambda: runner.run([np.ones(1)])) if turn % 2 else (
@@ -65,14 +65,14 @@ def test_the_first_one_goes_on_where_there_is_no_better(error: Exception) -> Non
     def refused() -> Noted:
         raise error
 
-    runner = UpgradingRunner(Noted(0), refused)
+    runner = UpgradingRunner(Noted(0), UPGRADED_AFTER, refused)
     for _ in range(2 * UPGRADED_AFTER):
         assert runner.run([np.ones(1)])[0].item() == 1
 
 
 def test_closed_before() -> None:
     first = Noted(0)
-    UpgradingRunner(first, lambda: Noted(1)).close()
+    UpgradingRunner(first, 1, lambda: Noted(1)).close()
     assert first.is_closed
 
 

@@ -13,7 +13,7 @@ from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_programs
+from pocketgraph.runtime.planning import opened_programs, sized_executables
 from pocketgraph.runtime.planning.open_sizes import SizedCalls
 
 Array = np.ndarray[Any, Any]
@@ -128,7 +128,7 @@ def test_one_program_serves_the_layers_of_all_lengths(
     monkeypatch.setattr(SizedCalls, "pays", lambda *_: False)  # else a busy machine's times decide
     used = assert_equal_for(parse(HEAD + body), [5, 7, 12, 3, 7, 5, 40, 12])
     assert len(compiled) == 1
-    assert any(isinstance(each, opened_programs.SizedExecutables) for each in used)
+    assert any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_single_word_has_a_plan_of_its_own(compiled: list[str]) -> None:
@@ -153,7 +153,7 @@ def test_a_recording_of_one_frame() -> None:
 def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
     used = assert_equal_for(parse(HEAD + MASKED), [5, 7], without=["resizable_programs", "open_sizes"])
     assert len(compiled) == 2
-    assert not any(isinstance(each, opened_programs.SizedExecutables) for each in used)
+    assert not any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -161,7 +161,7 @@ def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) 
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)
-        for operation in program.operations:
+        for operation in program.program.operations:
             if operation.code == "SOFTMAX":
                 operation.options["beta"] = 2.0
         return program
@@ -185,7 +185,7 @@ def test_what_waited_for_a_pause_does_not_disturb_a_comparison(
     monkeypatch.setattr(check_schedule, "LOOK", 3600.0)
     used = assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 3, 40])
     assert len(compiled) == 1
-    assert any(isinstance(each, opened_programs.SizedExecutables) for each in used)
+    assert any(isinstance(each, sized_executables.SizedExecutables) for each in used)
 
 
 def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None:

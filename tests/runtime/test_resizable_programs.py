@@ -295,7 +295,7 @@ def test_a_program_that_is_wrong_serves_nobody(compiled: list[str], monkeypatch:
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)
-        for operation in program.operations if program else ():
+        for operation in program.program.operations if program else ():
             if operation.code == "ADD":
                 operation.code = "SUB"
         return program

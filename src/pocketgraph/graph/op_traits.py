@@ -70,11 +70,12 @@ Add sum elementwise polynomial repeatable any_size
 AddN polynomial
 AddV2 sum elementwise polynomial repeatable any_size
 AnonymousHashTable table
+ArgMax any_size
 Assert effect
 AsString repeatable
 AudioSpectrogram recording
 AutoReloadVariable variable
-AvgPool heavy adds_up
+AvgPool heavy adds_up any_size
 AvgPool3D heavy adds_up
 AvgPoolGrad heavy
 BatchMatMul matrix_product layer heavy any_size
@@ -97,13 +98,13 @@ Ceil elementwise discontinuous
 CheckNumerics checks
 CombinedNonMaxSuppression box_selection
 Concat joins moves
-ConcatV2 joins moves repeatable
+ConcatV2 joins moves repeatable any_size
 Const constant
 ControlTrigger effect
 Conv1D layer
 Conv2D convolution layer heavy any_size
 Conv2DBackpropFilter heavy
-Conv2DBackpropInput convolution layer heavy
+Conv2DBackpropInput convolution layer heavy any_size
 Conv3D convolution layer heavy
 Conv3DBackpropInputV2 layer heavy
 CreateSummaryDbWriter touches_files
@@ -129,7 +130,8 @@ DecodeImage picture_file
 DecodeJpeg picture_file
 DecodePng picture_file
 DecodeWav recording
-DepthwiseConv2dNative convolution layer heavy
+DepthToSpace any_size
+DepthwiseConv2dNative convolution layer heavy any_size
 DepthwiseConv2dNativeBackpropFilter heavy
 DepthwiseConv2dNativeBackpropInput heavy
 Dilation2D layer
@@ -168,12 +170,12 @@ FixedLengthRecordReaderV2 touches_files
 Floor elementwise discontinuous
 FloorDiv discontinuous repeatable
 FloorMod discontinuous repeatable
-FusedBatchNorm fused_batch_norm batch_norm layer heavy
+FusedBatchNorm fused_batch_norm batch_norm layer heavy any_size
 FusedBatchNormGrad heavy
 FusedBatchNormGradV2 heavy
 FusedBatchNormGradV3 heavy
-FusedBatchNormV2 fused_batch_norm batch_norm layer heavy
-FusedBatchNormV3 fused_batch_norm batch_norm layer heavy
+FusedBatchNormV2 fused_batch_norm batch_norm layer heavy any_size
+FusedBatchNormV3 fused_batch_norm batch_norm layer heavy any_size
 Gather layer moves
 GatherNd repeatable
 GatherV2 layer moves repeatable any_size
@@ -209,9 +211,9 @@ LoadDataset touches_files
 Log elementwise transcendental any_size
 LogicalAnd repeatable
 LogicalNot repeatable
-LogSoftmax transcendental
+LogSoftmax transcendental any_size
 LoopCond loop_condition control_flow
-LRN heavy
+LRN heavy any_size
 LRNGrad heavy
 LSTMBlockCell layer heavy
 MatchingFiles touches_files
@@ -219,7 +221,7 @@ MatchingFilesDataset touches_files
 MatMul matrix_product layer heavy any_size
 Max repeatable any_size
 Maximum elementwise repeatable any_size
-MaxPool heavy
+MaxPool heavy any_size
 MaxPool3D heavy
 MaxPoolGrad heavy
 MaxPoolWithArgmax heavy
@@ -227,9 +229,9 @@ Mean adds_up any_size
 Merge merge control_flow
 MergeV2Checkpoints touches_files checkpoint
 Mfcc recording
-Min repeatable
+Min repeatable any_size
 Minimum elementwise repeatable any_size
-MirrorPad pad
+MirrorPad pad any_size
 Mod discontinuous
 Mul product elementwise polynomial repeatable any_size
 Multinomial random
@@ -246,8 +248,8 @@ NoOp effect
 NotEqual repeatable
 OneHot repeatable
 Pack joins moves repeatable
-Pad pad
-PadV2 pad
+Pad pad any_size
+PadV2 pad any_size
 ParameterizedTruncatedNormal random
 ParseExample example_parser
 ParseExampleV2 example_parser
@@ -302,8 +304,8 @@ RemoteFusedGraphExecute runs_code
 Reshape view moves repeatable any_size
 ResizeArea resize
 ResizeBicubic resize
-ResizeBilinear heavy resize
-ResizeNearestNeighbor heavy resize
+ResizeBilinear heavy resize any_size
+ResizeNearestNeighbor heavy resize any_size
 ResourceGather layer reads_handle
 ResourceGatherNd reads_handle
 Restore touches_files checkpoint
@@ -334,7 +336,7 @@ Sigmoid elementwise transcendental any_size
 SigmoidGrad result_gradient
 Sign discontinuous any_size
 Size shape repeatable
-Slice moves repeatable
+Slice moves repeatable any_size
 Snapshot passes
 SnapshotChunkDataset touches_files
 SnapshotDataset touches_files
@@ -343,13 +345,14 @@ SnapshotDatasetV2 touches_files
 SnapshotNestedDatasetReader touches_files
 Softmax heavy transcendental any_size
 Softplus transcendental
+SpaceToDepth any_size
 SparseCross repeatable
 SparseCrossHashed repeatable
 SparseFillEmptyRows repeatable
 SparseMatMul layer
 SparseReshape repeatable
 SparseToDense repeatable
-Split moves
+Split moves any_size
 SplitV moves
 SqlDataset touches_files
 Sqrt elementwise any_size

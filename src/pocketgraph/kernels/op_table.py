@@ -103,8 +103,9 @@ class OpTable(Generic[Row]):
                 modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
                 self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
             else:
-                self._homes = {}
+                homes: dict[str, str] = {}
                 for module in self._index:
                     import_module(f"{self._package}.{module}")
-                    self._homes.update((op, module) for op in self._rows if op not in self._homes)
+                    homes.update((op, module) for op in self._rows if op not in homes)
+                self._homes = homes  # when it is whole: another thread may ask meanwhile, and an import may fail
         return self._homes

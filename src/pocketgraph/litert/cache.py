@@ -2,8 +2,8 @@
 
 A part is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
 ``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its checksum in ``….sum``) holds the weights as XNNPACK packed
-them for this kind of CPU, and may be missing. All are written beside their place and renamed, so that a reader sees a
-whole file or none, however many processes write.
+them for this kind of CPU, and may be missing. A model that has holes in their place is ``NAME-hollow.tflite``. All are
+written beside their place and renamed, so that a reader sees a whole file or none, however many processes write.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 from pocketgraph.graph import DType
@@ -30,6 +29,7 @@ from pocketgraph.litert.cache_integrity import (
     write_marked,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
+from pocketgraph.litert.host import cpu, engine_version
 from pocketgraph.part_files import is_abandoned, written_whole
 
 LIMIT = 2 << 30  # bytes in the whole directory; the least recently used parts beyond go
@@ -103,38 +103,6 @@ def user_directory() -> str:
     return user_cache_dir("pocketgraph", appauthor=False)
 
 
-@lru_cache(maxsize=1)
-def engine_version() -> str:
-    """The version of the installed LiteRT package."""
-    place = engine_folder()
-    if place:
-        with contextlib.suppress(
-            OSError
-        ):  # importlib.metadata tells it too, but takes as long as the rest of a warm start
-            for beside_it in os.listdir(os.path.dirname(place)):
-                if beside_it.startswith("ai_edge_litert-") and beside_it.endswith(".dist-info"):
-                    return beside_it.removeprefix("ai_edge_litert-").removesuffix(".dist-info")
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("ai-edge-litert")
-    except PackageNotFoundError:
-        return "unknown"
-
-
-@lru_cache(maxsize=1)
-def engine_folder() -> str:
-    """The folder of the installed LiteRT package, which need not be imported for it; "" where there is none."""
-    from importlib.machinery import PathFinder
-
-    spec = PathFinder.find_spec("ai_edge_litert")
-    if spec is None:  # somebody has another way to find it
-        from importlib.util import find_spec
-
-        spec = find_spec("ai_edge_litert")
-    return next(iter((spec.submodule_search_locations if spec is not None else None) or ("",)))
-
-
 def signature(inputs: Sequence[str], specs: Specs, outputs: Sequence[str]) -> str:
     """What a part takes and gives, as text: its inputs with type and shape, and its outputs."""
     taken = [f"{name}={specs[name][0].name}{list(specs[name][1])}" for name in inputs]
@@ -186,6 +154,8 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
     sidecar, model, packed = _files(folder, name)
     try:
         about = unsealed(sidecar)
+        if HOLLOW in about:
+            model = _hollow(model)
         if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
             with read_ahead((packed,)):
                 meanwhile()
@@ -233,6 +203,11 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
+def _hollow(model: str) -> str:
+    """The path of a part's model file with holes: another one, so that who was told of a whole file finds that."""
+    return f"{model.removesuffix('.tflite')}-hollow.tflite"
+
+
 def store(
     folder: str,
     name: str,
@@ -253,6 +228,8 @@ def store(
         holes: where the holes of a model file begin that has some behind its content, and where they and it end.
     """
     sidecar, model, beside = _files(folder, name)
+    if holes is not None:
+        model = _hollow(model)
     try:
         if packed is not None:
             with written_whole(beside) as part, created(part) as file:
@@ -420,17 +397,3 @@ def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_sealing.clear)
-
-
-@lru_cache(maxsize=1)
-def cpu() -> str:
-    """A short name for this kind of CPU: packed weights depend on its instruction set."""
-    import platform
-
-    text = platform.machine()
-    with contextlib.suppress(OSError):
-        with open("/proc/cpuinfo", "rb") as file:
-            lines = file.read(8192).split(b"\n\n")[0].splitlines()
-        kept = [line for line in lines if line.startswith((b"flags", b"Features", b"model name", b"CPU part"))]
-        text += short_digest(b"".join(kept), 4)
-    return text.replace("-", "_")

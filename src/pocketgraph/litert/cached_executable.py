@@ -12,7 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
-from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM
+from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.free_disk_space import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
@@ -144,7 +144,9 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     shapes = [shape for shape, _ in about["computed"]]
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
     if entry.is_hollow:
-        return _hollow(entry, PackedRunner(entry.model, entry.packed, threads, outputs))
+        from pocketgraph.litert.hollow_runner import HollowRunner
+
+        return HollowRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.HOLLOW][1])
     is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
     if is_small or not takes_packed(about):
         return PlainRunner(entry.model, threads, shapes)
@@ -154,7 +156,7 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
         from pocketgraph.litert.upgrading import UpgradingRunner
 
         plain = PlainRunner(entry.model, threads, shapes)
-        return UpgradingRunner(plain, lambda: _packed(entry, threads, outputs))
+        return UpgradingRunner(plain, UPGRADED_AFTER, lambda: _packed(entry, threads, outputs))
     if entry.has_packed:
         return _packed(entry, threads, outputs)
     try:
@@ -163,35 +165,17 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
         return PlainRunner(entry.model, threads, shapes)
 
 
-def _hollow(entry: cache.CacheEntry, runner: PackedRunner) -> PackedRunner:
-    """The runner of a model file with holes, unless they were read.
-
-    Where XNNPACK looks up other packed weights than there are, or does not take the file of them, it packs anew what it
-    finds in the model file, and says nothing.
-
-    Raises:
-        RunError: they were read.
-        OSError: the system does not tell.
-    """
-    if holes_in_memory(entry):
-        runner.close()
-        raise RunError("LiteRT does not take packed weights as they are")
-    return runner
+def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
+    """As ``runner_for``, without the pass ``packed_weights``."""
+    about = entry.about
+    shapes = [shape for shape, _ in about["computed"]]
+    return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
 
 
-def holes_in_memory(entry: cache.CacheEntry) -> int:
-    """How many bytes of the holes in a model file are in memory: none, as long as nobody has read them.
-
-    Raises:
-        OSError: the system does not tell.
-    """
-    from pocketgraph.litert.native.resident_memory import resident_bytes
-
-    _, start, end = entry.about[cache.HOLLOW]
-    return resident_bytes(entry.model, start) if start < end else 0
-
-
+PACKED = "packed_weights"
+"""The pass by which weights that XNNPACK has packed are kept, and mapped by the next one who opens the part."""
 LITERT = Opener("", runner_for)
+UNPACKED = Opener("", unpacked_runner)
 
 
 def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]) -> Runner:

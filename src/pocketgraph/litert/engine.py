@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
@@ -22,9 +22,10 @@ from pocketgraph.litert.runner import prepare
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
+    from pocketgraph.litert.open_program import OpenProgram
     from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
-    from pocketgraph.litert.resizable import Resizable
+    from pocketgraph.litert.resizable import Resizable, Shapes
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
@@ -167,40 +168,45 @@ def _has_computed_tiles(program: Program) -> bool:
 
 
 def resizable(
-    program: Program,
+    open_program: OpenProgram,
     inputs: Sequence[str],
     types: Sequence[str],
     threads: int,
     kept_as: tuple[str, str] | None,
     opened: Sequence[tuple[str, Sequence[int | None]]],
+    tell: Callable[[Sequence[tuple[int, ...]]], Shapes] | None = None,
 ) -> Resizable:
     """A program whose open sizes are open (see open_program.py), loaded.
 
     Args:
-        program: it; its shapes are those that it was lowered for.
+        open_program: it; its shapes are those that it was lowered for.
         inputs: the names of its inputs.
-        types: their NumPy types.
+        types: the NumPy types of what they are given.
         threads: how many to compute with.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
         opened: the sizes of each input by its name, None where they are open.
+        tell: says the numbers that it is told for inputs of these shapes; raises RunError where there are none.
 
     Raises:
         RunError: LiteRT does not take it.
     """
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable
+    from pocketgraph.litert.resizable import Resizable, least_sizes
     from pocketgraph.litert.writing import writer
 
-    about, model = split(program, inputs, types, keep_shapes=True)
+    told = open_program.told
+    about, model = split(open_program.program, [*inputs, *told], [*types, *("int32" for _ in told)], keep_shapes=True)
     about["opened"] = opened
+    if open_program.is_limited and not told:
+        about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
     entry = cache.store(*kept_as, writer.pieces(model, passing=True), about) if kept_as is not None else None
     if entry is not None:
         return Resizable.of_entry(entry, threads, kept_as)
     path = temporary_file(model) if about["bytes"] >= PACKED_FROM else None
     try:
         content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
-        return Resizable(about, content, threads, None)
+        return Resizable(about, content, threads, None, open_program.fits, tell)
     finally:
         if path is not None:
             with contextlib.suppress(OSError):

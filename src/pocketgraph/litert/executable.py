@@ -12,6 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
+from pocketgraph.litert.host import engine_version
 from pocketgraph.litert.runner import Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
@@ -239,8 +240,8 @@ class Executable:
         return True
 
     def after(self, runs: int, then: Callable[[], object]) -> None:
-        """Calls ``then`` once, when the part has run so often; it must not take long."""
-        from pocketgraph.litert.upgrading import CountedRunner
+        """Calls ``then`` once, as the part begins the run of this number; it must not take long."""
+        from pocketgraph.litert.upgrading import UpgradingRunner
 
         runner = self._runner
         if runner is None:
@@ -251,7 +252,7 @@ class Executable:
                 self._runner = runner  # which has quicker ways than one that counts
             then()
 
-        counting = self._runner = CountedRunner(runner, runs, counted)
+        counting = self._runner = UpgradingRunner(runner, runs - 1, counted)
 
     def switch_off(self, passes: Collection[str]) -> None:
         """Leaves out what it does besides its program.
@@ -276,7 +277,7 @@ class Executable:
         about = self.about
         origin = "from the cache" if self.program is None else "compiled now"
         return (
-            f"{self.engine or f'LiteRT {cache.engine_version()}'}, {about['operations']} operations,"
+            f"{self.engine or f'LiteRT {engine_version()}'}, {about['operations']} operations,"
             f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
         )
 

@@ -26,7 +26,7 @@ where no bounds are known."""
 
 
 class Unsupported(RunError):  # noqa: N818 - it is an answer to a question more often than an error
-    """A node that LiteRT cannot compute, or not as TensorFlow does.
+    """A node that LiteRT, or the format of an export, cannot compute, or not as TensorFlow does.
 
     Attributes:
         reason: why.

@@ -4,206 +4,369 @@
 becomes
     x [1, ?, 128] ─RESHAPE (-1, 128)─ FULLY_CONNECTED ─RESHAPE (1, -1, 4, 32)─ …
 
-Operators compute the shapes of their results from those of their operands; only what reshapes are told has to be
-changed. What cannot be followed is not opened. Where a fixed size happened to be an open one's number, a reshape may
-have been followed wrongly: whoever opens a program compares it once, with sizes that are all others.
+Operators compute the shapes of their results from those of their operands (``operator_sizes.py``); only what reshapes,
+slices and the like are told has to be changed. What the graph computes of sizes they are told with each call
+(``told_sizes.py``). What cannot be followed is not opened. Where a fixed size happened to be an open one's number, a
+reshape may have been followed wrongly: whoever opens a program compares it once, with sizes that are all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import TypeAlias
+from collections import Counter
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.dtype import INT32
-from pocketgraph.litert.constant import Constant
+from pocketgraph.graph import Node, canonical
+from pocketgraph.litert.operator_sizes import (
+    PADS,
+    RESIZES,
+    NotCertain,
+    OperatorSizes,
+    Sizes,
+    constant_numbers,
+    merged_sizes,
+)
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.told_sizes import Element, Told, ToldInputs, constant
 
-Sizes: TypeAlias = "tuple[int | None, ...]"
-"""A shape; None is a size that is open."""
+__all__ = ["OpenProgram", "Origins", "Sizes", "Told", "opened"]
 
-ELEMENTWISE = frozenset((
-    "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "TANH", "LOGISTIC", "RELU", "RELU6", "RELU_N1_TO_1",
-    "LEAKY_RELU", "ELU", "SIGN", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
-))  # fmt: skip
-REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
+SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+class Origins(NamedTuple):
+    """The graph's nodes that a program was lowered from.
+
+    Attributes:
+        nodes: they, by name.
+        told: of nodes that take numbers that follow from the sizes, these by the places of the inputs.
+        cuts: names of nodes that take some elements of open axes.
+        value: gives the elements of a tensor that are the same for all sizes, None where there are none such.
+    """
+
+    nodes: Mapping[str, Node] = {}
+    told: Mapping[str, Mapping[int, Told]] = {}
+    cuts: Collection[str] = ()
+    value: Callable[[str], np.ndarray[Any, Any] | None] = lambda ref: None
+
+
+class OpenProgram(NamedTuple):
+    """A program for all sizes.
+
+    Attributes:
+        program: it; its inputs are those that it had, and then those that tell it numbers.
+        told: what these are in the graph.
+        fits: says whether all operators take inputs of these shapes and these numbers.
+        is_limited: whether there may be sizes that they do not take.
+    """
+
+    program: Program
+    told: tuple[str, ...]
+    fits: Callable[[Sequence[tuple[int, ...]], Sequence[Sequence[int]]], bool]
+    is_limited: bool
 
 
 def opened(
-    program: Program, inputs: Sequence[Sizes], known: Mapping[tuple[int, ...], Collection[Sizes]]
-) -> Program | None:
+    program: Program,
+    inputs: Sequence[Sizes],
+    known: Mapping[tuple[int, ...], Collection[Sizes]],
+    origins: Origins = Origins(),
+) -> OpenProgram | None:
     """The program for any size where ``inputs`` have None; None where that is not certain.
 
     Args:
         program: as it was lowered for some sizes; it stays as it is.
         inputs: the sizes of its inputs, in order.
         known: by shapes for the same sizes, what is open of the graph's tensors that have them.
+        origins: what it was lowered from.
     """
-    sizes = _SizePropagation(program, inputs, known)
+    opening = _Opening(program, inputs, known, origins)
     try:
-        operations = [sizes.follow(operation) for operation in program.operations]
-    except _NotCertain:
+        operations = [each for operation in program.operations for each in opening.follow(operation)]
+        opening.check_all_met()
+    except (NotCertain, ValueError):
         return None
-    return Program(list(program.inputs), list(program.outputs), operations, dict(program.rounded))
+    told = opening.told
+    whole = Program(
+        [*program.inputs, *told.values], list(program.outputs), [*told.operations, *operations], dict(program.rounded)
+    )
+    return OpenProgram(whole, tuple(told.refs), opening.fits, opening.is_limited)
 
 
-class _NotCertain(Exception):  # noqa: N818 - no error
-    """A size that cannot be followed."""
+class _Opening:
+    """
+    Attributes:
+        told: the inputs that tell numbers.
+        is_limited: as OpenProgram's.
+    """
 
-
-class _SizePropagation:
     def __init__(
-        self, program: Program, inputs: Sequence[Sizes], known: Mapping[tuple[int, ...], Collection[Sizes]]
+        self,
+        program: Program,
+        inputs: Sequence[Sizes],
+        known: Mapping[tuple[int, ...], Collection[Sizes]],
+        origins: Origins,
     ) -> None:
-        self.known = known
-        self.sizes: dict[Value, Sizes] = dict(zip(program.inputs, inputs, strict=True))
+        self.told = ToldInputs()
+        self.is_limited = False
+        self._known = known
+        self._origins = origins
+        self._inputs = list(program.inputs)
+        self._sizes = OperatorSizes(dict(zip(program.inputs, inputs, strict=True)), {})
+        self._followed: list[Operation] = []
+        self._checked: list[tuple[Value, Value]] = []  # values, and what their sizes are to be; -1: any
+        self._cuts = Counter(op.nodes[-1] for op in program.operations if op.code in SLICES and op.nodes)
+        self._met: set[str] = set()
 
-    def of(self, value: Value | None) -> Sizes:
-        if value is None:
-            raise _NotCertain
-        return self.sizes.get(value, value.shape)
-
-    def follow(self, operation: Operation) -> Operation:
-        """The operation for open sizes; notes those of its results."""
-        taken = [self.sizes.get(value, value.shape) for value in operation.inputs if value is not None]
-        if not any(None in sizes for sizes in taken):
-            return operation
-        (result,) = operation.outputs if len(operation.outputs) == 1 else (None,)
-        if result is None:
-            raise _NotCertain
+    def follow(self, operation: Operation) -> list[Operation]:
+        """What computes the same for open sizes; notes those of its results."""
+        taken = [self._sizes.of(value) for value in operation.inputs if value is not None]
+        is_told = operation.code in TOLD_AT and not self._origins.told.keys().isdisjoint(operation.nodes)
+        if not is_told and not any(None in sizes for sizes in taken):
+            return [operation]
         if operation.code == "RESHAPE":
-            sizes = self.reshaped(self.of(operation.inputs[0]), result.shape)
-            operation = _with_target(operation, sizes)
-        else:
-            sizes = self.computed(operation, result)
-        if len(sizes) != len(result.shape) or any(
-            size not in (None, own) for size, own in zip(sizes, result.shape, strict=True)
-        ):
-            raise _NotCertain
-        self.sizes[result] = sizes
-        return operation
+            return [self._reshape(operation)]
+        made = self._as_told(operation)
+        for each in made:
+            self._sizes.vectors = self.told.unknown
+            self._note(each, self._sizes.result(each))
+        if made[-1].code == "STRIDED_SLICE":  # how many it takes of shorter axes, depends on these
+            (result,) = operation.outputs
+            counts = [-1 if size is None else size for size in self._sizes.of(result)]
+            self._checked.append((result, self.told.vector(counts)))
+        return made
 
-    def computed(self, operation: Operation, result: Value) -> Sizes:
-        """The sizes of what an operator makes of open ones."""
-        code, operands = operation.code, operation.inputs
-        first = self.of(operands[0])
-        if code in ELEMENTWISE:
-            return self.broadcast([self.of(value) for value in operands], len(result.shape))
-        if code == "SOFTMAX":
-            return first
-        if code == "FULLY_CONNECTED":
-            weights = self.of(operands[1])
-            if len(first) != 2 or first[1] is None or None in weights or operation.options.get("keep_num_dims"):
-                raise _NotCertain
-            return first[0], weights[0]
-        if code == "BATCH_MATMUL":
-            return self.multiplied(operation, first, self.of(operands[1]))
-        if code == "TRANSPOSE":
-            return tuple(first[axis] for axis in _numbers(operands[1]))
-        if code in REDUCTIONS:
-            axes = {axis % len(first) for axis in _numbers(operands[1])}
-            if operation.options.get("keep_dims"):
-                return tuple(1 if axis in axes else size for axis, size in enumerate(first))
-            return tuple(size for axis, size in enumerate(first) if axis not in axes)
-        if code == "GATHER" and operation.options.get("axis") == 0 and not operation.options.get("batch_dims"):
-            if None in first:
-                raise _NotCertain
-            return (*self.of(operands[1]), *first[1:])
-        if code == "CONV_2D":
-            return self.convolved(operation, first)
-        if code == "SLICE":  # of an open axis the first element alone: LiteRT resizes none of its results
-            starts, counts = _numbers(operands[1]), _numbers(operands[2])
-            for size, start, count in zip(first, starts, counts, strict=True):
-                if size is None and (start, count) != (0, 1):
-                    raise _NotCertain
-            return tuple(counts)
-        raise _NotCertain
+    def check_all_met(self) -> None:
+        """
+        Raises:
+            NotCertain: an operator that was to be told numbers is not there: for these sizes there was nothing to do.
+        """
+        missing = {*self._origins.told, *self._origins.cuts} - self._met
+        if any(self._origins.nodes[name].op != "Reshape" for name in missing):
+            raise NotCertain
 
-    def broadcast(self, operands: Sequence[Sizes], rank: int) -> Sizes:
-        """The sizes of operands that meet each other; where one is open the others are too, or 1."""
-        found: list[int | None] = []
-        for places in zip(*((1,) * (rank - len(sizes)) + sizes for sizes in operands), strict=True):
-            met = {size for size in places if size != 1}
-            if len(met) > 1:
-                raise _NotCertain
-            found.append(met.pop() if met else 1)
-        return tuple(found)
+    def fits(self, shapes: Sequence[tuple[int, ...]], told: Sequence[Sequence[int]]) -> bool:
+        """As OpenProgram's."""
+        try:
+            sizes = OperatorSizes(dict(zip(self._inputs, shapes, strict=True)), self.told.numbers(told))
+            for operation in self._followed:
+                found = sizes.result(operation)
+                if any(size is None or size < 1 for size in found):
+                    return False
+                sizes.sizes.update(dict.fromkeys(operation.outputs, found))
+            return all(
+                wanted in (-1, size)
+                for value, target in self._checked
+                for size, wanted in zip(sizes.of(value), sizes.numbers(target), strict=True)
+            )
+        except (NotCertain, ValueError, TypeError):
+            return False
 
-    def multiplied(self, operation: Operation, one: Sizes, two: Sizes) -> Sizes:
-        if len(one) != len(two) or len(one) < 2:
-            raise _NotCertain
-        rows, inner = one[-2:] if not operation.options.get("adj_x") else one[:-3:-1]
-        other, columns = two[-2:] if not operation.options.get("adj_y") else two[:-3:-1]
-        if inner != other:
-            raise _NotCertain
-        return (*self.broadcast([one[:-2], two[:-2]], len(one) - 2), rows, columns)
+    def _note(self, operation: Operation, sizes: Sizes) -> None:
+        """Notes the sizes of an operation's results."""
+        for result in operation.outputs:
+            # What is of size 1 now may have been lowered as what always is.
+            if len(sizes) != len(result.shape) or any(
+                own == 1 if size is None else size != own for size, own in zip(sizes, result.shape, strict=True)
+            ):
+                raise NotCertain
+            self._sizes.sizes[result] = sizes
+        self._followed.append(operation)
+        self.is_limited |= operation.options.get("padding") == "VALID" or operation.code in LIMITED
 
-    def convolved(self, operation: Operation, source: Sizes) -> Sizes:
-        """A convolution, of stride 1 or with what LiteRT itself pads for each size."""
-        options, weights = operation.options, operation.inputs[1]
-        steps, is_same = (options.get("stride_h"), options.get("stride_w")), options.get("padding") == "SAME"
-        if weights is None or weights.constant is None or source[3] is None:
-            raise _NotCertain
-        if (options.get("dilation_h"), options.get("dilation_w")) != (1, 1) or not (is_same or steps == (1, 1)):
-            raise _NotCertain
-        sides: list[int | None] = []
-        for size, step, window in zip(source[1:3], steps, weights.shape[1:3], strict=True):
-            if not isinstance(step, int):
-                raise _NotCertain
-            sides.append(None if size is None else -(-size // step) if is_same else size - window + 1)
-        return source[0], sides[0], sides[1], weights.shape[0]
+    def _as_told(self, operation: Operation) -> list[Operation]:
+        """The operation with what it is told of sizes, where it is told such."""
+        code, told = operation.code, self._origins.told
+        if code in SLICES:
+            return self._slices(operation)
+        place = TOLD_AT.get(code)
+        if place is not None:
+            numbers = constant_numbers(operation.inputs[place])
+            found = self._told(operation, numbers)
+            if found is None:
+                return [operation]
+            inputs = list(operation.inputs)
+            inputs[place] = self.told.vector(found, inputs[place].shape)  # type: ignore[union-attr]
+            return [operation.replace(inputs=inputs)]
+        for name in operation.nodes:
+            if name in told and code == "DEPTH_TO_SPACE":  # what a transposed convolution has become
+                (target,) = told[name].values()
+                if target.numbers != operation.outputs[0].shape:
+                    raise NotCertain
+                self._met.add(name)
+                self._checked.append((operation.outputs[0], self.told.vector(_elements(target))))
+        return [operation]
 
-    def reshaped(self, source: Sizes, target: tuple[int, ...]) -> Sizes:
-        """What is open of a reshape's result: what the graph says of tensors of this shape, or else what merging sizes
-        that lie side by side gives."""
-        said = self.known.get(target, ())
-        found = next(iter(said)) if len(said) == 1 else None
-        if found is None:
-            found = _merged(source, target) if not said else None
-        if found is None or found.count(None) != 1:
-            raise _NotCertain
+    def _told(self, operation: Operation, numbers: Sequence[int]) -> list[Element] | None:
+        """What an operator's numbers are told by; None where they are constants."""
+        told = self._origins.told
+        found = {
+            each: name
+            for name in operation.nodes
+            for each in told.get(name, {}).values()
+            if list(each.numbers) == list(numbers)
+        }
+        if len(found) == 1:
+            ((target, name),) = found.items()
+            self._met.add(name)
+            return _elements(target)
+        if found or not told.keys().isdisjoint(operation.nodes):
+            raise NotCertain
+        return None
+
+    def _slices(self, operation: Operation) -> list[Operation]:
+        """Slices by what the graph's node says of them, which holds for all sizes."""
+        name = operation.nodes[-1] if operation.nodes else ""
+        node = self._origins.nodes.get(name)
+        if operation.code == "SLICE" and name not in self._origins.told and self._takes_first(operation):
+            self._met.add(name)
+            return [operation]
+        if node is None or node.op not in ("MirrorPad", "Slice", "StridedSlice"):
+            return [operation]
+        if node.op == "MirrorPad":
+            return [self._strip(operation, node)]
+        if self._cuts[name] > 1:
+            raise NotCertain
+        found = self._slice(operation, node) if node.op == "Slice" else [self._strided(operation, node)]
+        self._met.add(name)
         return found
 
+    def _takes_first(self, operation: Operation) -> bool:
+        """Whether a slice takes the first element of each open axis."""
+        numbers = (constant_numbers(operand) for operand in operation.inputs[1:3])
+        places = zip(self._sizes.of(operation.inputs[0]), *numbers, strict=True)
+        return all(size is not None or (start, count) == (0, 1) for size, start, count in places)
 
-def _merged(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
-    """What is open where ``target`` has the source's sizes, or products of some that lie side by side."""
-    waiting = [size for size in source if size != 1]
-    if None not in waiting:
-        return None
-    closed = 1
-    for size in waiting:
-        closed *= size or 1
-    whole = 1
-    for size in target:
-        whole *= size
-    number, rest = divmod(whole, closed)  # what all open sizes come to
-    if rest or waiting.count(None) != 1:
-        return None
-    found: list[int | None] = []
-    for size in target:
-        product, is_open = 1, False
-        while waiting and product < size:
-            taken = waiting.pop(0)
-            is_open |= taken is None
-            product *= number if taken is None else taken
-        if product != size:
-            return None
-        found.append(None if is_open else size)
-    return None if waiting else tuple(found)
+    def _strip(self, operation: Operation, node: Node) -> Operation:
+        """A strip of what is mirrored: counted from the end where it lies there."""
+        source = _there(operation.inputs[0])
+        paddings = self._origins.value(canonical(node.data_inputs[1]))
+        starts, counts = constant_numbers(operation.inputs[1]), constant_numbers(operation.inputs[2])
+        begin, end, free_begin, free_end = [0] * len(starts), [0] * len(starts), 0, 0
+        for axis, (start, count, size) in enumerate(zip(starts, counts, source.shape, strict=True)):
+            if count == size:
+                free_begin, free_end = free_begin | 1 << axis, free_end | 1 << axis
+                continue
+            far = int(np.asarray(paddings).max()) if paddings is not None else size
+            if 2 * far + 1 >= size or count != 1:  # from which side it is meant is not certain
+                raise NotCertain
+            begin[axis] = start if start <= far else start - size
+            end[axis] = begin[axis] + 1
+            free_end |= (end[axis] == 0) << axis
+        return _cut(operation, source, operation.outputs[0], (begin, end), (free_begin, free_end))
+
+    def _slice(self, operation: Operation, node: Node) -> list[Operation]:
+        source, made = _there(operation.inputs[0]), operation.outputs[0]
+        starts, counts = self._numbers(node, 1), self._numbers(node, 2)
+        rank = len(source.shape)
+        whole = (1 << rank) - 1
+        fixed = [number if isinstance(number, int) else number[0].numbers[number[1]] for number in starts]
+        rest = Value(f"{made.name}/rest", made.dtype, tuple(n - b for n, b in zip(source.shape, fixed, strict=True)))
+        free = sum(1 << axis for axis, count in enumerate(counts) if count == -1)
+        ends = [0 if count == -1 else count for count in counts]
+        self._checked.append((made, self.told.vector(counts)))
+        begin, end, none = self.told.vector(starts), self.told.vector(ends), constant([0] * rank)
+        return [
+            _cut(operation, source, rest, (begin, none), (0, whole)),
+            _cut(operation, rest, made, (none, end), (whole, free)),
+        ]
+
+    def _strided(self, operation: Operation, node: Node) -> Operation:
+        source, made = _there(operation.inputs[0]), operation.outputs[0]
+        rank = len(source.shape)
+        starts, ends, steps = (self._numbers(node, place) for place in (1, 2, 3))
+        masks = {name: int(node.attr(name, 0)) for name in MASKS}
+        if masks["ellipsis_mask"] or masks["new_axis_mask"] or len(starts) > rank:
+            raise NotCertain
+        rest = range(len(starts), rank)
+        free_begin, free_end = (masks[name] | sum(1 << axis for axis in rest) for name in MASKS[:2])
+        begin, end, step = ([*given, *[fill for _ in rest]] for given, fill in ((starts, 0), (ends, 0), (steps, 1)))
+        for axis in range(len(starts)):
+            by, first = step[axis], begin[axis]
+            if not isinstance(by, int) or by < 1:
+                raise NotCertain
+            if masks["shrink_axis_mask"] >> axis & 1:
+                if not isinstance(first, int) or masks["begin_mask"] >> axis & 1:
+                    raise NotCertain
+                end[axis] = first + 1
+                free_end = free_end & ~(1 << axis) | (first == -1) << axis
+        places = self.told.vector(begin), self.told.vector(end)
+        return _cut(operation, source, made, places, (free_begin, free_end), self.told.vector(step))
+
+    def _numbers(self, node: Node, place: int) -> list[Element]:
+        """What a node's input says."""
+        target = self._origins.told.get(node.name, {}).get(place)
+        if target is not None:
+            return _elements(target)
+        value = self._origins.value(canonical(node.data_inputs[place]))
+        if value is None:
+            raise NotCertain
+        return [int(number) for number in np.asarray(value).reshape(-1)]
+
+    def _reshape(self, operation: Operation) -> Operation:
+        """A reshape that finds out the open size itself, or is told several."""
+        (result,) = operation.outputs
+        source, target = self._sizes.of(operation.inputs[0]), result.shape
+        said = self._known.get(target, ())
+        found = next(iter(said)) if len(said) == 1 else None
+        if found is None:
+            found = merged_sizes(source, target) if not said else None
+        self._met.update(operation.nodes)
+        if found is not None and found.count(None) == 1:
+            vector, numbers = _minus_one(found)
+            operation = operation.replace(
+                inputs=[operation.inputs[0], vector], options={**operation.options, "new_shape": numbers}
+            )
+            self._note(operation, found)
+            return operation
+        told = [each for name in operation.nodes[-1:] for each in self._origins.told.get(name, {}).values()]
+        if len(told) != 1 or len(told[0].numbers) != len(target):
+            raise NotCertain
+        elements = _elements(told[0])
+        if any(number not in (-1, own) for number, own in zip(told[0].numbers, target, strict=True)):
+            raise NotCertain
+        sizes = tuple(each if isinstance(each, int) and each != -1 else None for each in elements)
+        options = {key: value for key, value in operation.options.items() if key != "new_shape"}
+        operation = operation.replace(inputs=[operation.inputs[0], self.told.vector(elements)], options=options)
+        self._note(operation, sizes)
+        return operation
 
 
-def _with_target(operation: Operation, sizes: Sizes) -> Operation:
-    """A reshape that finds out the open size itself."""
-    target = np.asarray([-1 if size is None else size for size in sizes], np.int32)
-    shape = Value("", INT32, target.shape, Constant.of(target))
-    return operation.replace(
-        inputs=[operation.inputs[0], shape],
-        options={**operation.options, "new_shape": tuple(map(int, target))},
-    )
+TOLD_AT = {**dict.fromkeys(RESIZES | PADS, 1), "TRANSPOSE_CONV": 0}
+"""Which operand of an operator says sizes."""
+LIMITED = frozenset(("MIRROR_PAD", "STRIDED_SLICE", "SPACE_TO_DEPTH", "TRANSPOSE_CONV"))
+"""Operators that do not take all sizes."""
 
 
-def _numbers(value: Value | None) -> list[int]:
-    if value is None or value.constant is None:
-        raise _NotCertain
-    return [int(number) for number in value.constant.numpy().reshape(-1)]
+def _elements(told: Told) -> list[Element]:
+    return [(told, place) if number is None else number for place, number in enumerate(told.known)]
+
+
+def _there(value: Value | None) -> Value:
+    if value is None:
+        raise NotCertain
+    return value
+
+
+def _cut(
+    operation: Operation,
+    source: Value,
+    made: Value,
+    places: tuple[Value | list[int], Value | list[int]],
+    free: tuple[int, int],
+    steps: Value | None = None,
+) -> Operation:
+    """A slice from and to these places; those of the ``free`` axes do not count."""
+    begin, end = (place if isinstance(place, Value) else constant(place) for place in places)
+    by = constant([1] * len(source.shape)) if steps is None else steps
+    options = {**dict.fromkeys(MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
+    return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
+
+
+def _minus_one(sizes: Sizes) -> tuple[Value, tuple[int, ...]]:
+    """A target in which -1 stands for what is open, as a value and as numbers."""
+    target = [-1 if size is None else size for size in sizes]
+    return constant(target), tuple(target)

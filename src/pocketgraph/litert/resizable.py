@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
+    from pocketgraph.litert.open_program import OpenProgram
+    from pocketgraph.litert.operator_sizes import Sizes
 
 Shapes = tuple[tuple[int, ...], ...]
 
@@ -25,15 +30,25 @@ class Resizable:
         model: its file, or the file's content.
         threads: how many to compute with, where the part may have several.
         kept_as: the folder and name under which the cache keeps it; None where it does not.
+        fits: says whether it takes inputs of these shapes and these numbers; None where ``about`` says it.
+        tell: says the numbers that it is told for inputs of these shapes; None where it is told none.
 
     Raises:
         RunError: LiteRT does not take it.
     """
 
     def __init__(
-        self, about: dict[str, Any], model: str | bytes, threads: int, kept_as: tuple[str, str] | None
+        self,
+        about: dict[str, Any],
+        model: str | bytes,
+        threads: int,
+        kept_as: tuple[str, str] | None,
+        fits: Callable[[Sequence[tuple[int, ...]], Shapes], bool] | None = None,
+        tell: Callable[[Sequence[tuple[int, ...]]], Shapes] | None = None,
     ) -> None:
         self.about = about
+        self._fits = fits
+        self._tell = tell
         self._threads = 1 if about["one_thread"] else threads
         self._kept_as = kept_as
         self._runner = PlainRunner(model, self._threads, is_bare=False)
@@ -53,14 +68,26 @@ class Resizable:
         """The part for inputs of these shapes.
 
         Raises:
-            RunError: LiteRT does not take them.
+            RunError: it does not take them.
         """
+        told = self._tell(shapes) if self._tell is not None else ()
+        if not self.takes(shapes, told):
+            raise RunError("the program does not take these sizes")
         about = self.about
-        runner = _SizedRunner(self, tuple([tuple(shapes[index]) for index in about["fed"]]))
+        fed = [index for index in about["fed"] if index < len(shapes)]
+        empty = [(0, *(max(0, number) for number in numbers)) for numbers in told]
+        runner = _SizedRunner(self, (*[tuple(shapes[index]) for index in fed], *empty), len(told))
         with self._lock:
             self._resize(runner.shapes)
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=True)]
-        return Executable({**about, "inputs": inputs}, runner, None, self._threads, self._kept_as)
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=not told)]
+        return Executable({**about, "inputs": inputs, "fed": fed}, runner, None, self._threads, self._kept_as)
+
+    def takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes = ()) -> bool:
+        """Whether all its operators take inputs of these shapes, and these numbers."""
+        if "least" in self.about:
+            pairs = zip(shapes, self.about["least"], strict=True)
+            return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))
+        return self._fits is None or self._fits(shapes, told)
 
     def run(self, shapes: Shapes, inputs: Sequence[Array]) -> tuple[list[Array], float]:
         """The model's outputs, and the seconds that it took to change the sizes.
@@ -92,18 +119,47 @@ class _SizedRunner(Runner):
         spent: seconds that it took so far to give the model these sizes, after others had used it.
     """
 
-    def __init__(self, part: Resizable, shapes: Shapes) -> None:
+    def __init__(self, part: Resizable, shapes: Shapes, told: int) -> None:
         self.shapes = shapes
         self.spent = 0.0
         self._part: Resizable | None = part
+        self._empty = [np.empty(shape, np.int32) for shape in shapes[len(shapes) - told :]]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, one array each."""
         assert self._part is not None
-        results, took = self._part.run(self.shapes, inputs)
+        results, took = self._part.run(self.shapes, [*inputs, *self._empty])
         self.spent += took
         return results
 
     def close(self) -> None:
         """Lets the part go, which is freed when nobody has it any more."""
         self._part = None
+
+
+def least_sizes(program: OpenProgram, inputs: Sequence[Sizes]) -> list[list[int]]:
+    """The least size along each axis of each input that a program takes, which is told no numbers.
+
+    Args:
+        program: it.
+        inputs: the sizes of its inputs, None where they are open.
+    """
+    large = [tuple(LARGE if size is None else size for size in sizes) for sizes in inputs]
+    found: list[list[int]] = []
+    for place, sizes in enumerate(inputs):
+        row: list[int] = []
+        for axis, size in enumerate(sizes):
+            tried = range(1, LARGE + 1) if size is None else (size,)
+            shapes = (
+                (
+                    number,
+                    [*large[:place], (*large[place][:axis], number, *large[place][axis + 1 :]), *large[place + 1 :]],
+                )
+                for number in tried
+            )
+            row.append(next((number for number, each in shapes if program.fits(each, ())), LARGE))
+        found.append(row)
+    return found
+
+
+LARGE = 1 << 10  # a size that all programs take; larger ones are not tried

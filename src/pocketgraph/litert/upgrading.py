@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert.cost_model import UPGRADED_AFTER
 from pocketgraph.litert.runner import PlainRunner, Runner
 
 if TYPE_CHECKING:
@@ -14,21 +13,26 @@ if TYPE_CHECKING:
 
 
 class UpgradingRunner(Runner):
-    """Runs as the first runner, then as the one that ``better`` makes.
+    """Runs as the first runner, and as the one that ``then`` gives once that has run so often.
 
     Not safe for several threads at once; whoever owns it sees to that.
+
+    Args:
+        first: the runner.
+        runs: how often it runs.
+        then: called once, before the next run; None, RunError or OSError: the first runner goes on.
     """
 
-    def __init__(self, first: Runner, better: Callable[[], Runner]) -> None:
+    def __init__(self, first: Runner, runs: int, then: Callable[[], Runner | None]) -> None:
         self._runner = first
-        self._better: Callable[[], Runner] | None = better
-        self._runs = 0
+        self._left = runs
+        self._then: Callable[[], Runner | None] | None = then
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        if self._better is not None:
-            self._runs += 1
-            if self._runs > UPGRADED_AFTER:
-                self._upgrade(self._better)
+        if self._then is not None:
+            if self._left == 0:
+                self._upgrade(self._then)
+            self._left -= 1
         return self._runner.run(inputs)
 
     def recycle_nothing(self) -> None:
@@ -37,36 +41,15 @@ class UpgradingRunner(Runner):
             self._runner.recycle_nothing()
 
     def close(self) -> None:
-        self._better = None
+        self._then = None
         self._runner.close()
 
-    def _upgrade(self, better: Callable[[], Runner]) -> None:
-        self._better = None
+    def _upgrade(self, then: Callable[[], Runner | None]) -> None:
+        self._then = None
         try:
-            runner = better()
+            runner = then()
         except (RunError, OSError):
-            return  # the files are gone, or the disk is full: the first one goes on
-        self._runner.close()
-        self._runner = runner
-
-
-class CountedRunner(Runner):
-    """Runs as another runner, and calls ``then`` once when it has run ``runs`` times.
-
-    Not safe for several threads at once; whoever owns it sees to that.
-    """
-
-    def __init__(self, runner: Runner, runs: int, then: Callable[[], object]) -> None:
-        self._runner = runner
-        self._left = runs
-        self._then = then
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        results = self._runner.run(inputs)
-        self._left -= 1
-        if self._left == 0:
-            self._then()
-        return results
-
-    def close(self) -> None:
-        self._runner.close()
+            return  # the files are gone, or the disk is full
+        if runner is not None:
+            self._runner.close()
+            self._runner = runner

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from PIL import Image
 
+from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
@@ -29,23 +29,7 @@ EVEN = 1e-2  # of the range: by so much pixels of one value may differ behind de
 DECODERS = ops_with("picture_file")
 
 
-@dataclass(frozen=True)
-class PixelEntry:
-    """Where pixels go into a graph that otherwise takes files.
-
-    Attributes:
-        graph: with a placeholder there, float [?, height, width, channels].
-        tensor: its name.
-        mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``; None where that is not known.
-    """
-
-    graph: Graph
-    tensor: str
-    mean: float | None
-    std: float | None
-
-
-def pixel_entry(graph: Graph, outputs: Sequence[str]) -> PixelEntry | None:
+def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
     """The first tensor behind the decoder that is a picture of a fixed size; None where the graph decodes none.
 
     Args:
@@ -70,7 +54,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> PixelEntry | None:
         if shape is None or len(shape) != 4 or None in shape[1:] or shape[3] not in CHANNELS:
             continue
         cut = behind(graph, {name: (FLOAT, (None, *shape[1:]))})
-        return PixelEntry(cut.replace(inputs=(), signatures={}, outputs=list(outputs)), name, *_scaling(low, high))
+        return ModelEntry(cut.replace(inputs=(), signatures={}, outputs=list(outputs)), (name,), *_scaling(low, high))
     return None
 
 

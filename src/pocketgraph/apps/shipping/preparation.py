@@ -59,7 +59,8 @@ def prepared(
     if pixels is not None:
         graph = pixels.graph
         notify(
-            f"the part behind '{pixels.tensor}' ships, which takes pixels; reading, cropping and resizing is the app's"
+            f"the part behind '{pixels.tensors[0]}' ships, which takes pixels; "
+            "reading, cropping and resizing is the app's"
         )
         if pixels.mean is not None and all(how[name] is None for name in ("preset", "input_mean", "input_std")):
             how |= {"input_mean": pixels.mean, "input_std": pixels.std}

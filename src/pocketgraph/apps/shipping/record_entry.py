@@ -6,8 +6,8 @@ records ─ParseExample─┊─ age, height ─ MatMul …
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
+from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -17,21 +17,7 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.input_cut import behind, tensor_name
 
 
-class NumbersEntry(NamedTuple):
-    """Where numbers go into a graph that otherwise takes records.
-
-    Attributes:
-        graph: with placeholders there.
-        tensors: the names of these.
-        left_out: the weights in front of them, such as embeddings of texts, which the graph has no more.
-    """
-
-    graph: Graph
-    tensors: tuple[str, ...]
-    left_out: tuple[str, ...] = ()
-
-
-def numbers_entry(graph: Graph, outputs: Sequence[str]) -> NumbersEntry | None:
+def numbers_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
     """The features in the records, where all that are used are numbers; else the first tensor that all of them go into.
 
     None where the graph takes no records, or there is no such tensor with most of the weights behind it.
@@ -77,9 +63,7 @@ def behind_tensors(graph: Graph, tensors: Sequence[str], outputs: Sequence[str])
     return _cut(graph, [canonical(name) for name in tensors], inferred, outputs).graph
 
 
-def _with_most_weights(
-    graph: Graph, needed: set[str], entry: NumbersEntry, wanted: Sequence[str]
-) -> NumbersEntry | None:
+def _with_most_weights(graph: Graph, needed: set[str], entry: ModelEntry, wanted: Sequence[str]) -> ModelEntry | None:
     """The entry with the weights that it leaves out; None where these are most of the model."""
     behind = reachable(entry.graph, wanted)
     sizes = {name: value.size for name in needed if (value := _weights(graph[name])) is not None}
@@ -101,7 +85,7 @@ def _is_numbers(inferred: Inferred, ref: str) -> bool:
     return dtype is not None and dtype is not STRING and shape is not None and None not in shape[1:]
 
 
-def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequence[str]) -> NumbersEntry:
+def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequence[str]) -> ModelEntry:
     """The graph with placeholders in the place of tensors."""
     is_alone = len(refs) == 1
     cuts: dict[str, tuple[DType, tuple[int | None, ...] | None]] = {}
@@ -112,4 +96,4 @@ def _cut(graph: Graph, refs: Sequence[str], inferred: Inferred, outputs: Sequenc
     names = [tensor_name(graph, ref, is_alone) for ref in refs]
     cut = behind(graph, cuts, is_alone=is_alone)
     nodes = [cut[name] for name in names] + [node for node in cut if node.name not in names]
-    return NumbersEntry(cut.replace(nodes, inputs=(), signatures={}, outputs=list(outputs)), tuple(names))
+    return ModelEntry(cut.replace(nodes, inputs=(), signatures={}, outputs=list(outputs)), tuple(names))

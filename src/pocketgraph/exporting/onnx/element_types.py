@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from functools import cache
 
-from pocketgraph.exporting.onnx.program import UnsupportedInOnnx
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32, INT64, STRING
+from pocketgraph.litert.lowering import Unsupported
 
 NUMBERS = "float double int32 int64"
 REALS = "float double"
@@ -77,12 +77,12 @@ def onnx_type(dtype: DType) -> int:
     """The number of ONNX's element type.
 
     Raises:
-        UnsupportedInOnnx: it has none.
+        Unsupported: it has none.
     """
     try:
         return _ONNX_TYPES[dtype.name]
     except KeyError:
-        raise UnsupportedInOnnx(f"ONNX has no tensors of type {dtype.name}") from None
+        raise Unsupported(f"ONNX has no tensors of type {dtype.name}") from None
 
 
 _ONNX_TYPES = {

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
-from pocketgraph.exporting.onnx.program import Body, OnnxValue, UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import Body, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
@@ -24,7 +25,7 @@ def convert_loop(conversion: NodeConversion, loop: Loop) -> None:
     start = next(iter(members.values()))
     try:
         _LoopConversion(conversion, loop, members).run()
-    except UnsupportedInOnnx as refusal:
+    except Unsupported as refusal:
         exits = [item for item in members.values() if item.node.op in loops.EXIT]
         blamed = conversion.items.get(refusal.node, start)
         conversion.refuse(blamed, refusal.reason)
@@ -60,13 +61,13 @@ class _LoopConversion:
         self.carried = {n: pair for n, pair in self.heads.items() if conversion.is_a_tensor(Endpoint(n, 0))}
         conditions = [name for name in own if self.items[name].node.op == "LoopCond"]
         if len(conditions) != 1:
-            raise UnsupportedInOnnx("the loop has no condition of its own", loop.members[0])
+            raise Unsupported("the loop has no condition of its own", loop.members[0])
         self.condition = self.items[conditions[0]].node
         left_out = (*loops.ENTER, *loops.NEXT)
         self.nodes = [n for n in own if n not in self.heads and self.items[n].node.op not in left_out]
         gate, _ = self._needed([self._goes_on()])
         if not gate.keys() <= set(self.nodes):
-            raise UnsupportedInOnnx("the loop's condition holds another loop", self.condition.name)
+            raise Unsupported("the loop's condition holds another loop", self.condition.name)
         self.gate = list(gate)
 
     def run(self) -> None:
@@ -157,7 +158,7 @@ class _LoopConversion:
             pieces: dict[str, OnnxValue] = {}
             for name, piece in written.items():
                 if piece is None:
-                    raise UnsupportedInOnnx("an array is written in no round of its loop", name)
+                    raise Unsupported("an array is written in no round of its loop", name)
                 pieces[name] = piece
                 body.outputs.append(self.conversion.own(body, emit.made(piece)))
         return body, following, pieces
@@ -176,7 +177,7 @@ class _LoopConversion:
     def _begun(self, value: OnnxValue) -> OnnxValue:
         """What a loop's variable begins as."""
         if not value.is_made and value.first is None:
-            raise UnsupportedInOnnx("the shape of the array's elements is not known; state the shapes of the inputs")
+            raise Unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
         return self.emit.made(value)
 
     def _left_variable(self, item: Item) -> str:
@@ -189,7 +190,7 @@ class _LoopConversion:
             if found.node.op not in ("Switch", "Identity"):
                 break
             source = found.data[0].node
-        raise UnsupportedInOnnx("the loop gives something that is none of its variables", item.node.name)
+        raise Unsupported("the loop gives something that is none of its variables", item.node.name)
 
     def _needed(self, ends: Sequence[Endpoint]) -> tuple[dict[str, None], set[str]]:
         """The nodes of a round that compute the tensors ``ends``, in order; and all that do, in inner loops too."""

@@ -11,9 +11,10 @@ from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
@@ -72,9 +73,9 @@ class NodeConversion(ABC):
             try:
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
-                    raise UnsupportedInOnnx(self.reasons[node.name])
+                    raise Unsupported(self.reasons[node.name])
                 self.emit.results(converter(self.emit, node))
-            except UnsupportedInOnnx as refusal:
+            except Unsupported as refusal:
                 self.refuse(item, refusal.reason)
             except (PocketgraphError, *MALFORMED) as error:
                 self.refuse(item, f"its attributes or inputs make no sense ({error})")

@@ -8,11 +8,12 @@ from contextlib import contextmanager
 import numpy as np
 
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.program import OnnxValue, UnsupportedInOnnx
+from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.static_values import Statics
 
@@ -46,9 +47,9 @@ class OnnxOperands(Operands[OnnxValue]):
 
     # Operands
 
-    def unsupported(self, reason: str) -> UnsupportedInOnnx:
+    def unsupported(self, reason: str) -> Unsupported:
         """The error for the node at hand, to be raised."""
-        return UnsupportedInOnnx(reason, self._node.name)
+        return Unsupported(reason, self._node.name)
 
     @property
     def count(self) -> int:

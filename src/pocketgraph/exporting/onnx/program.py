@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.litert.constant import Constant
@@ -110,17 +109,3 @@ def used_by(operation: OnnxOperation) -> Sequence[OnnxValue]:
         for inner in body.operations:
             found.extend(used_by(inner))
     return found
-
-
-class UnsupportedInOnnx(GraphError):  # noqa: N818 - it is an answer to a question more often than an error
-    """A node that ONNX cannot compute, or not as TensorFlow does.
-
-    Attributes:
-        reason: why.
-        node: the node's name.
-    """
-
-    def __init__(self, reason: str, node: str = "") -> None:
-        super().__init__(reason, where=f"node '{node}'" if node else "")
-        self.reason = reason
-        self.node = node

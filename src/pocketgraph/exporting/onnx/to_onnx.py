@@ -14,12 +14,13 @@ from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
 from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, UnsupportedInOnnx, all_operations
+from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Graph, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.compilation_units import Unit, in_order
@@ -128,7 +129,7 @@ class _Conversion(NodeConversion):
                     value = self.emit.cast(value, FLOAT) if value.dtype is BFLOAT16 else value
                     self._check_output(endpoint, value)
                     self.emit.body.outputs.append(self.emit.made(value))
-                except UnsupportedInOnnx as refusal:
+                except Unsupported as refusal:
                     self.reasons.setdefault(endpoint.node, refusal.reason)
         return self.emit.body
 
@@ -147,7 +148,7 @@ class _Conversion(NodeConversion):
             with emit.at(node):
                 try:
                     emit.results(converter(emit, node))
-                except UnsupportedInOnnx as refusal:
+                except Unsupported as refusal:
                     self.reasons[node.name] = refusal.reason
         emit.graph, emit.inferred, emit.statics = before
 
@@ -155,9 +156,9 @@ class _Conversion(NodeConversion):
         """Refuses outputs that a file cannot describe."""
         dtype = self.prepared.inferred.dtype(str(endpoint))
         if dtype is QINT32 and value.dtype is FLOAT:
-            raise UnsupportedInOnnx("its int32 codes are numbers in the exported model; take the output behind it")
+            raise Unsupported("its int32 codes are numbers in the exported model; take the output behind it")
         if value.shape.dims is None:
-            raise UnsupportedInOnnx("how many axes the output has is not known; state the shapes of the inputs")
+            raise Unsupported("how many axes the output has is not known; state the shapes of the inputs")
 
     def region(self, own: Sequence[str], inner: Sequence[Loop], within: frozenset[Guard]) -> None:
         """Converts nodes and loops that run one after the other, under the guards ``within``."""
@@ -180,7 +181,7 @@ class _Conversion(NodeConversion):
         """Converts a Merge, with others of the same choice; notes what stands in the way."""
         try:
             return convert_branches(self, first, order, within)
-        except UnsupportedInOnnx as refusal:
+        except Unsupported as refusal:
             blamed = self.items.get(refusal.node, self.items[first])
             self.refuse(blamed, refusal.reason)
             self.refuse(self.items[first], refusal.reason)

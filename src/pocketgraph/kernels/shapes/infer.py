@@ -69,10 +69,16 @@ class Inferred:
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
         found = (self._rows.get(ref) or self._row(ref))[2]
-        if isinstance(found, Partial) and found.known.ndim <= 1:
+        of = found.known if isinstance(found, Partial) else found
+        return self.elements(ref) if of is not None and of.ndim <= 1 else None
+
+    def elements(self, ref: str) -> list[int | None] | None:
+        """As ``numbers``, of an integer tensor of any rank."""
+        found = (self._rows.get(ref) or self._row(ref))[2]
+        if isinstance(found, Partial):
             pairs = zip(found.numbers.reshape(-1), found.known.reshape(-1), strict=True)
             return [int(n) if k else None for n, k in pairs]
-        if isinstance(found, np.ndarray) and found.ndim <= 1 and found.dtype.kind in "iu":
+        if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
             return [int(n) for n in found.reshape(-1)]
         return None
 

@@ -14,7 +14,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from pocketgraph.litert.cache import engine_folder, engine_version
+from pocketgraph.litert.host import engine_folder, engine_version
 
 KNOWN = ("2.3.",)  # beginnings of versions
 CPU, READ, WRITE, READ_TYPE_BYTES = 1, 0, 1, 256

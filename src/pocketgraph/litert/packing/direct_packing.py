@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cache import CacheEntry
-from pocketgraph.litert.cached_executable import holes_in_memory
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.packing import weight_cache_file
@@ -21,8 +19,6 @@ from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, Seen, seen
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import PackedRunner, Runner
-from pocketgraph.litert.sixteen_bits import computed_in
 
 WEIGHTS, BIAS = 1, 2  # places among an operation's operands
 OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h", "dilation_w", "multiplier")
@@ -55,14 +51,17 @@ class PackedProgram(NamedTuple):
     Attributes:
         operations: all that have packed weights.
         seen: how they are packed on this processor.
+        read_otherwise: values that somebody takes as they are in the model file, perhaps at every run.
     """
 
     operations: list[PackedOperation]
     seen: Seen
+    read_otherwise: set[Value]
 
     def left_out(self) -> set[Value]:
         """The weights that the model file does not need."""
-        return {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
+        large = {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
+        return large - self.read_otherwise
 
     def pieces(self, places: Callable[[Value], int]) -> Iterator[bytes | memoryview]:
         """The bytes of the file of packed weights, in order.
@@ -102,27 +101,14 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
     known = seen([each.kind for each in found], folder) if found else None
     if known is None:
         return None
-    return PackedProgram(found, known)
-
-
-def is_enough(runner: Runner, entry: CacheEntry) -> bool:
-    """Whether a model runs with its packed weights alone, also where it has operations that XNNPACK does not run: those
-    read weights from the model's file, when they run.
-
-    Args:
-        runner: has just opened it.
-        entry: its files.
-
-    Raises:
-        RunError, RuntimeError, OSError: it does not run.
-    """
-    if not isinstance(runner, PackedRunner):
-        return False
-    if not runner.is_delegated:
-        about = entry.about
-        given = [about["inputs"][index] for index in about["fed"]]
-        runner.run([np.zeros(shape, computed_in(dtype)) for _, dtype, shape in given])
-    return holes_in_memory(entry) == 0
+    packed = {id(each.operation) for each in found}
+    read = {
+        value
+        for operation in program.operations
+        for place, value in enumerate(operation.inputs)
+        if value is not None and (place != WEIGHTS or id(operation) not in packed)
+    }
+    return PackedProgram(found, known, read.union(program.outputs))
 
 
 def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:

@@ -49,6 +49,12 @@ after_each: Callable[[str, Program], None] | None = None
 FOR_THIS_PROCESSOR = frozenset(("winograd_training",))
 """Passes that are for this processor: exported programs do without them."""
 
+FOR_FIXED_SIZES = frozenset((
+    "absorb_padding", "fold_dilations", "take_fewer_pixels", "take_whole_rows", "winograd_training",
+    "winograd_convolutions", "widen_narrow_convolutions", "write_out_narrow_vectors", "cut_large_windows",
+))  # fmt: skip
+"""Passes after which a program may hold for the sizes alone that it was lowered for."""
+
 
 def _run(program: Program, passes: tuple[Pass, ...], without: Collection[str]) -> None:
     for each in passes:

@@ -74,8 +74,9 @@ def _dilated(program: Program, first: Operation, middle: Operation, last: Operat
     return True
 
 
-def absorb_padding(program: Program) -> None:
-    """Zeros around an image are the convolution's own when they are just those of ``SAME`` padding."""
+def absorb_padding(program: Program, *, any_size: bool = False) -> None:
+    """Zeros around an image are the convolution's own when they are just those of ``SAME`` padding; with ``any_size``,
+    where they are for images of all sizes, which is without strides."""
     view = View(program)
     gone = []
     for operation in program.operations:
@@ -86,6 +87,8 @@ def absorb_padding(program: Program) -> None:
             continue
         source, rows = padding.inputs
         if source is None or rows is None or rows.constant is None:
+            continue
+        if any_size and (operation.options["stride_h"], operation.options["stride_w"]) != (1, 1):
             continue
         pairs = [(0, 0), *same_borders(source, operation.inputs[1], operation), (0, 0)]
         if rows.constant.numpy().tolist() == [list(pair) for pair in pairs]:

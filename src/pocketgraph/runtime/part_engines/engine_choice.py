@@ -25,6 +25,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import open_entry
 from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
+from pocketgraph.litert.host import cpu
 from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.part_engines.beside_others import beside, own_time
 from pocketgraph.runtime.part_engines.freed_memory import give_back
@@ -237,7 +238,7 @@ class _EngineChoice:
 
     def _note(self, label: str, found: EngineTimes, *, for_others: bool) -> None:
         about = self.executable.about
-        about[MEMBER] = {**about.get(MEMBER, {}), f"{cache.cpu()} {self._what(label)}": list(found)}
+        about[MEMBER] = {**about.get(MEMBER, {}), f"{cpu()} {self._what(label)}": list(found)}
         if for_others and self.executable.kept_as is not None:
             cache.note(*self.executable.kept_as, MEMBER, self._what(label), list(found))
 
@@ -253,7 +254,7 @@ def is_measured(executable: Executable) -> bool:
 
 def measurements(executable: Executable) -> dict[str, EngineTimes]:
     """What is known of each engine (by name and version) on this kind of processor with as many threads."""
-    before = f"{cache.cpu()} {executable.threads} "
+    before = f"{cpu()} {executable.threads} "
     noted = executable.about.get(MEMBER, {})
     return {key.removeprefix(before): EngineTimes(*said) for key, said in noted.items() if key.startswith(before)}
 

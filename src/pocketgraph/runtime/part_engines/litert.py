@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from pocketgraph.litert.cache import engine_version
 from pocketgraph.litert.cached_executable import runner_for
+from pocketgraph.litert.host import engine_version
 from pocketgraph.litert.runner import Runner
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 

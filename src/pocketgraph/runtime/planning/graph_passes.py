@@ -171,6 +171,7 @@ BESIDES = {
     "resizable_programs": "the program for one length serves others, where it holds for all",
     "first_on_reference": "the first call of other sizes runs in NumPy, and a program for all is made after it",
     "partial_unrolling": "of long loops, several rounds are written out as one",
+    "packed_weights": "weights that were packed for the processor are kept, and mapped the next time",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
     "direct_packing": "weights go packed to where LiteRT maps them, instead of through a model file",
 }

@@ -17,8 +17,18 @@ from pocketgraph.kernels.shapes import Inferred
 if TYPE_CHECKING:
     from pocketgraph.litert.open_program import Sizes
 
-WITH_AXES = {"Mean": 1, "Sum": 1, "Max": 1, "Transpose": 1, "ExpandDims": 1, "GatherV2": 2}
+WITH_AXES = {
+    "Mean": 1, "Sum": 1, "Max": 1, "Min": 1, "Transpose": 1, "ExpandDims": 1, "GatherV2": 2, "ConcatV2": -1,
+    "ArgMax": 1, "Split": 0,
+}  # fmt: skip
 """Not a trait: which input says the axes."""
+TOLD = {
+    "Pad": (1,), "PadV2": (1,), "MirrorPad": (1,), "Reshape": (1,), "ResizeBilinear": (1,),
+    "ResizeNearestNeighbor": (1,), "Slice": (1, 2), "StridedSlice": (1, 2), "Conv2DBackpropInput": (0,),
+}  # fmt: skip
+"""Not a trait: which inputs say sizes or places that a program can be told with each call."""
+WINDOWS = TOLD.keys() - {"Reshape"}
+PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 HEAVY = ops_with("heavy")
@@ -29,22 +39,43 @@ class OpenLayers:
 
     Args:
         fed: the fed tensors.
+        tells: whether a program may be told numbers that follow from sizes.
 
     Attributes:
         from_sizes: tensors of numbers that follow from open sizes, and of which only shapes are made.
         before: nodes that are no layers, on which layers depend.
         after: nodes that are no layers and come after them, and what depends on such.
         computing: nodes that compute something else for other feeds or sizes.
+        told: of layers that take numbers that follow from open sizes, these tensors by the places of the inputs.
+        cuts: layers that take some elements of open axes.
+        late: nodes that compute such numbers of the sizes of what heavy nodes compute.
+        has_windows: whether some layer slides a window in steps, or pads.
     """
 
-    def __init__(self, fed: frozenset[str]) -> None:
+    def __init__(self, fed: frozenset[str], *, tells: bool = True) -> None:
         self.fed = fed
+        self.tells = tells
+        self.told: dict[str, dict[int, str]] = {}
+        self.cuts: set[str] = set()
+        self.late: set[str] = set()
+        self.has_windows = False
         self.from_sizes: set[str] = set()
         self.before: dict[str, Node] = {}
         self.after: set[str] = set()
         self.computing: set[str] = set()
         self._behind: set[str] = set()  # the heavy nodes, and what depends on them
+        self._sizes: set[str] = set()  # tensors that nothing but sizes goes into
         self._able = ops_with("any_size")
+
+    @property
+    def has_told(self) -> bool:
+        """Whether the graph has layers that are layers because programs may be told numbers."""
+        return self.tells and (bool(self.told or self.late) or self.has_windows)
+
+    @property
+    def tells_more_than_shapes(self) -> bool:
+        """Whether layers other than reshapes take numbers that follow from open sizes."""
+        return self.has_windows and bool(self.told)
 
     def look_at(self, node: Node, inferred: Inferred) -> bool:
         """Sorts a node, whose producers were looked at; says whether one program can hold all heavy ones.
@@ -56,24 +87,57 @@ class OpenLayers:
         if node.op == "Const":
             return True
         refs = node.data_inputs
+        made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
         sources = [node_name(ref) for ref in refs]
+        if self._is_settled(node, made, sources, inferred):
+            return True
         taken = list(map(canonical, refs))
         is_heavy, is_after = node.op in HEAVY, not self.after.isdisjoint(sources)
         if is_heavy and is_after:
             return False
         if is_heavy or not self._behind.isdisjoint(sources):
             self._behind.add(node.name)
+        is_of_sizes = bool(taken) and self._is_of_sizes(taken, inferred)
+        if is_of_sizes:
+            self._sizes.update(made)
+        is_behind = node.name in self._behind
         if is_after:
             self.after.add(node.name)
-        elif not self._is_layer(node, taken, inferred):
+        elif is_of_sizes and not self.late.isdisjoint(sources):
+            self.late.add(node.name)
+            return True
+        elif not self._is_layer(node, made, taken, inferred):
             if is_heavy:
                 return False
-            if node.name in self._behind:
+            if self.tells and is_of_sizes and is_behind:
+                self.late.add(node.name)
+                return True
+            if is_behind:
                 self.after.add(node.name)
             else:
                 self.before[node.name] = node
+        if node.name not in self.told and not self.late.isdisjoint(sources):
+            return False
         if node.name in self.before or node.name in self.after or self._computes(node, sources, taken, inferred):
             self.computing.add(node.name)
+        return True
+
+    def _is_settled(self, node: Node, made: Sequence[str], sources: Sequence[str], inferred: Inferred) -> bool:
+        """Whether a node gives what is known whatever the sizes are, as most nodes beside constants do."""
+        return (
+            inferred.value(made[0]) is not None
+            and len(made) == 1
+            and node.op not in HEAVY
+            and self.after.isdisjoint(sources)
+            and self._behind.isdisjoint(sources)
+            and self.late.isdisjoint(sources)
+        )
+
+    def _is_of_sizes(self, taken: Sequence[str], inferred: Inferred) -> bool:
+        """Whether nothing but sizes goes into what takes these tensors."""
+        for ref in taken:
+            if ref not in self.from_sizes and ref not in self._sizes and inferred.value(ref) is None:
+                return False
         return True
 
     def _computes(self, node: Node, sources: Collection[str], taken: Collection[str], inferred: Inferred) -> bool:
@@ -82,8 +146,7 @@ class OpenLayers:
         made = f"{node.name}:0"
         return made not in self.from_sizes and inferred.value(made) is None
 
-    def _is_layer(self, node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
-        made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
+    def _is_layer(self, node: Node, made: Sequence[str], taken: Sequence[str], inferred: Inferred) -> bool:
         is_told = not self.from_sizes.isdisjoint(taken)
         shapes = [*inferred.shapes(node.name), *map(inferred.shape, taken)]
         is_open = len(shapes) == len(taken) or not all(shape.is_known for shape in shapes)
@@ -94,6 +157,13 @@ class OpenLayers:
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
+        told = self._told(node, taken, inferred)
+        if told and (node.op != "Reshape" or is_told):
+            self.told[node.name] = told
+            self.has_windows |= node.op != "Reshape"
+            if node.op in ("Slice", "StridedSlice"):
+                self.cuts.add(node.name)
+            return True
         if is_told and (node.op != "Reshape" or taken[0] in self.from_sizes):
             selects = node.op in SELECTS and self.from_sizes.isdisjoint(_positions(node, taken))
             if selects:
@@ -101,7 +171,30 @@ class OpenLayers:
             return selects
         if node.op == "Reshape" and node_name(taken[1]) in self.before:
             return False
-        return node.op in self._able and _is_plain(node, taken, inferred)
+        if node.op not in self._able or not _is_plain(node, taken, inferred, tells=self.tells):
+            return False
+        if node.op in ("Slice", "StridedSlice"):
+            self.cuts.add(node.name)
+        if node.op in WINDOWS:
+            self.has_windows = True
+        elif node.op in PICTURES:
+            self.has_windows |= not {*node.attr("strides", ()), *node.attr("dilations", ())} <= {1}
+        return True
+
+    def _told(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:
+        """The inputs of a layer that a program is told: numbers that follow from sizes; none where it is no layer."""
+        places = TOLD.get(node.op)
+        if places is None or not self.tells:
+            return {}
+        data = [ref for place, ref in enumerate(taken) if place not in places]
+        numbers = {place: taken[place] for place in places if inferred.value(taken[place]) is None}
+        if not numbers or not self.from_sizes.isdisjoint(data):
+            return {}
+        if not self._is_of_sizes([*numbers.values()], inferred):
+            return {}
+        if not any(ref in self.fed or node_name(ref) in self.computing for ref in data):
+            return {}
+        return numbers if _is_plain(node, taken, inferred, tells=True) else {}
 
 
 def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
@@ -111,20 +204,24 @@ def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
     return taken[1:] if node.op in ops_with("moves") or node.op == "Prod" else ()
 
 
-def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
+def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, tells: bool) -> bool:
     """Whether a layer asks no size in the form that it has here."""
     at = WITH_AXES.get(node.op)
     if at is not None and (len(taken) <= at or inferred.value(taken[at]) is None):
         return False
-    if node.op == "Conv2D":
-        is_usual = node.attr("padding") in (b"SAME", b"VALID") and node.attr("data_format", b"NHWC") == b"NHWC"
-        return is_usual and set(node.attr("dilations", ())) <= {1}
-    if node.op == "BiasAdd":
-        return bool(node.attr("data_format", b"NHWC") == b"NHWC")
+    if node.attr("data_format", b"NHWC") not in (b"NHWC", b""):
+        return False
+    if node.op in PICTURES:
+        return node.attr("padding") in (b"SAME", b"VALID")
     if node.op == "GatherV2":
         return not node.attr("batch_dims", 0) and inferred.shape(taken[0]).is_known
     if node.op == "StridedSlice":
-        return _takes_first(node, taken, inferred)
+        has_axes = node.attr("ellipsis_mask", 0) or node.attr("new_axis_mask", 0)
+        return _takes_first(node, taken, inferred) or (tells and not has_axes and inferred.value(taken[3]) is not None)
+    if node.op in ("Slice", "Pad", "PadV2", "MirrorPad"):
+        return tells
+    if node.op.startswith("FusedBatchNorm"):
+        return node.attr("is_training", True) is False
     return node.op != "Squeeze" or bool(node.attr("squeeze_dims"))
 
 

@@ -13,53 +13,46 @@ right.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from pocketgraph.errors import PocketgraphError, RunError
-from pocketgraph.graph import DType, Node, Shape, canonical, parse_ref
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType, Node, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
-from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT
-from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.open_program import Origins
 from pocketgraph.litert.open_program import opened as with_open_sizes
-from pocketgraph.litert.part_lowering import lowered
-from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize, optimize_for_latency
-from pocketgraph.litert.type_edges import SPREADING
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
+from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
+from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
+from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.executable import Executable
-    from pocketgraph.litert.program import Program
-    from pocketgraph.litert.resizable import Resizable, Shapes
+    from pocketgraph.litert.resizable import Shapes
     from pocketgraph.runtime.engines.step_program import StepProgram
 
-Array = np.ndarray[Any, Any]
-HEAVY = ops_with("heavy")
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
-MOST_KEPT = 64  # sizes of one part; more are forgotten
+KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
+"""Passes that are left out where a part makes no program for all sizes with them."""
 
 
 @collector_paused()
 def opened_program(
     opened: CallKey, compiled: Compiled, request: Request, kept_as: tuple[str, str] | None
 ) -> ServedCalls | None:
-    """What serves calls of any sizes; None where that is not certain, or comparing it takes longer than planning.
+    """What serves calls of any sizes; None where that is not certain.
 
     Args:
         opened: the calls' key, with None for the sizes that change.
@@ -73,36 +66,77 @@ def opened_program(
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    layers = OpenLayers(frozenset(map(canonical, feeds)))
-    inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
-    if inferred is None:
-        return None
-    if layers.before or layers.after or not layers.from_sizes.isdisjoint(map(canonical, wanted)):
-        return _opened_part(opened, compiled, request, layers, nodes, inferred)
+    for tells in (True, False):
+        layers = OpenLayers(frozenset(map(canonical, feeds)), tells=tells)
+        inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
+        if inferred is not None:
+            found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)
+            if found is not None:
+                return found
+        if not layers.has_told:
+            return None
+    return None
+
+
+def _of_layers(
+    opened: CallKey,
+    compiled: Compiled,
+    request: Request,
+    kept_as: tuple[str, str] | None,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
+) -> ServedCalls | None:
+    wanted = [*map(str, opened.fetches)]
+    if not (layers.before or layers.after or layers.late or layers.tells_more_than_shapes) and (
+        layers.from_sizes.isdisjoint(map(canonical, wanted))
+    ):
+        found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
+        if found is not None or not layers.told:
+            return found
+    return _of_part(opened, compiled, request, layers, nodes, inferred)
+
+
+def _of_all(
+    opened: CallKey,
+    compiled: Compiled,
+    request: Request,
+    kept_as: tuple[str, str] | None,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
+) -> ServedCalls | None:
+    """One program for the whole graph, which is told the sizes of its inputs alone, and can be kept."""
+    wanted = [*map(str, opened.fetches)]
     executable = compiled.executable
     program = executable.program if executable is not None else None
     if executable is None or program is None or not program.operations:
         return None
-    if executable.check_time > compiled.seconds * 1e6:
-        return None
     inputs = tuple(sorted(request.feeds, key=str))
+    names = [str(endpoint) for endpoint in inputs]
     sizes = dict(opened.feeds)
     opened_sizes = [sizes[endpoint][1] for endpoint in inputs]
-    found = with_open_sizes(program, opened_sizes, open_shapes(nodes, inferred, compiled.inferred))
+    origins = Origins({node.name: node for node in nodes}, {}, layers.cuts, inferred.value)
+    open_now = open_shapes(nodes, inferred, compiled.inferred)
+    # Where windows take steps, what holds for one size only may have become part of the program unseen.
+    found = None if layers.has_windows else with_open_sizes(program, opened_sizes, open_now, origins)
+    if found is None:
+        given = {str(e): (dtype, Shape(shape).known) for e, (dtype, shape) in compiled.key.feeds if dtype is not None}
+        program = lowered_for_all(request, nodes, {name: given[name] for name in names}, wanted, compiled.inferred)
+        found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
     if found is None:
         return None
-    names = [str(endpoint) for endpoint in inputs]
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
         resizable = engine.resizable(found, names, types, request.threads, kept_as, sizes_of)
     except RunError:
         return None
-    reference = PartReference(graph, inputs, request.fetches)
+    reference = PartReference(request.graph, inputs, request.fetches)
     return served_by(resizable, inputs, FirstComparison(reference, names, request.cache_dir))
 
 
-def _opened_part(
+def _of_part(
     opened: CallKey, compiled: Compiled, request: Request, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred
 ) -> ServedCalls | None:
     """What serves calls of any sizes; None where the layers make no program that does.
@@ -116,7 +150,7 @@ def _opened_part(
         inferred: what is known of the graph while sizes are open.
     """
     graph = request.graph
-    part = _Layers(opened, layers, nodes, inferred)
+    part = ProgramLayers(opened, layers, nodes, inferred)
     if not part.is_possible or not any(op in HEAVY for op in part.ops.values()):
         return None
     given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
@@ -131,21 +165,26 @@ def _opened_part(
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
     told = infer(graph, feeds, request.values, wanted, before=fixed)
-    program = _lowered(request, part, specs, told)
-    if program is None:
-        return None
     opened_sizes = [own for own in sizes if own is not None]
-    found = with_open_sizes(program, opened_sizes, open_shapes(part.nodes, inferred, fixed))
+    origins, open_now = part.origins(fixed), open_shapes(part.nodes, inferred, fixed)
+    if origins is None:
+        return None
+    found = None
+    for form in ((), KEPT_AS_THEY_ARE):
+        program = lowered_for_all(request, part.nodes, specs, part.outputs, told, without=form)
+        found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
+        if found is not None or not layers.told:
+            break
     if found is None:
         return None
+    tell = _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.told) if found.told else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
         sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
-        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of)
+        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of, tell)
+        if tell is not None:
+            tell([shape for _, shape in specs.values()])
     except RunError:
-        return None
-    about = resizable.about
-    if about["operations"] * CHECKED_NODE + about["work"] * CHECKED_PRODUCT > compiled.seconds * 1e6:
         return None
     inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
     reference = PartReference(graph, inputs, outputs)
@@ -155,22 +194,9 @@ def _opened_part(
     return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison)
 
 
-def _lowered(
-    request: Request, part: _Layers, specs: Mapping[str, tuple[DType, tuple[int, ...]]], inferred: Inferred
-) -> Program | None:
-    without = SPREADING | request.without if request.strict else request.without
-    try:
-        program = lowered(request.graph, part.nodes, list(specs), part.outputs, specs, inferred, strict=request.strict)
-    except (Unsupported, PocketgraphError):
-        return None
-    optimize(program, FOR_THIS_PROCESSOR.union(without))
-    optimize_for_latency(program, without)
-    return program if program.operations else None
-
-
 def _program(
     request: Request,
-    part: _Layers,
+    part: ProgramLayers,
     inputs: tuple[Endpoint, ...],
     outputs: tuple[Endpoint, ...],
     executable: SizedExecutables,
@@ -195,137 +221,28 @@ def _program(
     return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)
 
 
-class _Layers:
-    """The layers that become a program.
-
-    Attributes:
-        nodes: they, and the constants between them, producers first.
-        ops: the op of each node that is in the program, by name.
-        inputs: the tensors that it takes.
-        outputs: those that others take of it.
-        is_possible: whether what goes in can be computed without it.
-    """
-
-    def __init__(self, opened: CallKey, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred) -> None:
-        self._layers = layers
-        self._inferred = inferred
-        self._fed = layers.fed
-        by_name = {node.name: node for node in nodes}
-        outside = self._with_producers(by_name, layers.before)
-        self.is_possible = not any(by_name[name].op in HEAVY for name in outside)
-        last = [node for node in nodes if node.name in layers.after]
-        wanted = [*map(str, opened.fetches), *(ref for node in last for ref in node.data_inputs)]
-        inside: dict[str, Node] = {}
-        inputs: dict[str, None] = {}
-        waiting = list(map(canonical, wanted))
-        while waiting:
-            ref = waiting.pop()
-            name = parse_ref(ref)[0]
-            if name in inside or name in layers.after or ref in layers.from_sizes or self._is_known(ref):
-                continue
-            if ref in self._fed or name in outside:
-                continue
-            inside[name] = by_name[name]
-            waiting += map(canonical, by_name[name].data_inputs)
-        self.nodes = [node for node in nodes if node.name in inside and node.op != "Const"]
-        self.ops = {node.name: node.op for node in self.nodes if self._is_open(node)}
-        for node in self.nodes:
-            for ref in map(canonical, node.data_inputs):
-                name = parse_ref(ref)[0]
-                enters = ref in self._fed or (name in outside and not self._is_known(ref))
-                if enters and ref not in layers.from_sizes and node.name in self.ops:
-                    inputs[ref] = None
-        self.inputs = tuple(inputs)
-        self.outputs = tuple(dict.fromkeys(ref for ref in map(canonical, wanted) if parse_ref(ref)[0] in self.ops))
-
-    def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
-        """These nodes, and the layers that they depend on, be it for their shapes."""
-        found: set[str] = set()
-        waiting = list(names)
-        while waiting:
-            name = waiting.pop()
-            node = by_name[name]
-            if name in found or not (self._is_open(node) or f"{name}:0" in self._layers.from_sizes):
-                continue
-            found.add(name)
-            waiting += [parse_ref(ref)[0] for ref in node.data_inputs if canonical(ref) not in self._fed]
-        return found
-
-    def _is_known(self, ref: str) -> bool:
-        return self._inferred.value(ref) is not None
-
-    def _is_open(self, node: Node) -> bool:
-        """Whether a node gives something else for other sizes or values."""
-        return node.name in self._layers.computing
-
-
-class SizedExecutables:
-    """A part that is one program for all sizes, as an executable that takes whatever sizes come; safe for several
-    threads.
+class _Numbers:
+    """Says the numbers that a program is told for sizes of its inputs, in order.
 
     Args:
-        resizable: the program.
-        sizes: those of its inputs, None where they are open.
-        comparison: compares the first run.
-        instead: computes what the program does not take.
+        request: what is to be run, with the whole graph.
+        types: of the program's inputs, by name.
+        told: the tensors that are told.
     """
 
-    engine = ""
+    def __init__(self, request: Request, types: Mapping[str, DType], told: Sequence[str]) -> None:
+        self._graph, self._values = request.graph, request.values
+        self._types = types
+        self._told = told
 
-    def __init__(
-        self,
-        resizable: Resizable,
-        sizes: Sequence[tuple[int | None, ...]],
-        comparison: FirstComparison,
-        instead: Callable[[Sequence[Array]], list[Array]],
-    ) -> None:
-        self.comparison = comparison
-        self._resizable = resizable
-        self._open = [[axis for axis, size in enumerate(own) if size is None] for own in sizes]
-        self._instead = instead
-        self._made: dict[Shapes, Executable] = {}
-        self._lock = threading.Lock()
-
-    def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs.
-
-        Raises:
-            RunError: LiteRT failed.
+    def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         """
-        shapes = tuple([array.shape for array in inputs])
-        found = self._made.get(shapes)
-        if found is None:
-            found = self._sized(shapes)
-        return self._instead(inputs) if found is None else found.run(inputs)
-
-    def _sized(self, shapes: Shapes) -> Executable | None:
-        """The program for these sizes; None where it does not take them."""
-        if any(shape[axis] < SMALLEST_OPEN for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
-            return None
-        with self._lock:
-            if not self.comparison.is_trusted:
-                return None
-            try:
-                made = self._resizable.sized(shapes)
-            except RunError:
-                return None
-            self.comparison.watch(made)
-            if len(self._made) >= MOST_KEPT:
-                self._made.clear()
-            self._made[shapes] = made
-            return made
-
-    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As Executable.direct."""
-        return lambda arrays: self.run([arrays[place] for place in order])
-
-    def close(self) -> None:
-        """Lets go of what runs it for the sizes so far; the program goes with the last plan that it is in."""
-        with self._lock:
-            made, self._made = self._made, {}
-        for each in made.values():
-            each.close()
-
-    def describe(self) -> str:
-        """One line for people."""
-        return f"LiteRT, {self._resizable.about['operations']} operations, for all sizes"
+        Raises:
+            RunError: they follow from something else as well.
+        """
+        feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
+        found = infer(self._graph, feeds, self._values, self._told)
+        numbers = [found.value(ref) for ref in self._told]
+        if found.problems or any(each is None for each in numbers):
+            raise RunError("what the program is told does not follow from these sizes")
+        return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])

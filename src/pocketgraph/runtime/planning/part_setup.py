@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.litert.cached_executable import lookup
+from pocketgraph.litert.cached_executable import PACKED, UNPACKED, lookup
 from pocketgraph.runtime.planning.execution_plan import TIERS, Request
 
 if TYPE_CHECKING:
@@ -88,14 +88,14 @@ def part_of_earlier(
 
 
 def opener(request: Request, nodes: Callable[[], PartReference] | None = None) -> Opener | None:
-    """What opens a request's parts; None for LiteRT.
+    """What opens a request's parts; None for LiteRT as it is opened by default.
 
     Args:
         request: what is to be run.
         nodes: makes what computes a part's nodes on the reference engine, where the graph was read.
     """
     if not request.wants_one_engine or request.engine in (None, "litert"):
-        return None
+        return UNPACKED if PACKED in request.without else None
     from pocketgraph.runtime.part_engines import available_engines
 
     return available_engines.opener(request.engine, nodes)

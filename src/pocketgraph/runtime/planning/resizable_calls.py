@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 ANSWERED = "first_on_reference"
 """The pass that lets the reference engine answer."""
+SECOND_SHARE = 0.5  # of the first plan's time, that comparing a program for the second sizes may take
 MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
 
 
@@ -37,13 +38,14 @@ class ResizableCalls:
         """Whether no program was opened so far, nor one found that cannot be."""
         return not self._served and not self._refused
 
-    def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> ExecutionPlan | None:
+    def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request, spent: float) -> ExecutionPlan | None:
         """A plan for these sizes that needs no compiling; None where there cannot be one.
 
         Args:
             key: of the call.
             compiled: plans that were made for fixed sizes.
             request: what is to be run, with the whole graph where there are such plans.
+            spent: seconds that all such plans took so far.
         """
         if key in self._own:
             return None
@@ -59,10 +61,11 @@ class ResizableCalls:
             if answered is not None:
                 return answered
         if opened is None:
-            opened = self._opened(key, compiled, request)
+            opened = self._opened(key, compiled, request, spent)
         if opened is None:
             return None
-        if self._served[opened].is_undecided:  # another thread's call
+        # Another thread's call may be at the first run.
+        if self._served[opened].is_undecided or not self._served[opened].takes(key):
             return None
         try:
             if self._served[opened].is_trusted:
@@ -85,14 +88,19 @@ class ResizableCalls:
         plan, self._answer = found
         return plan
 
-    def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request) -> CallKey | None:
-        """Opens the program for the sizes that are the most like these, and says for which calls."""
+    def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request, spent: float) -> CallKey | None:
+        """Opens the program for the sizes that are the most like these, and says for which calls.
+
+        Comparing it takes at most as long as plans for fixed sizes have taken so far: twice the best at worst.
+        """
         for plan in sorted(compiled, key=lambda plan: len(key.differing(plan.key))):
             opened = key.with_open(key.differing(plan.key))
             if opened in self._refused or not (fits(key, opened) and fits(plan.key, opened)):
                 continue
             if len(self._refused) >= MOST_TRIES:
                 return None
+            if plan.check_time > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
+                continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 
             served = opened_program(opened, plan, request, entry_of(opened, request))

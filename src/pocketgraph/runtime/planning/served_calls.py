@@ -25,10 +25,17 @@ class ServedCalls:
     Args:
         plan: what runs calls of these sizes; RunError where LiteRT does not take them.
         comparison: compares the program at its first run; None where an earlier process did.
+        takes: whether it can run a call of these sizes; all by default.
     """
 
-    def __init__(self, plan: Callable[[CallKey], ExecutionPlan], comparison: FirstComparison | None = None) -> None:
+    def __init__(
+        self,
+        plan: Callable[[CallKey], ExecutionPlan],
+        comparison: FirstComparison | None = None,
+        takes: Callable[[CallKey], bool] = lambda _: True,
+    ) -> None:
         self.plan = plan
+        self.takes = takes
         self._comparison = comparison
 
     @property
@@ -66,13 +73,16 @@ def served_by(
         comparison: as for ServedCalls.
     """
 
-    def plan(key: CallKey) -> ExecutionPlan:
+    def shapes(key: CallKey) -> list[tuple[int, ...]]:
         feeds = dict(key.feeds)
-        executable: Executable = resizable.sized([Shape(feeds[endpoint][1]).known for endpoint in inputs])
+        return [Shape(feeds[endpoint][1]).known for endpoint in inputs]
+
+    def plan(key: CallKey) -> ExecutionPlan:
+        executable: Executable = resizable.sized(shapes(key))
         if comparison is not None:
             comparison.watch(executable)
-        places = {endpoint: place for place, endpoint in enumerate(feeds)}
+        places = {endpoint: place for place, (endpoint, _) in enumerate(key.feeds)}
         order = tuple(places[endpoint] for endpoint in inputs)
         return ExecutionPlan(None, executable, order, executables=[executable])
 
-    return ServedCalls(plan, comparison)
+    return ServedCalls(plan, comparison, lambda key: resizable.takes(shapes(key)))

@@ -203,7 +203,7 @@ class SessionPlans:
         if known.resizable is None:
             known.resizable = ResizableCalls()
         with limits(memory=self._memory_limit):
-            plan = known.resizable.plan(key, tuple(known.compiled), request)
+            plan = known.resizable.plan(key, tuple(known.compiled), request, known.first_seconds + known.seconds)
         if plan is None:
             return None
         if plan.once_with is not None:

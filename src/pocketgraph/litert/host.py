@@ -1,0 +1,55 @@
+"""What compiled parts depend on besides what they were made from: the LiteRT that is installed, and the kind of CPU."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from functools import lru_cache
+
+from pocketgraph.litert.code_version import short_digest
+
+
+@lru_cache(maxsize=1)
+def engine_version() -> str:
+    """The version of the installed LiteRT package."""
+    place = engine_folder()
+    if place:
+        with contextlib.suppress(
+            OSError
+        ):  # importlib.metadata tells it too, but takes as long as the rest of a warm start
+            for beside_it in os.listdir(os.path.dirname(place)):
+                if beside_it.startswith("ai_edge_litert-") and beside_it.endswith(".dist-info"):
+                    return beside_it.removeprefix("ai_edge_litert-").removesuffix(".dist-info")
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("ai-edge-litert")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+@lru_cache(maxsize=1)
+def engine_folder() -> str:
+    """The folder of the installed LiteRT package, which need not be imported for it; "" where there is none."""
+    from importlib.machinery import PathFinder
+
+    spec = PathFinder.find_spec("ai_edge_litert")
+    if spec is None:  # somebody has another way to find it
+        from importlib.util import find_spec
+
+        spec = find_spec("ai_edge_litert")
+    return next(iter((spec.submodule_search_locations if spec is not None else None) or ("",)))
+
+
+@lru_cache(maxsize=1)
+def cpu() -> str:
+    """A short name for this kind of CPU: packed weights depend on its instruction set."""
+    import platform
+
+    text = platform.machine()
+    with contextlib.suppress(OSError):
+        with open("/proc/cpuinfo", "rb") as file:
+            lines = file.read(8192).split(b"\n\n")[0].splitlines()
+        kept = [line for line in lines if line.startswith((b"flags", b"Features", b"model name", b"CPU part"))]
+        text += short_digest(b"".join(kept), 4)
+    return text.replace("-", "_")

@@ -1,0 +1,100 @@
+"""The layers of a graph that become one LiteRT program for all sizes, and the numbers that it is to be told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from pocketgraph.graph import Node, canonical, parse_ref
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.litert.open_program import Origins, Told
+from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.open_layers import OpenLayers
+
+HEAVY = ops_with("heavy")
+
+
+class ProgramLayers:
+    """The layers that become a program.
+
+    Attributes:
+        nodes: they, and the constants between them, producers first.
+        ops: the op of each node that is in the program, by name.
+        inputs: the tensors that it takes.
+        outputs: those that others take of it.
+        is_possible: whether what goes in can be computed without it.
+    """
+
+    def __init__(self, opened: CallKey, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred) -> None:
+        self._layers = layers
+        self._inferred = inferred
+        self._fed = layers.fed
+        by_name = {node.name: node for node in nodes}
+        outside = self._with_producers(by_name, layers.before)
+        self.is_possible = not any(by_name[name].op in HEAVY for name in outside)
+        last = [node for node in nodes if node.name in layers.after]
+        wanted = [*map(str, opened.fetches), *(ref for node in last for ref in node.data_inputs)]
+        inside: dict[str, Node] = {}
+        inputs: dict[str, None] = {}
+        waiting = list(map(canonical, wanted))
+        while waiting:
+            ref = waiting.pop()
+            name = parse_ref(ref)[0]
+            if name in inside or name in layers.after or ref in layers.from_sizes or self._is_known(ref):
+                continue
+            if ref in self._fed or name in outside:
+                continue
+            inside[name] = by_name[name]
+            told = layers.told.get(name, {}).values()
+            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if ref not in told]
+        self.nodes = [node for node in nodes if node.name in inside and node.op != "Const"]
+        self.ops = {node.name: node.op for node in self.nodes if self._is_open(node)}
+        for node in self.nodes:
+            for ref in map(canonical, node.data_inputs):
+                name = parse_ref(ref)[0]
+                enters = ref in self._fed or (name in outside and not self._is_known(ref))
+                is_told = ref in layers.told.get(node.name, {}).values()
+                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_told:
+                    inputs[ref] = None
+        self.inputs = tuple(inputs)
+        self.outputs = tuple(dict.fromkeys(ref for ref in map(canonical, wanted) if parse_ref(ref)[0] in self.ops))
+
+    def origins(self, fixed: Inferred) -> Origins | None:
+        """What the program is lowered from; None where numbers that it is told are not known for its own sizes.
+
+        Args:
+            fixed: what is known for these.
+        """
+        told: dict[str, dict[int, Told]] = {}
+        for node in self.nodes:
+            for place, ref in self._layers.told.get(node.name, {}).items():
+                numbers = fixed.value(ref)
+                if numbers is None:
+                    return None
+                known = self._inferred.elements(ref)
+                all_open = (None,) * numbers.size
+                told.setdefault(node.name, {})[place] = Told(
+                    ref, tuple(map(int, numbers.reshape(-1))), all_open if known is None else tuple(known)
+                )
+        names = {node.name: node for node in self.nodes}
+        return Origins(names, told, self._layers.cuts & names.keys(), self._inferred.value)
+
+    def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
+        """These nodes, and the layers that they depend on, be it for their shapes."""
+        found: set[str] = set()
+        waiting = list(names)
+        while waiting:
+            name = waiting.pop()
+            node = by_name[name]
+            if name in found or not (self._is_open(node) or f"{name}:0" in self._layers.from_sizes):
+                continue
+            found.add(name)
+            waiting += [parse_ref(ref)[0] for ref in node.data_inputs if canonical(ref) not in self._fed]
+        return found
+
+    def _is_known(self, ref: str) -> bool:
+        return self._inferred.value(ref) is not None
+
+    def _is_open(self, node: Node) -> bool:
+        """Whether a node gives something else for other sizes or values."""
+        return node.name in self._layers.computing

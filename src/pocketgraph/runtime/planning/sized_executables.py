@@ -1,0 +1,92 @@
+"""A part that one LiteRT program computes for all sizes, which is told the sizes of each run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError
+from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.executable import Executable
+    from pocketgraph.litert.resizable import Resizable, Shapes
+    from pocketgraph.runtime.certificates.first_comparison import FirstComparison
+
+Array = np.ndarray[Any, Any]
+MOST_KEPT = 64  # sizes of one part; more are forgotten
+
+
+class SizedExecutables:
+    """A part that is one program for all sizes, as an executable that takes whatever sizes come; safe for several
+    threads.
+
+    Args:
+        resizable: the program.
+        sizes: those of its inputs, None where they are open.
+        comparison: compares the first run.
+        instead: computes what the program does not take.
+    """
+
+    engine = ""
+
+    def __init__(
+        self,
+        resizable: Resizable,
+        sizes: Sequence[tuple[int | None, ...]],
+        comparison: FirstComparison,
+        instead: Callable[[Sequence[Array]], list[Array]],
+    ) -> None:
+        self.comparison = comparison
+        self._resizable = resizable
+        self._open = [[axis for axis, size in enumerate(own) if size is None] for own in sizes]
+        self._instead = instead
+        self._made: dict[Shapes, Executable] = {}
+        self._lock = threading.Lock()
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        """The outputs.
+
+        Raises:
+            RunError: LiteRT failed.
+        """
+        shapes = tuple([array.shape for array in inputs])
+        found = self._made.get(shapes)
+        if found is None:
+            found = self._sized(shapes)
+        return self._instead(inputs) if found is None else found.run(inputs)
+
+    def _sized(self, shapes: Shapes) -> Executable | None:
+        """The program for these sizes; None where it does not take them."""
+        if any(shape[axis] < SMALLEST_OPEN for shape, axes in zip(shapes, self._open, strict=True) for axis in axes):
+            return None
+        with self._lock:
+            if not self.comparison.is_trusted:
+                return None
+            try:
+                made = self._resizable.sized(shapes)
+            except RunError:
+                return None
+            self.comparison.watch(made)
+            if len(self._made) >= MOST_KEPT:
+                self._made.clear()
+            self._made[shapes] = made
+            return made
+
+    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
+        """As Executable.direct."""
+        return lambda arrays: self.run([arrays[place] for place in order])
+
+    def close(self) -> None:
+        """Lets go of what runs it for the sizes so far; the program goes with the last plan that it is in."""
+        with self._lock:
+            made, self._made = self._made, {}
+        for each in made.values():
+            each.close()
+
+    def describe(self) -> str:
+        """One line for people."""
+        return f"LiteRT, {self._resizable.about['operations']} operations, for all sizes"

@@ -1,0 +1,89 @@
+"""Networks over pictures of any size: one program serves them, and gives what TensorFlow does at each size.
+
+fixtures/make_open_sizes.py made the graphs and the results.
+"""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graph_files import graph_file, graph_names
+from pocketgraph.errors import PocketgraphError
+from pocketgraph.litert.resizable import Resizable, Shapes
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates.agreement import Agreement
+from pocketgraph.runtime.certificates.first_comparison import FirstComparison
+
+GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
+Array = np.ndarray[Any, Any]
+SERVED = 20
+"""Of 32 sizes: the first has a plan of its own, as those of size 1 have; others are too small for some windows."""
+
+
+@pytest.fixture
+def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Agreement | None]:
+    """Of the programs that were compared."""
+    found: list[Agreement | None] = []
+    compared = FirstComparison.__call__
+
+    def noted(self: FirstComparison, *what: Any) -> list[Array]:
+        results = compared(self, *what)
+        found.append(self._part.verdict)
+        return results
+
+    monkeypatch.setattr(FirstComparison, "__call__", noted)
+    return found
+
+
+@pytest.fixture
+def resized(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The shapes that programs for all sizes ran with."""
+    found: list[Any] = []
+    run = Resizable.run
+
+    def noted(self: Resizable, shapes: Shapes, inputs: Any) -> tuple[list[Array], float]:
+        found.append(shapes)
+        return run(self, shapes, inputs)
+
+    monkeypatch.setattr(Resizable, "run", noted)
+    return found
+
+
+def golden(name: str) -> tuple[Array, dict[tuple[int, int], Array]]:
+    with np.load(GRAPHS / f"{name}.npz") as data:
+        results = {tuple(map(int, key.split())): data[key] for key in data.files if key != "x"}
+        return data["x"], results  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize("name", graph_names(GRAPHS))
+def test_results_are_tensorflows_at_every_size(name: str, verdicts: list[Agreement | None], resized: list[Any]) -> None:
+    whole, expected = golden(name)
+    with Session(graph_file(GRAPHS, name), cache_dir="", without=["first_on_reference"]) as session:
+        for (rows, columns), result in [*expected.items(), *reversed(expected.items())]:
+            feeds = {"x": whole[:, :rows, :columns]}
+            if result.ndim == 1:  # TensorFlow refuses that
+                with pytest.raises(PocketgraphError):
+                    session.run(["y"], feeds)
+                continue
+            (found,) = session.run(["y"], feeds)
+            assert found.shape == result.shape, (rows, columns)
+            np.testing.assert_allclose(found, result, rtol=1e-4, atol=1e-5, err_msg=f"{rows} x {columns}")
+    assert verdicts == [Agreement.RIGHT]
+    assert len(set(resized)) >= SERVED
+
+
+@pytest.mark.parametrize("first", [(24, 24), (25, 23), (14, 15)])
+@pytest.mark.parametrize("name", graph_names(GRAPHS))
+def test_whatever_size_comes_first(name: str, first: tuple[int, int], resized: list[Any]) -> None:
+    """A form that holds for even sizes only, or that a size happens to have, would show."""
+    whole, expected = golden(name)
+    sizes = [first, (17, 30), (16, 16), (31, 18), (20, 21), (22, 26), (19, 19)]
+    with Session(graph_file(GRAPHS, name), cache_dir="", without=["first_on_reference"]) as session:
+        for rows, columns in sizes:
+            (found,) = session.run(["y"], {"x": whole[:, :rows, :columns]})
+            np.testing.assert_allclose(found, expected[rows, columns], rtol=1e-4, atol=1e-5)
+    assert len(set(resized)) >= 4

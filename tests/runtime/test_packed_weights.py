@@ -1,0 +1,59 @@
+"""The pass ``packed_weights``: large weights are packed for the processor once, and results are the same without it."""
+
+from __future__ import annotations
+
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.cost_model import PACKED_FROM
+from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.runtime import Session
+
+ROWS, COLUMNS = 1536, 1400  # 8.6 MB
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    weights = np.random.default_rng(1).standard_normal((ROWS, COLUMNS)).astype(np.float32)
+    assert weights.nbytes >= PACKED_FROM
+    found = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, {ROWS}])
+        w = Const(float[{ROWS},{COLUMNS}] 0)
+        y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    return found.map_nodes(
+        lambda node: (
+            node.replace(attrs={**node.attrs, "value": Tensor.from_numpy(weights)}) if node.name == "w" else node
+        )
+    )
+
+
+def results(graph: Graph, folder: pathlib.Path, without: tuple[str, ...]) -> tuple[Any, set[type]]:
+    """What a session gives, and how its parts run."""
+    x = np.random.default_rng(2).standard_normal((1, ROWS)).astype(np.float32)
+    with Session(graph, cache_dir=folder, without=without) as session:
+        (found,) = session.run(["y"], {"x": x})
+        kinds = {type(each._runner) for plan in session._plans.calls.plans.values() for each in plan.executables}
+    return found, kinds
+
+
+def test_results_are_the_same_without_it(graph: Graph, tmp_path: pathlib.Path) -> None:
+    packed, packed_runners = results(graph, tmp_path / "one", ())
+    plain, plain_runners = results(graph, tmp_path / "two", ("packed_weights",))
+    np.testing.assert_array_equal(plain, packed)
+    assert plain_runners == {PlainRunner}
+    assert PlainRunner not in packed_runners
+
+
+def test_without_it_nothing_packed_is_kept(graph: Graph, tmp_path: pathlib.Path) -> None:
+    results(graph, tmp_path / "one", ())
+    results(graph, tmp_path / "two", ("packed_weights",))
+    kept = [
+        sum(path.stat().st_size for path in (tmp_path / name).rglob("*") if path.is_file()) for name in ("one", "two")
+    ]
+    assert kept[1] < kept[0]
