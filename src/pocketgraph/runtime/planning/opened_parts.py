@@ -10,6 +10,7 @@ from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
+from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
@@ -79,7 +80,9 @@ def opened_part(
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
         sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
-        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of, tell)
+        resizable = engine.resizable(
+            found, list(part.inputs), types, request.threads, None, sizes_of, tell, AHEAD not in request.without
+        )
         if tell is not None:
             tell([shape for _, shape in specs.values()])
     except RunError:

@@ -22,6 +22,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
+from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.open_program import Origins
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
@@ -119,7 +120,9 @@ def _of_all(
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
-        resizable = engine.resizable(found, names, types, request.threads, kept_as, sizes_of)
+        resizable = engine.resizable(
+            found, names, types, request.threads, kept_as, sizes_of, ahead=AHEAD not in request.without
+        )
     except RunError:
         return None
     reference = PartReference(request.graph, inputs, request.fetches)
