@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.native.watched_holes import tells
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, Seen, seen
@@ -99,7 +100,7 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
             found.append(each)
         elif operation.code in PACKED_OTHERWISE:
             return None
-    known = seen([each.kind for each in found], folder) if found else None
+    known = seen([each.kind for each in found], folder) if found and tells(folder) else None
     if known is None:
         return None
     packed = {id(each.operation) for each in found}
