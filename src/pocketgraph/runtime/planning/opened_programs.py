@@ -4,11 +4,11 @@ words [1, ?] ── Shape ── Range ── Less ── Cast ─┐           
       └──────── GatherV2 ── MatMul ── Softmax ──┴ Mul ── …   one program, which is told the sizes of each call
 
 Where nothing but shapes follows from the open sizes (products, convolutions, attention, normalization over texts and
-pictures of any size), the program that was compiled for one set of sizes is opened (``litert/open_program.py``), and
-LiteRT is told the sizes of each call. Where numbers follow from them as well (masks, positions, frames of a recording),
-no program of the whole graph holds for all sizes, but one of the layers that take these numbers does. Either is
-compared with the reference engine for the first sizes that it was not compiled for, and serves others only when it was
-right.
+pictures of any size), the program that was compiled for one set of sizes is opened (``litert/sizes/open_program.py``),
+and LiteRT is told the sizes of each call. Where numbers follow from them as well (masks, positions, frames of a
+recording), no program of the whole graph holds for all sizes, but one of the layers that take these numbers does.
+Either is compared with the reference engine for the first sizes that it was not compiled for, and serves others only
+when it was right.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
-from pocketgraph.litert.open_program import Origins
-from pocketgraph.litert.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.open_program import Origins
+from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
+from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.resizable import Shapes
+    from pocketgraph.litert.sizes.resizable import Shapes
     from pocketgraph.runtime.engines.step_program import StepProgram
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
