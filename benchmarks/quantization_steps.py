@@ -31,8 +31,9 @@ from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.canonical.canonicalize import CANONICAL_PASSES, canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.quantization_steps import optional_names
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES, model_bytes
 from quantized_accuracy import KINDS, Case, compare
@@ -88,7 +89,7 @@ class Model:
     def made(self, without: tuple[str, ...] = ()) -> Made:
         program = canonicalize(self.lowered, without)
         start = time.perf_counter()
-        outcome: Outcome = quantize_program(
+        outcome: QuantizationState = quantize_program(
             program, lambda: iter(self.held), len(self.held), QuantizationOptions(without=without)
         )
         seconds = time.perf_counter() - start
@@ -97,7 +98,7 @@ class Model:
         agreement = comparison.agreement if comparison.width > 1 else math.nan
         kl = comparison.kl if comparison.width > 1 else math.nan
         content = model_bytes(coded, without)
-        return Made(coded, content, comparison.snr, kl, agreement, seconds, dict(outcome.steps))
+        return Made(coded, content, comparison.snr, kl, agreement, seconds, dict(outcome.done))
 
     def names(self, whole: Made) -> Iterator[str]:
         """The steps and passes that may have changed something."""

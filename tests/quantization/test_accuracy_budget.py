@@ -19,9 +19,10 @@ from pocketgraph.quantization.accuracy_budget import (
 )
 from pocketgraph.quantization.core import resume_state
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 from quantize_nets import net, samples
@@ -32,10 +33,10 @@ def program() -> Program:
     return float_program(net(), ["y"])
 
 
-def within(program: Program, budget: AccuracyBudget) -> tuple[Outcome, ProgramComparison]:
+def within(program: Program, budget: AccuracyBudget) -> tuple[QuantizationState, ProgramComparison]:
     given = samples(40, seed=7)
 
-    def judge(outcome: Outcome) -> ProgramComparison:
+    def judge(outcome: QuantizationState) -> ProgramComparison:
         return compare_programs(outcome, lambda: iter(given), 40, lambda scores: None)
 
     options = QuantizationOptions(float_share=0, rounding="nearest")
@@ -60,7 +61,7 @@ def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\ny = MatMul(x, w, T=float)")
     program = float_program(Graph([*graph, const("w", np.ones((4, 1), np.float32))]), ["y"])
 
-    def judge(outcome: Outcome) -> ProgramComparison:
+    def judge(outcome: QuantizationState) -> ProgramComparison:
         raise AssertionError("it was quantized")
 
     given = [[np.ones((1, 4), np.float32)]] * 20

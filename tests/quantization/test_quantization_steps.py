@@ -15,7 +15,7 @@ from pocketgraph.quantization import quantization_steps
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.quantization_steps import (
     ANALYSIS_STEPS,
     CONVERSION_STEPS,
@@ -31,7 +31,7 @@ from support import ROOT
 OPTIONAL = [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS) if step.is_optional]
 
 
-def made(*without: str) -> Outcome:
+def made(*without: str) -> QuantizationState:
     program = float_program(net(), ["y"])
     return quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(without=without))
 
@@ -46,7 +46,7 @@ def test_names_are_unique_and_say_what_they_are_for() -> None:
 def test_a_step_that_is_left_out_leaves_a_model_that_is_right(name: str) -> None:
     program = float_program(net(), ["y"])
     outcome = made(name)
-    assert outcome.steps[name] == "left out"
+    assert outcome.done[name] == "left out"
     assert judged(program, outcome.converted.program, samples(8, seed=3)).snr > 12
 
 
@@ -96,9 +96,9 @@ def test_a_new_step_is_a_row_more(monkeypatch: pytest.MonkeyPatch) -> None:
     at = next(i for i, step in enumerate(ANALYSIS_STEPS) if step.name == "range_margin")
     monkeypatch.setattr(quantization_steps, "ANALYSIS_STEPS", (*ANALYSIS_STEPS[:at], row, *ANALYSIS_STEPS[at:]))
     outcome = made()
-    assert outcome.steps["nine"] == "done"
+    assert outcome.done["nine"] == "done"
     assert all(span.high >= 9 for span in outcome.ranges.values())
-    assert made("nine").steps["nine"] == "left out"
+    assert made("nine").done["nine"] == "left out"
 
 
 def test_the_page_lists_every_step() -> None:

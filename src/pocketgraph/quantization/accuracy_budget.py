@@ -13,8 +13,9 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.pipeline import Outcome, analyze, finish
+from pocketgraph.quantization.pipeline import analyze, finish
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
@@ -103,7 +104,7 @@ class ProgramComparison:
 
 
 def compare_programs(
-    outcome: Outcome, samples: Samples, count: int, truth: Truth, threads: int = 1, repetitions: int = 1
+    outcome: QuantizationState, samples: Samples, count: int, truth: Truth, threads: int = 1, repetitions: int = 1
 ) -> ProgramComparison:
     """Runs both programs on samples.
 
@@ -115,7 +116,7 @@ def compare_programs(
         repetitions: how many times a sample is fed in one run.
     """
     exact, coded = (
-        ProgramRunner(outcome.exact, threads=threads),
+        ProgramRunner(outcome.program, threads=threads),
         ProgramRunner(outcome.converted.program, threads=threads),
     )
     result = ProgramComparison(Comparison(), None, None)
@@ -125,7 +126,7 @@ def compare_programs(
         answers = coded.numbers(as_fed(sample, outcome.converted.program.inputs))
         given, *given_others = (own_answer(answer, repetitions) for answer in answers)
         for place, pair in enumerate(zip(wanted_others, given_others, strict=True), 1):
-            if outcome.exact.outputs[place].dtype is FLOAT:
+            if outcome.program.outputs[place].dtype is FLOAT:
                 result.others.setdefault(place, Likeness()).add(*pair)
         if index == 0 and wanted.size > 1:
             labels = truth(wanted.size)
@@ -158,10 +159,10 @@ def quantize_within(
     count: int,
     options: QuantizationOptions,
     budget: AccuracyBudget,
-    judge: Callable[[Outcome], ProgramComparison],
+    judge: Callable[[QuantizationState], ProgramComparison],
     progress: Progress | None = None,
     resume: ResumeState | None = None,
-) -> tuple[Outcome, ProgramComparison]:
+) -> tuple[QuantizationState, ProgramComparison]:
     """Quantizes as ``pipeline.quantize`` does, with as much in float as the budget asks for.
 
     First all is done that the options say; while that is not enough, larger shares stay in float.

@@ -2,52 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-
 from pocketgraph.errors import UsageError
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Program
 from pocketgraph.quantization import quantization_steps
-from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
-from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import QuantizedWeights
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.runtime.comparison.answer_metrics import Comparison
-
-
-@dataclass
-class Outcome:
-    """A quantized program and what is known of it.
-
-    Attributes:
-        exact: the float program that it was made from, with its channels as the steps have left them.
-        converted: the eight-bit program.
-        seen, ranges, sensitivity, kept, hybrid, weights, notes: see QuantizationState.
-        rounding: how the weights' codes were chosen; see QuantizationOptions.
-        steps: what became of each step, by its name.
-        judged: the first outputs beside those of the float program, on all samples that it was judged on.
-        are_unseen: whether those are others than it was calibrated with.
-        halves: the layers that have float16 weights instead of codes.
-    """
-
-    exact: Program
-    converted: ConvertedProgram
-    seen: Mapping[Value, Observation]
-    ranges: Mapping[Value, Range] = field(default_factory=dict)
-    sensitivity: Mapping[Value, float] = field(default_factory=dict)
-    kept: list[Operation] = field(default_factory=list)
-    hybrid: list[Operation] = field(default_factory=list)
-    weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    rounding: str = "nearest"
-    steps: Mapping[str, str] = field(default_factory=dict)
-    judged: Comparison | None = None
-    are_unseen: bool = False
-    halves: Sequence[Operation] = ()
 
 
 def quantize_program(
@@ -57,7 +18,7 @@ def quantize_program(
     options: QuantizationOptions,
     progress: Progress | None = None,
     resume: ResumeState | None = None,
-) -> Outcome:
+) -> QuantizationState:
     """Quantizes a float program with the help of samples.
 
     Args:
@@ -93,7 +54,7 @@ def analyze(
     return state
 
 
-def finish(analyzed: QuantizationState, options: QuantizationOptions) -> Outcome:
+def finish(analyzed: QuantizationState, options: QuantizationOptions) -> QuantizationState:
     """Decides what stays in float, finds the weights' codes and rewrites the program.
 
     Args:
@@ -102,8 +63,4 @@ def finish(analyzed: QuantizationState, options: QuantizationOptions) -> Outcome
     """
     state = analyzed.branch(options)
     quantization_steps.run_steps(state, quantization_steps.CONVERSION_STEPS)
-    assert state.converted is not None
-    return Outcome(
-        state.program, state.converted, state.seen, state.ranges, state.sensitivity, state.kept, state.hybrid,
-        state.weights, notes=state.notes, rounding=state.options.rounding, steps=state.done,
-    )  # fmt: skip
+    return state

@@ -20,8 +20,8 @@ from pocketgraph.quantization.accuracy_budget import ProgramComparison
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.html_report import to_fragment, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
@@ -71,7 +71,7 @@ class QuantizedModel:
     """
 
     name: str
-    outcome: Outcome
+    outcome: QuantizationState
     exact: Program
     graph: Graph
     outputs: list[str]
@@ -182,7 +182,7 @@ class QuantizedModel:
         return fragment(Verdict("", repr(self).strip("<>"), found).html(), notes(self.notes[:50]))
 
     def __repr__(self) -> str:
-        program = self.outcome.exact
+        program = self.outcome.program
         coded = len(self.outcome.converted.quantized)
         size = f"{len(self._tflite):,} bytes of {len(model_bytes(self.exact)):,}"
         layers = (

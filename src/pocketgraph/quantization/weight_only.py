@@ -18,7 +18,8 @@ from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import Samples
-from pocketgraph.quantization.core.quantization_options import Progress, silent
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, float_weights
 from pocketgraph.quantization.fitting.layerwise_execution import samples_in_memory
 from pocketgraph.quantization.fitting.weight_fitting import may_have_four_bits
@@ -32,7 +33,6 @@ from pocketgraph.quantization.fitting.weight_only_fitting import (
 from pocketgraph.quantization.mixed_precision.guarded_poles import guards
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
-from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.program_pass import copied
 
 
@@ -48,7 +48,7 @@ def quantize_weights(
     rounding: str = "fitted",
     threads: int = 1,
     progress: Progress | None = None,
-) -> Outcome:
+) -> QuantizationState:
     """The lighter program and what is known of it, for the report.
 
     Args:
@@ -87,8 +87,12 @@ def quantize_weights(
     values.update((value, value) for operation in program.operations for value in operation.outputs)
     tables = sum(operator_rules.is_table(operation) for operation in program.operations) if with_tables else 0
     notes = _notes(weights, codes, tables, len(halves), dynamic=dynamic, has_samples=count > 0)
-    converted = ConvertedProgram(light, values, [])
-    return Outcome(program, converted, seen, weights=weights, halves=halves, notes=notes, rounding=rounding)
+    options = QuantizationOptions(rounding=rounding, threads=threads)
+    state = QuantizationState(
+        program, samples, count, options, tell, seen=seen, weights=weights, halves=halves, notes=notes
+    )
+    state.converted = ConvertedProgram(light, values, [])
+    return state
 
 
 def _notes(

@@ -181,7 +181,7 @@ def test_noise_falls_by_several_decibels() -> None:
 def test_what_is_known_of_tensors_follows_them() -> None:
     program = float_program(net(idle=4), ["y"])
     outcome = quantize_program(program, lambda: iter(samples()), 32, QuantizationOptions(quiet=200))
-    for operation in outcome.exact.operations:
+    for operation in outcome.program.operations:
         for value in operation.outputs:
             seen = outcome.seen[value]
             assert seen.samples == 32

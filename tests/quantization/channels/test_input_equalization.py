@@ -76,7 +76,7 @@ def test_channels_of_features_are_made_even() -> None:
     held = samples(STRENGTH)
     outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest"))
     assert any("made even" in note for note in outcome.notes), outcome.notes
-    assert judged(program, outcome.exact, samples(STRENGTH, 40, 2)).snr > 100  # the same is computed
+    assert judged(program, outcome.program, samples(STRENGTH, 40, 2)).snr > 100  # the same is computed
     codes = quantize_program(
         program, lambda: iter(held), 40, QuantizationOptions(float_share=0, rounding="nearest", io="int8")
     )
@@ -99,7 +99,7 @@ def test_even_channels_stay_as_they_are() -> None:
     held = samples(np.ones(CHANNELS))
     outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert not any("made even" in note for note in outcome.notes)
-    assert outcome.exact.operations[0] is program.operations[0]
+    assert outcome.program.operations[0] is program.operations[0]
 
 
 def test_an_only_channel_is_copied_with_staggered_steps() -> None:
@@ -108,8 +108,8 @@ def test_an_only_channel_is_copied_with_staggered_steps() -> None:
     held = samples(strength)
     outcome = quantize_program(program, lambda: iter(held), 40, QuantizationOptions(float_share=0))
     assert any("staggered steps" in note for note in outcome.notes), outcome.notes
-    assert judged(program, outcome.exact, samples(strength, 40, 2)).snr > 100
-    layer = next(operation for operation in outcome.exact.operations if operation.code == "CONV_2D")
+    assert judged(program, outcome.program, samples(strength, 40, 2)).snr > 100
+    layer = next(operation for operation in outcome.program.operations if operation.code == "CONV_2D")
     assert layer.inputs[0] is not None
     assert layer.inputs[0].shape[3] > 1
 

@@ -14,8 +14,9 @@ from pocketgraph.quantization.conversion.constant_compression import with_compre
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
@@ -64,7 +65,7 @@ def embedded() -> Graph:
     return whole.replace(inputs=["ids"], outputs=["y"])
 
 
-def quantized(graph: Graph, samples: list[np.ndarray], **how: object) -> tuple[Outcome, float]:
+def quantized(graph: Graph, samples: list[np.ndarray], **how: object) -> tuple[QuantizationState, float]:
     """What came of it, and the signal to noise beside a session on the float graph."""
     program = float_program(graph, ["y"])
     outcome = quantize_program(program, lambda: iter([[s] for s in samples[:20]]), 20, QuantizationOptions(**how))  # type: ignore[arg-type]

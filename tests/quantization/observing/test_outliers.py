@@ -6,10 +6,11 @@ import numpy as np
 
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.outliers import outliers, without
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import net, samples
 
@@ -45,14 +46,14 @@ def test_samples_are_left_out_by_number() -> None:
     assert without(list, []) is list
 
 
-def made(given: list[list[np.ndarray]], **how: str) -> Outcome:  # type: ignore[type-arg]
+def made(given: list[list[np.ndarray]], **how: str) -> QuantizationState:  # type: ignore[type-arg]
     return quantize_program(
         float_program(net(), ["y"]), lambda: iter(given), len(given), QuantizationOptions(float_share=0, **how)
     )
 
 
-def judged(outcome: Outcome) -> float:
-    exact, coded, result = ProgramRunner(outcome.exact), ProgramRunner(outcome.converted.program), Comparison()
+def judged(outcome: QuantizationState) -> float:
+    exact, coded, result = ProgramRunner(outcome.program), ProgramRunner(outcome.converted.program), Comparison()
     for sample in samples(20, seed=9):
         result.add(exact(sample)[0], coded.numbers(sample)[0])
     return result.snr

@@ -13,10 +13,11 @@ from pocketgraph.quantization.core.cost_model import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.ranges.range_margin import with_range_margin
 
 
@@ -104,12 +105,12 @@ def test_scores_as_codes_reach_beyond_those_seen() -> None:
     assert top > 1.2 * max(found.high for value, found in outcome.seen.items() if value.name == "s:0")
 
 
-def made(program: Program, count: int, **how: Any) -> Outcome:
+def made(program: Program, count: int, **how: Any) -> QuantizationState:
     samples = given(count)
     return quantize_program(program, lambda: iter(samples), count, QuantizationOptions(float_share=0, **how))
 
 
-def noise(program: Program, outcome: Outcome, samples: list[list[Any]]) -> float:
+def noise(program: Program, outcome: QuantizationState, samples: list[list[Any]]) -> float:
     exact, coded = ProgramRunner(program), ProgramRunner(outcome.converted.program)
     fed = outcome.converted.program.inputs
     pairs = [(exact(sample)[0], coded.numbers(as_fed(sample, fed))[0]) for sample in samples]

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.pipeline import Outcome, quantize_program
+from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
 from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
@@ -20,13 +21,13 @@ from quantize_nets import net, rows, samples, wide_graph
 
 
 @pytest.fixture(scope="module")
-def outcome() -> Outcome:
+def outcome() -> QuantizationState:
     program = float_program(wide_graph(), ["y"])
     options = QuantizationOptions(rounding="nearest", weights="int4", float_share=0, widen=0)
     return quantize_program(program, lambda: iter(rows(40, 1)), 40, options)
 
 
-def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) -> None:
+def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: QuantizationState) -> None:
     found = split_errors(outcome, lambda: iter(rows(16, 2)), 16)
     middle = next(o for o in found if outcome.weights[o].bits == 4)
     assert found[middle]["weights"].snr < 25  # steps of a seventh of the largest weight
@@ -35,7 +36,7 @@ def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: Outcome) 
     assert np.abs(values.codes).max() == 7
 
 
-def test_page_and_json_hold_the_kinds_of_error(outcome: Outcome) -> None:
+def test_page_and_json_hold_the_kinds_of_error(outcome: QuantizationState) -> None:
     found: QuantizationReport = report_of(outcome, lambda: iter(rows(16, 2)), 1000)
     page, content = to_html(found, "a <model>"), json.loads(to_json(found))
     assert "a &lt;model&gt;" in page
@@ -78,7 +79,7 @@ def test_without_samples_the_weights_are_reported_on() -> None:
     assert json.loads(to_json(found))["kl"] is None
 
 
-def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcome: Outcome) -> None:
+def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcome: QuantizationState) -> None:
     found = report_of(outcome, lambda: iter(rows(16, 2)), 1000)
     found.notes = ["warning: too <few>", "a note"]
     found.total = Comparison()
@@ -88,7 +89,7 @@ def test_warnings_stand_out_and_outputs_without_classes_have_no_agreement(outcom
     assert (content["agreement"], content["kl"]) == (None, None)
 
 
-def test_layers_that_stay_in_float_come_last(outcome: Outcome) -> None:
+def test_layers_that_stay_in_float_come_last(outcome: QuantizationState) -> None:
     """They would have done harm; the first ones do."""
     found = report_of(outcome, lambda: iter(rows(4, 2)), 1000)
     loudest = found.ranked()[0]

@@ -43,7 +43,7 @@ from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
-from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
@@ -150,6 +150,7 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
+    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=told))
     if labels is not None and work.outputs != wanted:
         work.labels = None
         told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
@@ -213,11 +214,8 @@ class _Work:
         elif not result.is_proved:
             left = "the one sample" if judged == 1 else f"the {judged} samples"
             more = f"give more with {option('data')}, 100 are enough"
-            result.unknown.append(
-                f"what it loses on others than {left} left to judge it on"
-                if judged
-                else f"what it loses on samples that it was not made with: {more}"
-            )
+            why = f"others than {left} left to judge it on" if judged else f"samples that it was not made with: {more}"
+            result.unknown.append(f"what it loses on {why}")
         for form, make in self.forms(frozen, calibrated).items():
             result.form = form
             try:

@@ -15,9 +15,10 @@ from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.emitter_table import entry_of, is_coded
 from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
-from pocketgraph.exporting.c.unit import C_TYPES, LackingOperatorError, Unit, number
+from pocketgraph.exporting.c.unit import C_TYPES, Unit, number
 from pocketgraph.exporting.c_identifiers import literal
 from pocketgraph.exporting.model import Array, Normalization
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays
@@ -151,10 +152,10 @@ def _emit(unit: Unit, backend: Backend) -> None:
                 continue
             if entry is None:
                 what = " of int8 codes" if is_coded(operation) else ""
-                raise LackingOperatorError(f"{operation.code}{what} has no kernel in C")
+                raise Unsupported(f"{operation.code}{what} has no kernel in C")
             if any(value.size for value in operation.outputs):
                 entry.emit(unit, operation)
-        except LackingOperatorError as lacking:
+        except Unsupported as lacking:
             where = operation.nodes[-1] if operation.nodes else operation.outputs[0].name
             reasons[where] = lacking.reason
     if reasons:

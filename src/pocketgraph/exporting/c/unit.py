@@ -13,6 +13,7 @@ from pocketgraph.exporting.arena import aligned
 from pocketgraph.exporting.c.storage import Buffer, Storage
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
 
 MAGIC = b"PGCW"
@@ -55,13 +56,7 @@ C_TYPES = {
 }  # fmt: skip
 """The C type of each element type's name."""
 
-
-class LackingOperatorError(Exception):
-    """An operation that no kernel here computes; ``reason`` says what of it."""
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
+LOWEST_INT64 = -(1 << 63)
 
 
 @dataclass(frozen=True)
@@ -141,7 +136,7 @@ class Unit:
             return Pointer(buffer, offset * value.dtype.size)
         source = self.storage.constants.get(value, value)
         if source.constant is None:
-            raise LackingOperatorError(f"'{value.name}' is nothing that is computed")
+            raise Unsupported(f"'{value.name}' is nothing that is computed")
         return CConstant(self.constant(source.constant.numpy()).offset + offset * value.dtype.size)
 
     def constant(self, array: Any, alignment: int = 16) -> CConstant:
@@ -167,31 +162,30 @@ def _field(item: Any) -> str:
     return number(item)
 
 
-def number(value: Any) -> str:
-    """A number as C text that reads back to the last bit."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    plain = float(np.float32(value))
+def number(value: Any, kind: Any = np.float32) -> str:
+    """A number as C text that reads back to the last bit; one with a point is of ``kind``, float32 or float64."""
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        # C reads -9223372036854775808 as what is one too large for its type, negated.
+        return str(int(value)) if int(value) != LOWEST_INT64 else f"({LOWEST_INT64 + 1} - 1)"
+    plain = kind(value)
     if np.isinf(plain):
         return "INFINITY" if plain > 0 else "-INFINITY"
     if np.isnan(plain):
         return "NAN"
-    text = repr(np.float32(plain).item()) if plain == 0 else np.format_float_scientific(np.float32(plain), unique=True)
+    text = repr(plain.item()) if plain == 0 else np.format_float_scientific(plain, unique=True)
     text = text if "." in text or "e" in text else f"{text}.0"
-    return f"{text}F"
+    return text if kind is np.float64 else f"{text}F"
 
 
 def operand(operation: Operation, place: int) -> Value:
     """An operand that must be there.
 
     Raises:
-        LackingOperatorError: it is left out.
+        Unsupported: it is left out.
     """
     value = operation.inputs[place] if len(operation.inputs) > place else None
     if value is None:
-        raise LackingOperatorError(f"{operation.code} without operand {place}")
+        raise Unsupported(f"{operation.code} without operand {place}")
     return value
 
 
@@ -204,10 +198,10 @@ def array_of(value: Value | None) -> Array:
     """The elements of an operand that must be known.
 
     Raises:
-        LackingOperatorError: it is computed.
+        Unsupported: it is computed.
     """
     if value is None or value.constant is None:
-        raise LackingOperatorError("an operand must be a constant" if value is None else f"'{value.name}' is computed")
+        raise Unsupported("an operand must be a constant" if value is None else f"'{value.name}' is computed")
     numbers: Array = value.constant.numpy()
     return numbers
 
@@ -216,8 +210,8 @@ def c_type(dtype: DType) -> str:
     """The C type of an element type.
 
     Raises:
-        LackingOperatorError: C has none that kernels here take.
+        Unsupported: C has none that kernels here take.
     """
     if dtype.name not in C_TYPES:
-        raise LackingOperatorError(f"elements of the type {dtype.name}")
+        raise Unsupported(f"elements of the type {dtype.name}")
     return C_TYPES[dtype.name]

@@ -112,7 +112,6 @@ def _numbers(values: Collection[Value]) -> int:
 
 def apply(state: QuantizationState) -> bool:
     """The step; what prepares the data, and what was to stay in float, keeps its constants."""
-    assert state.converted is not None
     values = state.converted.values
     untouched = {v for operation in [*state.kept, *preparation(state.program)] for v in operation.outputs}
     state.converted, said = with_compressed_constants(state.converted, {values.get(v, v) for v in untouched})

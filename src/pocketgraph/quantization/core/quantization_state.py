@@ -1,8 +1,8 @@
-"""What is known of a program on its way to eight bits: the state that every step reads and changes."""
+"""What is known of a program on its way to eight bits, and at its end: the state that steps read and change."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pocketgraph.litert.program import Operation, Program, Value
@@ -14,6 +14,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.runtime.comparison.answer_metrics import Comparison
 
 
 @dataclass
@@ -35,7 +36,10 @@ class QuantizationState:
         float_scores: results of layers that are to be such when they have codes.
         shifts: for results of layers, by how many steps each channel's codes lie above their numbers.
         weights: the codes of each layer.
-        converted: the eight-bit program, once there is one.
+        halves: layers that have float16 weights instead of codes.
+        converted: the eight-bit program, once the steps have made it.
+        judged: its first outputs beside those of the float program, on all samples that it was judged on.
+        are_unseen: whether those are others than it was calibrated with.
         notes: what was done and why, a sentence each.
         done: what became of each step, by its name.
     """
@@ -55,7 +59,10 @@ class QuantizationState:
     float_scores: set[Value] = field(default_factory=set)
     shifts: Mapping[Value, Array] = field(default_factory=dict)
     weights: Mapping[Operation, QuantizedWeights] = field(default_factory=dict)
-    converted: ConvertedProgram | None = None
+    halves: Sequence[Operation] = ()
+    converted: ConvertedProgram = field(init=False)
+    judged: Comparison | None = None
+    are_unseen: bool = False
     notes: list[str] = field(default_factory=list)
     done: dict[str, str] = field(default_factory=dict)
 

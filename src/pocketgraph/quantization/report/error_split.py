@@ -14,13 +14,17 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
-from pocketgraph.quantization.pipeline import Outcome
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.program_pass import copied
 from pocketgraph.runtime.comparison.answer_metrics import Likeness
 
 
 def split_errors(
-    outcome: Outcome, samples: Samples, most: int, threads: int = 1, tell: Callable[[int], None] = lambda done: None
+    outcome: QuantizationState,
+    samples: Samples,
+    most: int,
+    threads: int = 1,
+    tell: Callable[[int], None] = lambda done: None,
 ) -> dict[Operation, dict[str, Likeness]]:
     """Measures both for every layer with coded weights, in one run of the float program a sample.
 
@@ -35,10 +39,10 @@ def split_errors(
         threads: how many threads to compute with.
         tell: how many samples are done.
     """
-    probed = copied(outcome.exact)
+    probed = copied(outcome.program)
     outputs: list[Value] = []
     where: list[tuple[Operation, str]] = []
-    for operation in outcome.exact.operations:
+    for operation in outcome.program.operations:
         if operation not in outcome.weights or operation.code not in WEIGHTED:
             continue
         data, name = operator_rules.data(operation), operation.outputs[0].name
@@ -76,7 +80,7 @@ def split_errors(
     return found
 
 
-def _with_coded_weights(outcome: Outcome, operation: Operation) -> Operation:
+def _with_coded_weights(outcome: QuantizationState, operation: Operation) -> Operation:
     """The float layer with the numbers that its codes stand for; the results are still to be set."""
     chosen = outcome.weights[operation]
     _, at_weights, at_bias = LINEAR[operation.code]

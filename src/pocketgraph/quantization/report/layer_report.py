@@ -18,10 +18,10 @@ from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-from pocketgraph.quantization.pipeline import Outcome
 from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
@@ -92,7 +92,7 @@ class QuantizationReport:
         notes: what was done and why.
         samples: how many samples were looked at.
         float_bytes, bytes: of the file in float, or of the weights where there is none; and of the file.
-        judged, are_unseen: see Outcome.
+        judged, are_unseen: see QuantizationState.
         steps: what became of each step, by its name.
     """
 
@@ -119,7 +119,7 @@ class QuantizationReport:
 
 
 def report_of(
-    outcome: Outcome,
+    outcome: QuantizationState,
     samples: Samples,
     size: int,
     most: int = 16,
@@ -139,7 +139,7 @@ def report_of(
         float_size: bytes of a file of the float model; by default its weights are counted.
     """
     tell = progress or (lambda stage, done, total: None)
-    exact = outcome.exact
+    exact = outcome.program
     shown = [o for o in exact.operations if any(v in outcome.converted.values and v.dtype is FLOAT for v in o.outputs)]
     values = [o.outputs[0] for o in shown]
     alive = {v for o in outcome.converted.program.operations for v in (*o.outputs, *o.inputs) if v is not None}
@@ -175,7 +175,7 @@ def report_of(
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
     notes, judged = list(outcome.notes), outcome.judged
     return QuantizationReport(
-        layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen, outcome.steps
+        layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen, outcome.done
     )
 
 
@@ -193,7 +193,9 @@ def _constants(operations: list[Operation]) -> list[Value]:
     return [value for value in found if value.constant is not None]
 
 
-def _layer(outcome: Outcome, operation: Operation, coded: bool, compared: dict[Value, Likeness]) -> LayerReport:
+def _layer(
+    outcome: QuantizationState, operation: Operation, coded: bool, compared: dict[Value, Likeness]
+) -> LayerReport:
     value = operation.outputs[0]
     seen = outcome.seen.get(value) or Observation(value.name)
     layer = LayerReport(value.name, operation.code, not coded, math.nan, math.nan)
@@ -233,7 +235,7 @@ def _kinds(layer: LayerReport, seen: Observation, scale: float) -> None:
     layer.from_cutting = decibels(float((beyond**2 * counts).sum()) / power)
 
 
-def _weight_noise(outcome: Outcome, operation: Operation) -> float:
+def _weight_noise(outcome: QuantizationState, operation: Operation) -> float:
     """Of the codes nearest to the float weights; fitted ones are off on purpose."""
     values, _ = float_weights(operation)
     source = outcome.converted.values[operator_rules.data(operation)].quantization
@@ -243,7 +245,7 @@ def _weight_noise(outcome: Outcome, operation: Operation) -> float:
     return decibels(float((apart**2).sum()) / power) if power else math.inf
 
 
-def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
+def _action(outcome: QuantizationState, operation: Operation, layer: LayerReport) -> str:
     if operation in outcome.kept:
         return "kept in float: eight bits would hurt here"
     if operation in outcome.hybrid:
@@ -258,7 +260,7 @@ def _action(outcome: Outcome, operation: Operation, layer: LayerReport) -> str:
     words = []
     if operation in outcome.weights:
         words.append(
-            ROUNDING_ACTIONS[outcome.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else "")
+            ROUNDING_ACTIONS[outcome.options.rounding] + (" in 4 bits" if outcome.weights[operation].bits == 4 else "")
         )
     if not math.isnan(layer.activation_noise) and layer.activation_noise < LOUD_DECIBELS:
         words.append(f"hurts most: try {option('keep')}={layer.name} or a higher {option('float_share')}")

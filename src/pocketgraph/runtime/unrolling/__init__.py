@@ -7,6 +7,6 @@ loops.py                      finds loops and unrolls those whose rounds are kno
   tensor_array_elimination.py arrays of tensors become tensors
   unrolled_graph.py           the nodes that are made
 partial_unrolling.py          long loops: fewer rounds, each of many steps
-  partial_loop.py             the loop that is left around them
+  frame_writer.py             the loop that is left around them
 loop_shapes.py, array_origins.py   what is known of loops that stay
 """

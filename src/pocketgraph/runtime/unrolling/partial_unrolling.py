@@ -17,11 +17,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph import Shape
+from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.partial_loop import Fact, PartialLoop
+from pocketgraph.runtime.unrolling.frame_writer import Fact, FrameWriter
 from pocketgraph.runtime.unrolling.symbolic_values import (
     LISTS,
     READS,
@@ -36,6 +36,7 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     Value,
     changing,
 )
+from pocketgraph.runtime.unrolling.tensor_array_elimination import TensorArrays
 from pocketgraph.runtime.unrolling.trip_count import TripCount
 
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
@@ -51,8 +52,7 @@ class Chunk:
     Attributes:
         ahead: what counts.
         length: rounds of a chunk.
-        count: chunks.
-        name: begins the names of what is made.
+        frame: the new loop, of which each round is a chunk.
         rows: by the node inside that gives them, the elements that are read: by round, by chunk.
         tables: by the node inside that gives them, the tensors that count.
         writes: by TensorArray, by node: by round, the indices (by chunk) and what is written.
@@ -61,8 +61,7 @@ class Chunk:
 
     ahead: TripCount
     length: int
-    count: int
-    name: str
+    frame: FrameWriter
     rows: dict[str, dict[int, list[str]]] = field(default_factory=dict)
     tables: dict[str, Endpoint] = field(default_factory=dict)
     writes: dict[str, dict[str, dict[int, tuple[list[int], str]]]] = field(default_factory=dict)
@@ -70,7 +69,7 @@ class Chunk:
 
     def series(self, endpoint: Endpoint, turn: int) -> list[np.ndarray[Any, Any]]:
         """The value in this round of each chunk."""
-        return list(self.ahead.series[endpoint][turn : self.count * self.length : self.length])
+        return list(self.ahead.series[endpoint][turn : self.frame.rounds * self.length : self.length])
 
     def value(self, endpoint: Endpoint, turn: int) -> Value:
         """A tensor that counts, in this round; known when it is the same in every chunk."""
@@ -95,7 +94,7 @@ class _PartialRounds(NamedTuple):
     size: int
 
 
-class PartialUnrolling(PartialLoop, ABC):
+class PartialUnrolling(TensorArrays, ABC):
     """Writes loops whose bodies are many rounds of other loops."""
 
     chunk: Chunk | None = None
@@ -133,7 +132,7 @@ class PartialUnrolling(PartialLoop, ABC):
         Raises:
             CannotUnrollError: something cannot be done in chunks; nothing of what was written then may stay.
         """
-        chunk = Chunk(ahead, length, ahead.rounds // length, self.frame_name(frame + BY_CHUNKS))
+        chunk = Chunk(ahead, length, FrameWriter(self, frame + BY_CHUNKS, ahead.rounds // length))
         inside, carried = self._variables_inside(chunk, back, state)
         before = list(self.fresh)
         rounds = self._rounds(chunk, order, back, carried, inside, dict(invariant))
@@ -142,26 +141,26 @@ class PartialUnrolling(PartialLoop, ABC):
             if isinstance(held, HeldArray) and value != Filling(head, held):
                 raise CannotUnrollError("a TensorArray becomes another one")
         body = list(self.fresh)[len(before) :]
-        known = self.facts_of(before, {})
-        entering = {f"{self.variable(chunk.name, n)}/now:1": v.name for n, v in enumerate(carried.values())}
-        given = {inner: self.fact(outer, known) for inner, outer in entering.items()}
+        known = chunk.frame.facts_of(before, {})
+        entering = {chunk.frame.variable(n): v.name for n, v in enumerate(carried.values())}
+        given = {inner: chunk.frame.fact(outer, known) for inner, outer in entering.items()}
         blocks = {name: self._blocks(chunk, rows, known) for name, rows in chunk.rows.items()}
         given.update({f"{name}:0": fact for name, (_, fact) in blocks.items()})
         given.update({f"{name}:0": self._fact_of_table(ahead, e) for name, e in chunk.tables.items()})
-        facts = self.facts_of([*before, *body[: rounds.size]], given)
+        facts = chunk.frame.facts_of([*before, *body[: rounds.size]], given)
         for inner, text in zip(entering, rounds.firsts, strict=True):
-            if self.fact(text, facts) != given[inner]:
+            if chunk.frame.fact(text, facts) != given[inner]:
                 raise CannotUnrollError("a variable changes its shape")
-        counter = self.begin(chunk.name, chunk.count)
-        self._take_all(chunk, counter, blocks)
+        chunk.frame.begin()
+        self._take_all(chunk, blocks)
         for number, (head, value) in enumerate(carried.items()):
-            variable = self.variable(chunk.name, number)
-            left = self.carry(variable, chunk.name, value.name, rounds.lasts[number], given[f"{variable}/now:1"])
+            fact = given[chunk.frame.variable(number)]
+            left = chunk.frame.carry(number, value.name, rounds.lasts[number], fact)
             state[Endpoint(head, 0)] = NodeOutput(left, True)
         for head, writes in chunk.writes.items():
-            state[Endpoint(head, 0)] = self._filled(chunk, counter, head, state[Endpoint(head, 0)], writes, facts)
-        self.enter_all(chunk.name, body, facts)
-        done = chunk.count * length
+            state[Endpoint(head, 0)] = self._filled(chunk, head, state[Endpoint(head, 0)], writes, facts)
+        chunk.frame.enter_all(body, facts)
+        done = chunk.frame.rounds * length
         for head in back:
             if isinstance(state[Endpoint(head, 0)], KnownValue):
                 series = ahead.series[Endpoint(head, 0)]
@@ -198,16 +197,16 @@ class PartialUnrolling(PartialLoop, ABC):
 
     def _fact_of_table(self, ahead: TripCount, endpoint: Endpoint) -> Fact:
         first = ahead.series[endpoint][0]
-        return self.type_of(first), Shape(first.shape)
+        return DType.of_numpy(first.dtype), Shape(first.shape)
 
-    def _take_all(self, chunk: Chunk, counter: str, blocks: Mapping[str, tuple[str, Fact]]) -> None:
+    def _take_all(self, chunk: Chunk, blocks: Mapping[str, tuple[str, Fact]]) -> None:
         """Gives each round of the chunk its rows of TensorArrays and its numbers that count."""
         for name, (block, (dtype, _)) in blocks.items():
-            self.take(chunk.name, counter, name, block, dtype, chunk.length)
+            chunk.frame.take(name, block, dtype, chunk.length)
         for name, endpoint in chunk.tables.items():
-            values = [chunk.ahead.series[endpoint][turn] for turn in range(chunk.count * chunk.length)]
-            table = np.stack(values).reshape(chunk.count, chunk.length, *values[0].shape)
-            self.take(chunk.name, counter, name, self.constant(table), self.type_of(table), chunk.length)
+            values = [chunk.ahead.series[endpoint][turn] for turn in range(chunk.frame.rounds * chunk.length)]
+            table = np.stack(values).reshape(chunk.frame.rounds, chunk.length, *values[0].shape)
+            chunk.frame.take(name, self.constant(table), DType.of_numpy(table.dtype), chunk.length)
 
     def _variables_inside(
         self, chunk: Chunk, back: Mapping[str, Endpoint], state: Mapping[Endpoint, Value]
@@ -217,7 +216,7 @@ class PartialUnrolling(PartialLoop, ABC):
         for head in back:
             value = state[Endpoint(head, 0)]
             if isinstance(value, NodeOutput):
-                inside[Endpoint(head, 0)] = NodeOutput(f"{self.variable(chunk.name, len(carried))}/now:1", True)
+                inside[Endpoint(head, 0)] = NodeOutput(chunk.frame.variable(len(carried)), True)
                 carried[head] = value
             elif isinstance(value, HeldArray):
                 inside[Endpoint(head, 0)] = Filling(head, value)
@@ -242,7 +241,7 @@ class PartialUnrolling(PartialLoop, ABC):
     def text(self, value: Value) -> str:
         if not isinstance(value, Counted) or self.chunk is None:
             return super().text(value)
-        name = f"{self.chunk.name}/counted/{value.endpoint.node}/{value.endpoint.port}"
+        name = f"{self.chunk.frame.name}/counted/{value.endpoint.node}/{value.endpoint.port}"
         self.chunk.tables[name] = value.endpoint
         return f"{name}:{value.turn}"
 
@@ -274,7 +273,7 @@ class PartialUnrolling(PartialLoop, ABC):
                 raise CannotUnrollError("it reads what was not written")
             if isinstance(flow, Filling):
                 self.chunk.taken.setdefault(flow.head, set()).update(indices)
-            name = f"{self.chunk.name}/rows/{node.name}"
+            name = f"{self.chunk.frame.name}/rows/{node.name}"
             self.chunk.rows.setdefault(name, {})[turn] = [held.elements[index].name for index in indices]
             state[result] = NodeOutput(f"{name}:{turn}", True)
         else:
@@ -285,34 +284,32 @@ class PartialUnrolling(PartialLoop, ABC):
         assert self.chunk is not None
         if isinstance(value, Counted):
             return [int(index) for index in self.chunk.series(value.endpoint, value.turn)]
-        return [int(self.known(value))] * self.chunk.count
+        return [int(self.known(value))] * self.chunk.frame.rounds
 
     def _blocks(self, chunk: Chunk, rows: Mapping[int, Sequence[str]], known: Any) -> tuple[str, Any]:
         """The rows that are read at one place, as a tensor [chunks, rounds, …], and what is known of one row."""
         if sorted(rows) != list(range(chunk.length)):
             raise CannotUnrollError("a TensorArray that is not read in every round")
-        names = [rows[turn][number] for number in range(chunk.count) for turn in range(chunk.length)]
-        fact = self.row_fact(names[0], known)
-        if any(self.row_fact(name, known) != fact for name in dict.fromkeys(names)):
+        names = [rows[turn][number] for number in range(chunk.frame.rounds) for turn in range(chunk.length)]
+        fact = chunk.frame.row_fact(names[0], known)
+        if any(chunk.frame.row_fact(name, known) != fact for name in dict.fromkeys(names)):
             raise CannotUnrollError("rows of several shapes")
         stacked = self.stacked(names, fact[0])
-        return self.shaped(stacked, (chunk.count, chunk.length, *fact[1].known), fact[0]), fact
+        return chunk.frame.shaped(stacked, (chunk.frame.rounds, chunk.length, *fact[1].known), fact[0]), fact
 
-    def _filled(
-        self, chunk: Chunk, counter: str, head: str, held: Value, writes: Mapping[str, Any], facts: Any
-    ) -> HeldArray:
+    def _filled(self, chunk: Chunk, head: str, held: Value, writes: Mapping[str, Any], facts: Any) -> HeldArray:
         """A TensorArray with what all chunks have written into it."""
         assert isinstance(held, HeldArray)
         elements, seen = dict(held.elements), set[int]()
         for place, (node, by_turn) in enumerate(writes.items()):
             if sorted(by_turn) != list(range(chunk.length)):
                 raise CannotUnrollError("a TensorArray that is not written in every round")
-            fact = self.fact(by_turn[0][1], facts)
+            fact = chunk.frame.fact(by_turn[0][1], facts)
             made = [by_turn[turn][1] for turn in range(chunk.length)]
-            table = self.collect(f"{chunk.name}/{head}/{place}", chunk.name, counter, made, fact, chunk.count)
+            table = chunk.frame.collect(f"{chunk.frame.name}/{head}/{place}", made, fact)
             is_list = self.plan.items[node].node.op in LISTS  # of which an element may be set again
             here = set[int]()
-            for number in range(chunk.count):
+            for number in range(chunk.frame.rounds):
                 for turn in range(chunk.length):
                     index = by_turn[turn][0][number]
                     again = index in held.elements or index in here

@@ -7,6 +7,7 @@ one code of one is a table that LiteRT itself fills in.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -27,10 +28,11 @@ from pocketgraph.exporting.c.operators.emitter_table import emits, is_code
 from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 
 LOWEST, HIGHEST = -128, 127
@@ -41,10 +43,10 @@ def quantization(value: Value) -> Quantization:
     """What a tensor's codes stand for.
 
     Raises:
-        LackingOperatorError: it has none.
+        Unsupported: it has none.
     """
     if value.quantization is None or value.dtype not in (INT8, INT32):
-        raise LackingOperatorError(f"'{value.name}' of {value.dtype.name} among int8 codes")
+        raise Unsupported(f"'{value.name}' of {value.dtype.name} among int8 codes")
     return value.quantization
 
 
@@ -82,23 +84,24 @@ class _Layer:
         weights: codes of [output channel, tap, input channel].
         bias: what every sum begins with.
         scales: what sums are multiplied by, one a channel.
+        steps: what one code of the weights is worth, one a channel.
     """
 
     def __init__(self, operation: Operation, source: Value, kernel: Value, weights: Array, at_bias: int) -> None:
         result, count = operation.outputs[0], weights.shape[0]
         if not is_code(source) or not is_code(result) or kernel.dtype is not INT8:
-            raise LackingOperatorError(f"{operation.code} with int8 weights and other operands of floats")
+            raise Unsupported(f"{operation.code} with int8 weights and other operands of floats")
         own = quantization(kernel)
         if any(own.zero_points):
-            raise LackingOperatorError("weights with a zero point")
-        steps = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
-        self.scales: Array = (step(source) * steps / step(result)).astype(np.float32)
+            raise Unsupported("weights with a zero point")
+        self.steps: Array = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
+        self.scales: Array = (step(source) * self.steps / step(result)).astype(np.float32)
         value = operation.inputs[at_bias] if len(operation.inputs) > at_bias else None
         given = np.zeros(count, np.int64) if value is None else array_of(value).reshape(-1).astype(np.int64)
         self.weights: Array = weights
         self.bias: Array = given - zero(source) * weights.astype(np.int64).sum(axis=(1, 2))
         if np.abs(self.bias).max(initial=0) >= DOUBLED:
-            raise LackingOperatorError("a bias of more than 32 bits")
+            raise Unsupported("a bias of more than 32 bits")
 
     def panels(self, groups: int, patch: bool) -> tuple[Array, Array, Array, Array]:
         """Weights, biases, biases for codes that are 128 more, and scales, as kernels/conv_s8.h wants them."""
@@ -207,10 +210,15 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
     layer = _Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
     value = operation.inputs[3] if len(operation.inputs) > 3 else None
     bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
+    scales: tuple[Place | str, Place | str] = (unit.constant(layer.scales), "0")
+    if operation.options["padding"] == "SAME" and any(map(operator.lt, window.kernel, window.stride)):
+        # XNNPACK leaves these to LiteRT's own kernel.
+        real = float(step(source)) * layer.steps.astype(np.float64) / float(step(operation.outputs[0]))
+        scales = ("0", unit.constant(np.array([fixed_point(one) for one in real.tolist()], np.int32)))
     unit.call(
         "transpose_conv_s8.h", "pg_transpose_conv_s8", unit.table("pg_conv", window.fields()),
         codes_of(unit, operation), zero(source), unit.at(source), unit.constant(weights.transpose(1, 2, 3, 0)),
-        unit.constant(bias), unit.constant(layer.scales), unit.at(operation.outputs[0]),
+        unit.constant(bias), *scales, unit.at(operation.outputs[0]),
     )  # fmt: skip
 
 
@@ -229,7 +237,7 @@ def add(unit: Unit, operation: Operation) -> None:
     _, exponent = np.frexp(max(scales))
     shift = 20 - (int(exponent) - 1)
     if not 13 <= shift <= 31:
-        raise LackingOperatorError(f"{operation.code} of codes whose steps are too far apart")
+        raise Unsupported(f"{operation.code} of codes whose steps are too far apart")
     factors = [int(np.rint(np.ldexp(scale, shift))) for scale in scales]
     if operation.code == "SUB":
         factors[1] = -factors[1]
@@ -312,7 +320,7 @@ def pool(unit: Unit, operation: Operation) -> None:
 def extremes(unit: Unit, operation: Operation) -> None:
     left, right, result = pair_and_result(operation)
     if len({(step(value), zero(value)) for value in (left, right, result)}) > 1:
-        raise LackingOperatorError(f"{operation.code} of codes with different steps")
+        raise Unsupported(f"{operation.code} of codes with different steps")
     sign = ">" if operation.code == "MAXIMUM" else "<"
     name = f"pg_{operation.code.lower()}_int8s"
     emit_pairs(unit, name, "int8_t", "int8_t", f"a {sign} b ? a : b", left, right, result)
@@ -334,14 +342,14 @@ def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
         codes = codes_of(unit, operation)
         unit.call("codes.h", "pg_quantize_s8", result.size, per_step, codes, unit.at(source), unit.at(result))
     else:
-        raise LackingOperatorError(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
+        raise Unsupported(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
 
 
 @emits("SOFTMAX", coded=True)
 def softmax(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     if step(result) != np.float32(1 / 256) or zero(result) != LOWEST:
-        raise LackingOperatorError("SOFTMAX with codes of its own")
+        raise Unsupported("SOFTMAX with codes of its own")
     scale = -step(source) * np.float32(operation.options.get("beta", 1.0))
     table = np.exp((scale * np.arange(256, dtype=np.float32)).astype(np.float64)).astype(np.float32)
     classes = source.shape[-1]
@@ -369,5 +377,5 @@ def table(unit: Unit, operation: Operation) -> None:
     try:
         (made,) = PlainRunner(model_bytes(program), 1).run([every])
     except RuntimeError:
-        raise LackingOperatorError(f"{operation.code} of codes that also stand for numbers it does not take") from None
+        raise Unsupported(f"{operation.code} of codes that also stand for numbers it does not take") from None
     unit.call("codes.h", "pg_table_s8", result.size, unit.constant(made.reshape(-1)), unit.at(source), unit.at(result))

@@ -9,9 +9,10 @@ import numpy as np
 
 from pocketgraph.exporting.c.operators.emitter_table import emits
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, operand, pair_and_result
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 
 PANEL = 16  # PG_PANEL in kernels/conv_f32.h
@@ -26,7 +27,7 @@ def activation(operation: Operation) -> tuple[float, float]:
     """The ends between which an operation's results are kept."""
     code = operation.options.get("activation", "")
     if code not in RANGES:
-        raise LackingOperatorError(f"the activation {code}")
+        raise Unsupported(f"the activation {code}")
     return RANGES[code]
 
 
@@ -89,7 +90,7 @@ def only_floats(operation: Operation, *values: Value | None) -> None:
     """Refuses other element types."""
     for value in values:
         if value is not None and value.dtype is not FLOAT:
-            raise LackingOperatorError(f"{operation.code} of {value.dtype.name}")
+            raise Unsupported(f"{operation.code} of {value.dtype.name}")
 
 
 @emits("CONV_2D")

@@ -7,9 +7,10 @@ import numpy as np
 from pocketgraph.exporting.c.operators.convolution import activation
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, paired_walk, stretched
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, array_of, c_type, number, operand, pair_and_result
+from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Operation, Value
 
@@ -58,7 +59,7 @@ def pairs(unit: Unit, operation: Operation) -> None:
     name = f"pg_{code.lower()}_{left.dtype.name}s"
     if code in COMPARISONS:
         if left.dtype is BOOL and code not in LOGICAL:
-            raise LackingOperatorError(f"{code} of bool")
+            raise Unsupported(f"{code} of bool")
         text = COMPARISONS[code]
     elif left.dtype is FLOAT:
         text = FLOAT_PAIRS[code]
@@ -69,7 +70,7 @@ def pairs(unit: Unit, operation: Operation) -> None:
     elif left.dtype in WHOLE and code in WHOLE_PAIRS and not operation.options.get("activation"):
         text = WHOLE_PAIRS[code].format(t=WHOLE[left.dtype])
     else:
-        raise LackingOperatorError(f"{code} of {left.dtype.name}")
+        raise Unsupported(f"{code} of {left.dtype.name}")
     emit_pairs(unit, name, kind, c_type(result.dtype), text, left, right, result)
 
 
@@ -98,7 +99,7 @@ def singles(unit: Unit, operation: Operation) -> None:
     elif source.dtype in WHOLE and code in WHOLE_SINGLES:
         text = WHOLE_SINGLES[code].format(t=WHOLE[source.dtype])
     else:
-        raise LackingOperatorError(f"{code} of {source.dtype.name}")
+        raise Unsupported(f"{code} of {source.dtype.name}")
     emit_singles(unit, name, kind, c_type(result.dtype), text, source, result)
 
 
@@ -112,7 +113,7 @@ def emit_singles(unit: Unit, name: str, kind: str, made: str, text: str, source:
 def leaky_relu(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     if source.dtype is not FLOAT:
-        raise LackingOperatorError(f"LEAKY_RELU of {source.dtype.name}")
+        raise Unsupported(f"LEAKY_RELU of {source.dtype.name}")
     definition = "PG_UNARY_BY(pg_leaky_relu_floats, float, float, a < 0 ? a * b : a)"
     slope = number(operation.options.get("alpha", 0.0))
     unit.call(
@@ -169,7 +170,7 @@ def select(unit: Unit, operation: Operation) -> None:
 def softmax(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     if source.dtype is not FLOAT:
-        raise LackingOperatorError(f"{operation.code} of {source.dtype.name}")
+        raise Unsupported(f"{operation.code} of {source.dtype.name}")
     classes = source.shape[-1]
     rows = source.size // max(classes, 1)
     beta = [number(operation.options.get("beta", 1.0))] if operation.code == "SOFTMAX" else []

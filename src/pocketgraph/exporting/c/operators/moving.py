@@ -12,7 +12,6 @@ from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import joined, stretched, strides
 from pocketgraph.exporting.c.unit import (
     CConstant,
-    LackingOperatorError,
     Pointer,
     Unit,
     array_of,
@@ -20,6 +19,7 @@ from pocketgraph.exporting.c.unit import (
     number,
     operand,
 )
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 
 WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
@@ -73,7 +73,7 @@ def strided_slice(unit: Unit, operation: Operation) -> None:
     begins, ends, step = (known(value) for value in operation.inputs[1:4])
     options = operation.options
     if options.get("ellipsis_mask") or options.get("new_axis_mask"):
-        raise LackingOperatorError("STRIDED_SLICE with an ellipsis or a new axis")
+        raise Unsupported("STRIDED_SLICE with an ellipsis or a new axis")
     own, start = strides(source.shape), 0
     sizes: list[int] = []
     steps: list[int] = []
@@ -93,7 +93,7 @@ def strided_slice(unit: Unit, operation: Operation) -> None:
         sizes.append(len(taken))
         steps.append(step[axis] * own[axis])
     if math.prod(sizes) != result.size:
-        raise LackingOperatorError(f"STRIDED_SLICE of {list(source.shape)} to {list(result.shape)}")
+        raise Unsupported(f"STRIDED_SLICE of {list(source.shape)} to {list(result.shape)}")
     moved(unit, source, result, sizes, steps, strides(sizes), start)
 
 
@@ -128,7 +128,7 @@ def reverse(unit: Unit, operation: Operation) -> None:
 def concatenation(unit: Unit, operation: Operation) -> None:
     result = operation.outputs[0]
     if operation.options.get("activation"):
-        raise LackingOperatorError("CONCATENATION with an activation")
+        raise Unsupported("CONCATENATION with an activation")
     axis = operation.options["axis"] % len(result.shape)
     own, at = strides(result.shape), 0
     for value in operation.inputs:
@@ -161,7 +161,8 @@ def pad(unit: Unit, operation: Operation) -> None:
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
     text = "0" if source.quantization is None else str(source.quantization.zero_points[0])
     if operation.code == "PADV2":
-        text = number(array_of(operation.inputs[2]).reshape(-1)[0])
+        value = array_of(operation.inputs[2]).reshape(-1)[0]
+        text = number(value, np.float64 if value.dtype == np.float64 else np.float32)
     filled(unit, result, text)
     own = strides(result.shape)
     start = int(sum(int(before) * step for (before, _), step in zip(pairs, own, strict=True)))

@@ -7,8 +7,9 @@ import math
 from pocketgraph.exporting.c.operators.elementwise import emit_singles, known, sum_of
 from pocketgraph.exporting.c.operators.emitter_table import emits, moves
 from pocketgraph.exporting.c.operators.shapes import reduced_walk
-from pocketgraph.exporting.c.unit import LackingOperatorError, Unit, c_type, number, operand
+from pocketgraph.exporting.c.unit import Unit, c_type, number, operand
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT8, INT32, INT64
+from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation
 
 REDUCTIONS = {
@@ -32,7 +33,7 @@ def reduction(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
     found = REDUCTIONS.get((operation.code, source.dtype))
     if found is None:
-        raise LackingOperatorError(f"{operation.code} of {source.dtype.name}")
+        raise Unsupported(f"{operation.code} of {source.dtype.name}")
     axes = {axis % max(len(source.shape), 1) for axis in known(operation.inputs[1])}
     sizes, to = reduced_walk(source.shape, axes) if source.size else ([0], [0])
     kind, (first, text) = c_type(source.dtype), found
@@ -75,7 +76,7 @@ def top_k(unit: Unit, operation: Operation) -> None:
     values, places = operation.outputs
     name, n = f"pg_topk_{source.dtype.name}", source.shape[-1]
     if places.dtype is not INT32:
-        raise LackingOperatorError(f"TOPK_V2 with places of {places.dtype.name}")
+        raise Unsupported(f"TOPK_V2 with places of {places.dtype.name}")
     unit.call(
         "ranking.h", name, source.size // max(n, 1), n, values.shape[-1], unit.at(source), unit.at(values),
         unit.at(places), definition=f"PG_TOPK({name}, {c_type(source.dtype)})",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pocketgraph.exporting.c.unit import LackingOperatorError
+from pocketgraph.litert.lowering import Unsupported
 
 RANK = 8  # PG_RANK in kernels/walk.h
 
@@ -33,7 +33,7 @@ def joined(sizes: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list
     ([2, 12], [[12, 1], [0, 1]])
 
     Raises:
-        LackingOperatorError: there are too many.
+        Unsupported: there are too many.
     """
     kept = [axis for axis, size in enumerate(sizes) if size != 1]
     made: list[int] = []
@@ -51,7 +51,7 @@ def joined(sizes: Sequence[int], *steps: Sequence[int]) -> tuple[list[int], list
     if not made:
         made, made_steps = [1], [[1] for _ in steps]
     if len(made) > RANK:
-        raise LackingOperatorError(f"{len(made)} dimensions that do not go together")
+        raise Unsupported(f"{len(made)} dimensions that do not go together")
     return made, made_steps
 
 
