@@ -351,7 +351,7 @@ def open_dataset(
         if math.prod(inputs[0].shape) == 1:
             raise UsageError(
                 "the model does not say how long its recordings are",
-                hint="give an .npz file; `ship` and `export` take a size, as in --input_shape="
+                hint="give an .npz file; `pocketgraph ship` and `export` take a size, as in --input_shape="
                 f"{inputs[0].name.removesuffix(':0')}:16000",
             )
         if is_plane(inputs[0].shape):
