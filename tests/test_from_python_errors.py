@@ -78,7 +78,7 @@ def test_where_to_write_is_a_path() -> None:
     graph = parse(PICTURE_NET)
     with pytest.raises(UsageError, match="what to write is named by its path, not by int"):
         pocketgraph.save(graph, 5)  # type: ignore[arg-type]
-    quantized = pocketgraph.quantize(graph, [{"x": np.ones((1, 4, 4, 3), np.float32)}])
+    quantized = pocketgraph.quantize(graph, {"x": np.ones((2, 4, 4, 3), np.float32)})
     with pytest.raises(UsageError, match="what to write is named by its path, not by NoneType"):
         quantized.save(None)  # type: ignore[arg-type]
 
