@@ -69,8 +69,8 @@ class Inferred:
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
         found = (self._rows.get(ref) or self._row(ref))[2]
-        of = found.known if isinstance(found, Partial) else found
-        return self.elements(ref) if of is not None and of.ndim <= 1 else None
+        known = found.known if isinstance(found, Partial) else found
+        return self.elements(ref) if known is not None and known.ndim <= 1 else None
 
     def elements(self, ref: str) -> list[int | None] | None:
         """As ``numbers``, of an integer tensor of any rank."""
