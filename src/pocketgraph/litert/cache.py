@@ -9,7 +9,7 @@ written beside their place and renamed, so that a reader sees a whole file or no
 from __future__ import annotations
 
 import contextlib
-import os
+import os  # paths are text here: importing pathlib and platformdirs takes a tenth of a warm start
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -30,22 +30,17 @@ from pocketgraph.litert.cache_integrity import (
 )
 from pocketgraph.litert.code_version import code_version, short_digest
 from pocketgraph.litert.host import cpu, engine_version
-from pocketgraph.part_files import is_abandoned, written_whole
+from pocketgraph.part_files import written_whole
 
-LIMIT = 2 << 30  # bytes in the whole directory; the least recently used parts beyond go
-MOST_FILES = 8192  # in the whole directory
 SUM = "sum"  # of the file of an entry, in the text beside it
 HOLLOW = "hollow"  # likewise: how many bytes of a model file with holes were written, where the holes begin and end
 CERTIFICATE = "certificate"  # in the same text: whether the part gives right results, by kind of CPU
 LARGE = 16 << 20  # bytes of a model, from which reading it is worth a thread
-LEFT_OVER = 3600  # seconds after which a file that nobody finished is removed
 ENVIRONMENT = "POCKETGRAPH_CACHE"
 
 Folder: TypeAlias = str | os.PathLike[str]
 Specs: TypeAlias = Mapping[str, tuple[DType, tuple[int, ...]]]
 """The element type and shape of each input of a part, by tensor name."""
-
-# Paths are text here: importing pathlib and platformdirs takes a tenth of a warm start.
 
 
 def directory(cache_dir: Folder | None = None) -> str | None:
@@ -116,8 +111,7 @@ def entry_name(model_key: str, part: str) -> str:
         model_key: a digest of the model.
         part: what ``signature`` gave.
     """
-    texts = (code_version(), engine_version(), model_key, part)
-    return short_digest("\0".join(texts).encode(), 20)
+    return short_digest("\0".join((code_version(), engine_version(), model_key, part)).encode(), 20)
 
 
 class CacheEntry(NamedTuple):
@@ -359,40 +353,11 @@ def remove(folder: str, name: str) -> None:
 
 
 def trim(folder: str, keep: str = "", limit: int | None = None) -> None:
-    """Removes what was used longest ago until the rest is within ``limit`` bytes and MOST_FILES files, and old
-    leftovers of writers.
+    """Removes the parts that ``cache_eviction.surplus`` names."""
+    from pocketgraph.litert.cache_eviction import surplus  # only who writes needs it
 
-    Args:
-        folder: the cache directory.
-        keep: a part that stays in any case.
-        limit: ``LIMIT`` by default.
-    """
-    limit = LIMIT if limit is None else limit
-    sizes: dict[str, int] = {}
-    counts: dict[str, int] = {}
-    used: dict[str, float] = {}
-    try:
-        with os.scandir(folder) as found:
-            entries = [(entry.name, entry.stat()) for entry in found if entry.is_file()]
-    except OSError:
-        return
-    newest = max((status.st_mtime for _, status in entries), default=0.0)
-    for name, status in entries:
-        if name.endswith(".part") and (newest - status.st_mtime > LEFT_OVER or is_abandoned(name)):
-            with contextlib.suppress(OSError):
-                os.unlink(os.path.join(folder, name))
-        stem = name.partition(".")[0].partition("-")[0]
-        sizes[stem] = sizes.get(stem, 0) + min(status.st_size, 512 * getattr(status, "st_blocks", status.st_size))
-        counts[stem] = counts.get(stem, 0) + 1
-        used[stem] = max(used.get(stem, 0.0), status.st_mtime)
-    total, files = sum(sizes.values()), sum(counts.values())
-    for stem in sorted(used, key=lambda stem: used[stem]):
-        if total <= limit and files <= MOST_FILES:
-            break
-        if stem != keep:
-            remove(folder, stem)
-            total -= sizes[stem]
-            files -= counts[stem]
+    for stem in surplus(folder, keep, limit):
+        remove(folder, stem)
 
 
 if hasattr(os, "register_at_fork"):

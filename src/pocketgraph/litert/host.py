@@ -14,9 +14,8 @@ def engine_version() -> str:
     """The version of the installed LiteRT package."""
     place = engine_folder()
     if place:
-        with contextlib.suppress(
-            OSError
-        ):  # importlib.metadata tells it too, but takes as long as the rest of a warm start
+        # importlib.metadata tells it too, but takes as long as the rest of a warm start.
+        with contextlib.suppress(OSError):
             for beside_it in os.listdir(os.path.dirname(place)):
                 if beside_it.startswith("ai_edge_litert-") and beside_it.endswith(".dist-info"):
                     return beside_it.removeprefix("ai_edge_litert-").removesuffix(".dist-info")
