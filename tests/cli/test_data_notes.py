@@ -228,7 +228,7 @@ def test_open_sizes_are_those_of_the_arrays_or_of_the_flags(tmp_path: pathlib.Pa
     for index, picture in enumerate(pictures):
         Image.fromarray((picture * 255).astype(np.uint8)).save(tmp_path / "photos" / f"{index}.png")
     size = ["--input_width=14", "--input_height=10"]
-    note = "leaves the size of its pictures open; they are resized to 224 x 224"
+    note = "leaves the size of its pictures open; they are fed as they are, all 14 x 10"
     for flags, noted in (([], True), ([out], False), (size, False)):
         assert call("evaluate", tmp_path / "open.pb", *flags, "--data", tmp_path / "photos") == 0
         assert (note in capsys.readouterr().err) == noted
@@ -237,12 +237,12 @@ def test_open_sizes_are_those_of_the_arrays_or_of_the_flags(tmp_path: pathlib.Pa
     assert call("evaluate", out, quantized, "--data", tmp_path / "photos") == 0  # both take the same size
 
 
-def test_recordings_of_a_length_that_nothing_tells_are_refused(tmp_path: pathlib.Path, capsys: Any) -> None:
+def test_recordings_tell_the_length_that_a_model_leaves_open(tmp_path: pathlib.Path, capsys: Any) -> None:
     (tmp_path / "words").mkdir()
     sound(tmp_path / "words" / "a.wav", np.ones(900), 16000)
     save(parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)"), tmp_path / "net.pb")
-    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "words") == 2
-    assert "the model does not say how long its recordings are; give an .npz file" in capsys.readouterr().err
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "words") == 0
+    assert "'x'; they are cut, or filled with silence, to 900 samples" in capsys.readouterr().err
 
 
 def test_the_order_of_classes_that_nobody_said_is_told(folder: pathlib.Path, capsys: Any) -> None:

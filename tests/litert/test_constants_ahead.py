@@ -17,6 +17,7 @@ RANDOM = np.random.default_rng(0)
 @pytest.fixture(autouse=True)
 def few_bytes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(constants_ahead, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(constants_ahead, "TOGETHER", 0)
 
 
 def constants() -> list[Constant]:
@@ -39,8 +40,12 @@ def plainly(constant: Constant) -> np.ndarray[tuple[int, ...], np.dtype[np.gener
     return moved if constant.scale is None else moved * constant.scale
 
 
+@pytest.mark.parametrize("together", [0, 100_000, 1 << 30])
 @pytest.mark.parametrize("passing", [False, True])
-def test_they_are_what_transposing_and_scaling_gives(passing: bool) -> None:
+def test_they_are_what_transposing_and_scaling_gives(
+    passing: bool, together: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(constants_ahead, "TOGETHER", together)
     many = constants()
     for values, constant in zip(computed(many, passing=passing), many, strict=True):
         assert values.flags.c_contiguous
@@ -103,3 +108,19 @@ def test_nobody_works_on_when_no_more_are_wanted() -> None:
     assert threading.active_count() == before + 1
     asked.close()  # type: ignore[attr-defined]
     assert threading.active_count() == before
+
+
+def test_small_ones_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(constants_ahead, "TOGETHER", 48)
+    made: list[int] = []
+
+    def counted(place: int) -> np.ndarray[tuple[int, ...], np.dtype[np.generic]]:
+        made.append(place)
+        return np.full(6, place, np.float32)
+
+    many = [Constant(lambda place=place: counted(place), (6,), np.dtype(np.float32)) for place in range(7)]  # type: ignore[misc]
+    asked = computed(many)
+    assert next(asked)[0] == 0
+    assert made[:2] == [0, 1], "the first two came together"
+    assert [values[0] for values in asked] == [1, 2, 3, 4, 5, 6]
+    assert made == list(range(7))

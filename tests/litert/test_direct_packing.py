@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 import pathlib
 from collections.abc import Sequence
 from typing import Any
@@ -14,11 +15,14 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, engine, host, program_building
-from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native import c_library, watched_holes
+from pocketgraph.litert.native.watched_holes import WatchedHoles
 from pocketgraph.litert.packing import direct_packing, weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
+from pocketgraph.litert.runner import PackedRunner
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 pytestmark = pytest.mark.skipif(
     not host.engine_version().startswith(c_library.KNOWN), reason="another version of LiteRT"
@@ -86,8 +90,8 @@ GRAPHS = {
     ),
     "what LiteRT runs itself": lambda: network(
         f"{CONVOLUTION.format(**FINE)}\np = {POOL.format(source='c')}\n"
-        "y = LRN(p, T=float, depth_radius=2, bias=1.0, alpha=1.0, beta=0.5)",
-        w=drawn(3, 3, SHAPE[3], 32),
+        "y = Cumsum(p, axis, T=float, Tidx=int32, exclusive=false, reverse=false)",
+        w=drawn(3, 3, SHAPE[3], 32), axis=np.int32(1),
     ),
 }  # fmt: skip
 
@@ -150,7 +154,7 @@ SHARED = {
     "looked up": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\nt = Sum(m, ax, T=float, Tidx=int32, keep_dims=false)\n"
     "p = Cast(t, SrcT=float, DstT=int32)\ni = FloorMod(p, n, T=int32)\n"
     "g = GatherV2(w, i, z, Tparams=float, Tindices=int32, Taxis=int32)\nh = MatMul(f, w, T=float, transpose_b=true)\n"
-    "y = MatMul(h, w, T=float)",
+    "k = MatMul(h, w, T=float)\ny = AddV2(k, g, T=float)",
     "by another layer, other biases": f"{ROWS}\nm = {ROWS_BY_WEIGHTS}\na = BiasAdd(m, b1, T=float)\n"
     "c = MatMul(f, w, T=float, transpose_b=true)\nd = BiasAdd(c, b2, T=float)\ny = Mul(a, d, T=float)",
 }
@@ -218,6 +222,81 @@ def test_what_xnnpack_does_not_run_is_found_to_read_weights(
     empty = entry._replace(packed=str(tmp_path / "packed anew.xnn"))
     with pytest.raises(cached_executable.RunError, match="packed weights"):
         cached_executable.runner_for(empty, 1)
+
+
+def hole_of(entry: cache.CacheEntry) -> int:
+    start: int = entry.about[cache.HOLLOW][1]
+    return start
+
+
+def test_holes_that_are_read_are_seen(tmp_path: pathlib.Path) -> None:
+    made = compiled(tmp_path, convolution(3, 3, 64))
+    entry = entry_of(made)
+    watched = WatchedHoles(entry.model, hole_of(entry))
+    assert not watched.are_read()
+    with open(entry.model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        assert content[hole_of(entry)] == 0
+    assert watched.are_read()
+    made.close()
+
+
+def test_a_system_that_does_not_tell_is_found_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where files are in memory at all times, none of their pages counts as read: not even the witness."""
+    monkeypatch.setattr(watched_holes, "_resident", lambda content: np.zeros(len(content) // mmap.PAGESIZE, np.uint8))
+    made = compiled(tmp_path, convolution(3, 3, 64))
+    assert not entry_of(made).is_hollow
+    made.close()
+
+
+def test_a_file_that_was_exchanged_meanwhile_tells_nothing(tmp_path: pathlib.Path) -> None:
+    made = compiled(tmp_path, convolution(3, 3, 64))
+    entry = entry_of(made)
+    watched = WatchedHoles(entry.model, hole_of(entry))
+    other = tmp_path / "other"
+    with open(other, "wb") as file:
+        file.truncate(pathlib.Path(entry.model).stat().st_size)
+    other.replace(entry.model)
+    with pytest.raises(OSError, match="written anew"):
+        watched.are_read()
+    made.close()
+
+
+def test_holes_that_are_read_at_the_first_run_are_seen(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where XNNPACK takes fewer operations in a later process than it took when the part was made."""
+    made = compiled(tmp_path, GRAPHS["what LiteRT runs itself"]())
+    entry = entry_of(made)
+    assert entry.is_hollow
+    made.close()
+    opened = cached_executable.runner_for(entry, 1)
+    assert isinstance(opened, PackedRunner)
+    assert not opened.is_delegated
+    run = PackedRunner.run
+
+    def reading(runner: PackedRunner, inputs: Sequence[Any]) -> list[Any]:
+        with open(entry.model, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            assert content[hole_of(entry)] == 0
+        return run(runner, inputs)
+
+    monkeypatch.setattr(PackedRunner, "run", reading)
+    for _ in range(2):
+        with pytest.raises(cached_executable.RunError, match="packed weights"):
+            opened.run([X])
+    opened.close()
+
+
+def test_a_whole_file_stays_whole_when_another_process_writes_one_with_holes(tmp_path: pathlib.Path) -> None:
+    whole = compiled(tmp_path, convolution(3, 3, 64), whole=True)
+    entry = entry_of(whole)
+    before = pathlib.Path(entry.model).read_bytes()
+    whole.close()
+    pathlib.Path(entry.model).with_suffix(".json").unlink()  # as the other process found it
+    compiled(tmp_path, convolution(3, 3, 64)).close()
+    assert pathlib.Path(entry.model).read_bytes() == before
+    found = cache.find(str(tmp_path), pathlib.Path(entry.model).stem)
+    assert found is not None
+    assert found.is_hollow
+    with pytest.raises(cached_executable.RunError, match="written anew"):
+        OfferedPart(found).file  # noqa: B018
 
 
 def test_another_kind_of_processor_packs_its_own(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,7 +73,7 @@ def opened(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     def noted(*args: Any) -> Any:
         program = opening(*args)
-        found.append(len(program.operations) if program else 0)
+        found.append(len(program.program.operations) if program else 0)
         return program
 
     monkeypatch.setattr(opened_programs, "with_open_sizes", noted)
@@ -151,7 +151,7 @@ def test_a_program_that_is_wrong_serves_nobody(is_idle: bool, monkeypatch: pytes
 
     def wrong(*args: Any) -> Any:
         program = opening(*args)
-        for operation in program.operations:
+        for operation in program.program.operations:
             if operation.code == "TANH":
                 operation.code = "RELU"
         return program

@@ -119,6 +119,16 @@ def problem(path: str) -> str:
     return ""
 
 
+def size_of(path: str) -> tuple[int, int] | None:
+    """Height and width of the picture in a file, as its header tells; None where it is none."""
+    try:
+        with open(path, "rb") as file:
+            picture = _opened(file, path)
+            return picture.height, picture.width
+    except Exception:  # decoders answer a damaged file with whatever exception it happens to lead to
+        return None
+
+
 def is_turned(path: str) -> bool:
     """Whether a photo says by its EXIF mark that it is to be turned before it is looked at; ``read`` does not."""
 

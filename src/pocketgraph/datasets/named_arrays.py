@@ -110,7 +110,9 @@ def sized_by_arrays(
         axes = open_axes.get(name, ())
         array = found[_key_of(place, found, name, len(shapes) == 1)] if axes else None
         if array is not None and array.ndim == len(shape):
-            result[name] = tuple(array.shape[at] if at in axes else size for at, size in enumerate(shape))
+            result[name] = tuple(array.shape[at] if at in axes and at else size for at, size in enumerate(shape))
+        elif array is not None and len(shape) == 1 and array.ndim == 2:  # a series a sample, in no batch
+            result[name] = (array.shape[1],)
     return result
 
 

@@ -7,7 +7,9 @@ first third, so that its ranges and its answers would mean nothing.
 from __future__ import annotations
 
 import math
+import os
 import struct
+from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -70,18 +72,33 @@ def samples_at(path: str, rate: int, count: int) -> Array:
 
 def rate_of(path: str) -> int | None:
     """The samples a second that a WAV file's header tells; None where it cannot be read."""
+    return next((rate for rate, _ in _heads(path)), None)
+
+
+def sample_count(path: str, rate: int) -> int | None:
+    """How many samples a recording has at ``rate`` a second, as its header tells; None where it cannot be read."""
+    told = next(((own, count) for own, count in _heads(path) if own and count is not None), None)
+    return None if told is None else math.ceil(told[1] * rate / told[0])
+
+
+def _heads(path: str) -> Iterator[tuple[int, int | None]]:
+    """What a WAV file's chunks tell: its rate, and then, with it, how many samples there are."""
     try:
         with open(path, "rb") as file:
             if file.read(12)[8:] != b"WAVE":
-                return None
+                return
+            rate = width = 0
             while len(head := file.read(8)) == 8:
-                size = struct.unpack_from("<I", head, 4)[0]
+                size, begin = struct.unpack_from("<I", head, 4)[0], file.tell()
                 if head[:4] == b"fmt ":
-                    return int(struct.unpack_from("<I", file.read(8), 4)[0])
-                file.seek(size + size % 2, 1)
+                    rate, width = struct.unpack("<4xI4xH", file.read(14))
+                    yield rate, None
+                elif head[:4] == b"data" and width:
+                    rest = os.path.getsize(path) - begin  # recorders that were interrupted wrote any size
+                    yield rate, min(size, rest) // width
+                file.seek(begin + size + size % 2)
     except (OSError, struct.error):
-        pass
-    return None
+        return
 
 
 def resampled(samples: Array, given: int, wanted: int) -> Array:

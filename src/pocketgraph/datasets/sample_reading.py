@@ -8,13 +8,17 @@ from itertools import chain
 
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.dataset import Dataset, open_dataset
+from pocketgraph.datasets.file_lists import is_recording
+from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
+from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
 from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, option
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.kernels.shapes import infer
 
 Notify = Callable[[str], None]
@@ -113,7 +117,8 @@ class SampleReading:
         """The shapes of inputs, sizes that the graph leaves open being those of the samples.
 
         Arrays have sizes. Pictures are resized to what the caller says, else to what another model takes, which stands
-        beside this one, else to what ``shapes`` has.
+        beside this one, else to the size that all have, else to what ``shapes`` has. Recordings are cut, or filled with
+        silence, to what another model takes, else to the length that half of them have at most.
 
         Args:
             graph: it has the inputs, any of its tensors.
@@ -123,7 +128,10 @@ class SampleReading:
         """
         inferred = infer(graph)
         declared = {name: inferred.shape(canonical(name)).dims or () for name in shapes}
-        left = {name: [at for at, size in enumerate(sizes) if at and size is None] for name, sizes in declared.items()}
+        left = {  # the first axis of several is the batch's
+            name: [at for at, size in enumerate(sizes) if (at or len(sizes) == 1) and size is None]
+            for name, sizes in declared.items()
+        }
         if source is None or not any(left.values()):
             return dict(shapes)
         if are_arrays(source):
@@ -131,16 +139,52 @@ class SampleReading:
         if len(shapes) != 1:
             return dict(shapes)
         ((name, shape),) = shapes.items()
-        given = dict(zip(left[name], (self.input_height, self.input_width), strict=False))
-        known = next((other for other in others if len(other) == len(shape)), shape)
-        result = tuple(given.get(at) or known[at] if at in left[name] else size for at, size in enumerate(shape))
-        is_guessed = known is shape and len(left[name]) == 2 and not any(given.values())
-        if is_guessed and min(result[at] for at in left[name]) > 1:
+        known = next((other for other in others if len(other) == len(shape)), None)
+        dtype = inferred.dtype(canonical(name))
+        if len(left[name]) == 1 and dtype is not None and dtype.is_floating:
+            files = files_of(source)
+            if files and is_recording(files[0]):
+                return {name: self._as_long(graph, name, shape, left[name][0], files, known)}
+        if len(left[name]) != 2:
+            found = known or shape
+            return {name: tuple(found[at] if at in left[name] else size for at, size in enumerate(shape))}
+        return {name: self._as_large(shape, left[name], source, known)}
+
+    def _as_long(
+        self, graph: Graph, name: str, shape: tuple[int, ...], axis: int, files: Sequence[str],
+        known: tuple[int, ...] | None,
+    ) -> tuple[int, ...]:  # fmt: skip
+        """The shape of recordings, whose length the graph leaves open."""
+        rate = self.sample_rate or heard_rate(graph) or USUAL_RATE
+        length = known[axis] if known is not None else usual_length(files, rate)
+        if length is None:
+            return shape
+        if known is None:
             self.notify(
-                f"the model leaves the size of its pictures open; they are resized to {result[left[name][1]]} x "
-                f"{result[left[name][0]]} ({option('input_width')}, {option('input_height')})"
+                f"the model leaves the length of its recordings open, '{node_name(name)}'; they are cut, or filled with "
+                f"silence, to {length:,} samples"
             )
-        return {name: result}
+        return tuple(length if at == axis else size for at, size in enumerate(shape))
+
+    def _as_large(
+        self, shape: tuple[int, ...], axes: Sequence[int], source: SampleSource, known: tuple[int, ...] | None
+    ) -> tuple[int, ...]:
+        """The shape of pictures, whose height and width the graph leaves open."""
+        sizes: tuple[int | None, int | None] = (self.input_height, self.input_width)
+        if known is not None or any(sizes):
+            found = known or shape
+            given = dict(zip(axes, sizes, strict=True))
+            return tuple(given.get(at) or found[at] if at in axes else size for at, size in enumerate(shape))
+        own = common_side(files_of(source))
+        height, width = own or (shape[axes[0]], shape[axes[1]])
+        chosen = dict(zip(axes, (height, width), strict=True))
+        if min(height, width) > 1:
+            what = "are fed as they are, all" if own else "are resized to"
+            self.notify(
+                f"the model leaves the size of its pictures open; they {what} {width} x {height} "
+                f"({option('input_width')}, {option('input_height')})"
+            )
+        return tuple(chosen.get(at, size) for at, size in enumerate(shape))
 
     def open(
         self,

@@ -2,8 +2,8 @@
 
 A part is three files in the cache directory: ``NAME.json``, written last, says what the model must be;
 ``NAME.tflite`` is the model; ``NAME-CPU.xnn`` (with its checksum in ``….sum``) holds the weights as XNNPACK packed
-them for this kind of CPU, and may be missing. All are written beside their place and renamed, so that a reader sees a
-whole file or none, however many processes write.
+them for this kind of CPU, and may be missing. A model that has holes in their place is ``NAME-hollow.tflite``. All are
+written beside their place and renamed, so that a reader sees a whole file or none, however many processes write.
 """
 
 from __future__ import annotations
@@ -154,6 +154,8 @@ def find(folder: str, name: str, meanwhile: Callable[[], object] | None = None) 
     sidecar, model, packed = _files(folder, name)
     try:
         about = unsealed(sidecar)
+        if HOLLOW in about:
+            model = _hollow(model)
         if meanwhile is not None and os.path.exists(packed) and os.path.getsize(model) >= LARGE:
             with read_ahead((packed,)):
                 meanwhile()
@@ -201,6 +203,11 @@ def _packed_is_whole(packed: str) -> bool:
         return False
 
 
+def _hollow(model: str) -> str:
+    """The path of a part's model file with holes: another one, so that who was told of a whole file finds that."""
+    return f"{model.removesuffix('.tflite')}-hollow.tflite"
+
+
 def store(
     folder: str,
     name: str,
@@ -221,6 +228,8 @@ def store(
         holes: where the holes of a model file begin that has some behind its content, and where they and it end.
     """
     sidecar, model, beside = _files(folder, name)
+    if holes is not None:
+        model = _hollow(model)
     try:
         if packed is not None:
             with written_whole(beside) as part, created(part) as file:

@@ -144,7 +144,9 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     shapes = [shape for shape, _ in about["computed"]]
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
     if entry.is_hollow:
-        return _hollow(entry, PackedRunner(entry.model, entry.packed, threads, outputs))
+        from pocketgraph.litert.hollow_runner import HollowRunner
+
+        return HollowRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.HOLLOW][1])
     is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)
     if is_small or not takes_packed(about):
         return PlainRunner(entry.model, threads, shapes)
@@ -168,34 +170,6 @@ def unpacked_runner(entry: cache.CacheEntry, threads: int) -> Runner:
     about = entry.about
     shapes = [shape for shape, _ in about["computed"]]
     return PlainRunner(entry.model, 1 if about.get("one_thread") else threads, shapes)
-
-
-def _hollow(entry: cache.CacheEntry, runner: PackedRunner) -> PackedRunner:
-    """The runner of a model file with holes, unless they were read.
-
-    Where XNNPACK looks up other packed weights than there are, or does not take the file of them, it packs anew what it
-    finds in the model file, and says nothing.
-
-    Raises:
-        RunError: they were read.
-        OSError: the system does not tell.
-    """
-    if holes_in_memory(entry):
-        runner.close()
-        raise RunError("LiteRT does not take packed weights as they are")
-    return runner
-
-
-def holes_in_memory(entry: cache.CacheEntry) -> int:
-    """How many bytes of the holes in a model file are in memory: none, as long as nobody has read them.
-
-    Raises:
-        OSError: the system does not tell.
-    """
-    from pocketgraph.litert.native.resident_memory import resident_bytes
-
-    _, start, end = entry.about[cache.HOLLOW]
-    return resident_bytes(entry.model, start) if start < end else 0
 
 
 PACKED = "packed_weights"

@@ -11,6 +11,8 @@ import numpy as np
 from pocketgraph.litert.constant import Array
 
 WORTH_A_THREAD = 4 << 20  # bytes
+TOGETHER = 1 << 20  # bytes handed over at a time: whenever a thread waits and is woken, 0.1 MB could be packed
+ALIGNMENT = 64  # bytes
 
 
 class ConstantSource(Protocol):
@@ -48,24 +50,23 @@ def computed(constants: Sequence[ConstantSource], *, passing: bool = False) -> I
 
 class _Ahead:
     def __init__(self, constants: Sequence[ConstantSource], passing: bool) -> None:
-        self._constants = constants
-        most = max((constant.nbytes for constant in constants if constant.permutation is not None), default=0)
+        self._groups = _groups(constants)
+        most = max(sum(map(_room, group)) for group in self._groups)
         self._memory = [np.empty(most, np.uint8) for _ in range(2)] if passing else None
         self._wanted, self._made = threading.Semaphore(1), threading.Semaphore(0)
-        self._next: Array | BaseException | None = None
+        self._next: list[Array] | BaseException = []
         self._is_stopped = False
         self._thread = threading.Thread(target=self._work, name="pocketgraph constants", daemon=True)
         self._thread.start()
 
     def __iter__(self) -> Iterator[Array]:
-        for _ in self._constants:
+        for _ in self._groups:
             self._made.acquire()
-            found, self._next = self._next, None
+            found, self._next = self._next, []
             if isinstance(found, BaseException):
                 raise found
             self._wanted.release()
-            assert found is not None
-            yield found
+            yield from found
 
     def stop(self) -> None:
         self._is_stopped = True
@@ -74,17 +75,39 @@ class _Ahead:
 
     def _work(self) -> None:
         try:
-            for place, constant in enumerate(self._constants):
+            for place, group in enumerate(self._groups):
                 self._wanted.acquire()
                 if self._is_stopped:
                     return
-                into = None
-                if self._memory is not None:
-                    into = self._memory[place % 2][
-                        : constant.nbytes // constant.dtype.itemsize * constant.dtype.itemsize
-                    ]
-                self._next = constant.numpy(None if into is None else into.view(constant.dtype))
+                self._next = self._together(group, place)
                 self._made.release()
         except BaseException as error:  # whoever asks has it
             self._next = error
             self._made.release()
+
+    def _together(self, group: Sequence[ConstantSource], place: int) -> list[Array]:
+        if self._memory is None:
+            return [constant.numpy() for constant in group]
+        made, memory = [], self._memory[place % 2]
+        for constant in group:
+            room, memory = memory[: constant.nbytes], memory[_room(constant) :]
+            made.append(constant.numpy(room.view(constant.dtype) if len(room) == constant.nbytes else None))
+        return made
+
+
+def _room(constant: ConstantSource) -> int:
+    """Bytes of memory that a constant is made in, so that the next one is aligned."""
+    return -(-constant.nbytes // ALIGNMENT) * ALIGNMENT if constant.permutation is not None else 0
+
+
+def _groups(constants: Sequence[ConstantSource]) -> list[list[ConstantSource]]:
+    """Constants that are handed over together."""
+    groups: list[list[ConstantSource]] = [[]]
+    size = 0
+    for constant in constants:
+        size += constant.nbytes
+        if size > TOGETHER and groups[-1]:
+            groups.append([])
+            size = constant.nbytes
+        groups[-1].append(constant)
+    return groups

@@ -7,6 +7,8 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
@@ -15,7 +17,8 @@ from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.program_record import split
-from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.runner import PackedRunner, PlainRunner, Runner
+from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
@@ -88,8 +91,10 @@ def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: s
     runner = None
     try:
         runner = LITERT.open(entry, threads)
-        if direct_packing.is_enough(runner, entry):
-            return runner
+        if not (isinstance(runner, PackedRunner) and runner.is_delegated):  # LiteRT's own operators read when they run
+            given = [about["inputs"][index] for index in about["fed"]]
+            runner.run([np.zeros(shape, computed_in(dtype)) for _, dtype, shape in given])
+        return runner
     except (RunError, OSError, RuntimeError):
         pass
     if runner is not None:

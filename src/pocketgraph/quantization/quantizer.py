@@ -45,7 +45,7 @@ from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
 from pocketgraph.quantization.text_cut import text_preprocessing_of
-from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_fetches
@@ -234,6 +234,8 @@ class _Quantizer:
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or outputs_of_numbers(graph, sample_fetches(graph), reading.notify)
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
+        if not inputs and self.audio is None:
+            graph = of_heard_length(graph, self.outputs, tuple(feeds), samples, reading)
         self.texts = None if inputs or self.audio is not None else self._text_preprocessing(graph, feeds)
         if self.audio is not None:
             shapes = dict(self.audio.shapes)

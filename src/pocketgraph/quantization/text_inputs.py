@@ -9,7 +9,9 @@ import numpy as np
 
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -89,6 +91,30 @@ def reads_spectrum(graph: Graph, outputs: Sequence[str]) -> bool:
         return False
     layers = ops_with("convolution", "matrix_product")
     return not any(graph[name].op in layers for name in reachable(graph, spectra, missing_ok=True))
+
+
+def of_heard_length(
+    graph: Graph, outputs: Sequence[str], fed: Collection[str], source: SampleSource | None, reading: SampleReading
+) -> Graph:
+    """The graph, an input in front of a spectrum being as long as the samples where the graph leaves that open.
+
+    Args:
+        graph: the model.
+        outputs: what is to be computed.
+        fed: placeholders that are set to something else.
+        source: the samples.
+        reading: how they are read.
+    """
+    if source is None or not reads_spectrum(graph, outputs):
+        return graph
+    made = sample_shapes(graph, outputs, tuple(fed))
+    chosen = reading.sized(graph, made, source)
+
+    def sized(node: Node) -> Node:
+        is_longer = chosen.get(node.name) != made.get(node.name) and node.op in PLACEHOLDERS
+        return node.replace(attrs={**node.attrs, "shape": Shape(chosen[node.name])}) if is_longer else node
+
+    return graph.map_nodes(sized) if chosen != made else graph
 
 
 def is_decoded(graph: Graph, name: str) -> bool:

@@ -126,6 +126,33 @@ def test_a_quantized_model_gives_every_code_that_it_gives_in_litert(
         np.testing.assert_array_equal(array, right)
 
 
+@needs_cc
+def test_codes_of_kernels_smaller_than_their_stride_are_those_of_litert(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(4)
+    a = float(np.float32(0.05))
+    made, inputs = [], []
+    for count, kernel, padding in (
+        (20, (1, 2), "SAME"),
+        (7, (3, 2), "SAME"),
+        (9, (2, 3), "SAME"),
+        (9, (1, 2), "VALID"),
+    ):
+        x = coded(f"x{len(made)}", (2, 9, 40, 3), a, 3)
+        filters, bias = weights(rng, (count, *kernel, 3), 0, a)
+        shape = (2, 27, 120, count) if padding == "SAME" else (2, 24 + kernel[0], 117 + kernel[1], count)
+        options = {"padding": padding, "stride_w": 3, "stride_h": 3, "activation": "RELU" if count == 7 else ""}
+        size = known(np.array(shape, np.int32), INT32)
+        result = coded(f"y{len(made)}", shape, 0.3, 1)
+        made.append(Operation("TRANSPOSE_CONV", [size, filters, x, bias], [result], options))
+        inputs.append(x)
+    arrays = [rng.integers(-128, 128, x.shape).astype(np.int8) for x in inputs]
+    for given, operation, x, array in zip(
+        results(program(made, inputs), arrays, tmp_path), made, inputs, arrays, strict=True
+    ):
+        (wanted,) = ProgramRunner(program([operation], [x]))([array])
+        np.testing.assert_array_equal(given, wanted, err_msg=str(operation.options))
+
+
 def test_operators_on_codes_that_are_lacking_are_all_named() -> None:
     x = coded("x", (1, 4), 0.1, 0)
     made = [Operation(code, [x, x], [coded(code.lower(), (1, 4), 0.1, 0)]) for code in ("SQUARED_DIFFERENCE", "POW")]

@@ -7,13 +7,15 @@ import pathlib
 import numpy as np
 import pytest
 
-from c_programs import LEVELS, filled, library_of, needs_cc, program_of, results
+from c_programs import LEVELS, filled, known, library_of, needs_cc, program, program_of, results
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack, write_files
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
 from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.runtime import Session
 from support import assert_close, golden, model_dir, needs_shared
@@ -150,6 +152,21 @@ def test_kernels_give_what_the_reference_engine_gives(text: str, level: str, tmp
             assert_close(given, np.asarray(right), 1e-5)
         except AssertionError as error:
             raise AssertionError(f"{name}: {error}") from error
+
+
+@needs_cc
+def test_what_is_padded_with_keeps_all_its_digits(tmp_path: pathlib.Path) -> None:
+    made, inputs, arrays = [], [], []
+    for fill in (np.float64(0.1), np.int64(-(1 << 63)), np.float32(0.1), np.float64("-inf")):
+        dtype = DType.of_numpy(fill.dtype)
+        inputs.append(Value(f"x{len(made)}", dtype, (2,)))
+        pairs = known(np.array([[1, 2]], np.int32), INT32)
+        result = Value(f"y{len(made)}", dtype, (5,))
+        made.append(Operation("PADV2", [inputs[-1], pairs, known(np.array([fill]), dtype)], [result]))
+        arrays.append(np.array([3, 4], fill.dtype))
+    for array, given, operation in zip(arrays, results(program(made, inputs), arrays, tmp_path), made, strict=True):
+        fill = operation.inputs[2].constant.numpy()[0]
+        np.testing.assert_array_equal(given, np.pad(array, (1, 2), constant_values=fill))
 
 
 @needs_cc

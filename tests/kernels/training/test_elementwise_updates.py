@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import signal
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import pocketgraph
+from pocketgraph import Session
 from pocketgraph.errors import RunError
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
 from pocketgraph.kernels.training import elementwise_updates
@@ -24,8 +30,13 @@ def subtract(now: Array, grad: Array) -> None:
     now -= grad
 
 
-def test_blocks_cover_all(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def few_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Values of more than four elements are large."""
     monkeypatch.setattr(elementwise_updates, "BLOCK", 4)
+
+
+def test_blocks_cover_all() -> None:
     one, value = variable(np.arange(11, dtype=np.float32).reshape(11, 1)), np.arange(11, dtype=np.float32)
     update([one], value.reshape(11, 1), subtract)
     np.testing.assert_array_equal(one.read(), np.zeros((11, 1)))
@@ -82,3 +93,125 @@ def test_a_step_that_fails_leaves_a_value() -> None:
     with pytest.raises(RunError):
         update([one], np.ones(5, np.float32), failing)
     np.testing.assert_array_equal(one.read(), np.ones(5))
+
+
+@pytest.mark.parametrize("size", [3, 11])
+def test_a_value_that_nobody_can_copy_stays(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    one, two = variable(np.ones(size, np.float32)), variable(np.ones(size, np.float32))
+    had = two.read()
+
+    def full(*arguments: object, **options: object) -> Array:
+        raise MemoryError
+
+    with monkeypatch.context() as patched, pytest.raises(MemoryError):
+        patched.setattr(np, "array", full)
+        update([one, two], np.ones(size, np.float32), lambda now, other, grad: None)
+    np.testing.assert_array_equal(one.read(), np.ones(size))
+    assert two.read() is had
+
+
+@pytest.mark.parametrize("at", [0, 1, 2])
+def test_ctrl_c_comes_when_all_values_are_new(at: int) -> None:
+    one, slot = variable(np.ones(11, np.float32)), variable(np.ones(11, np.float32))
+    before, blocks = signal.getsignal(signal.SIGINT), []
+
+    def step(now: Array, held: Array, grad: Array) -> None:
+        held -= grad
+        if len(blocks) == at:
+            signal.raise_signal(signal.SIGINT)
+        blocks.append(now.size)
+        now -= held + grad
+
+    with pytest.raises(KeyboardInterrupt):
+        update([one, slot], np.ones(11, np.float32), step)
+    assert blocks == [4, 4, 3]
+    np.testing.assert_array_equal(one.read(), np.zeros(11))
+    np.testing.assert_array_equal(slot.read(), np.zeros(11))
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_ctrl_c_in_a_small_update_leaves_the_old_values() -> None:
+    one = variable(np.ones(3, np.float32))
+
+    def step(now: Array, grad: Array) -> None:
+        now -= grad
+        signal.raise_signal(signal.SIGINT)
+
+    with pytest.raises(KeyboardInterrupt):
+        update([one], np.ones(3, np.float32), step)
+    np.testing.assert_array_equal(one.read(), np.ones(3))
+
+
+def test_another_thread_is_not_interrupted() -> None:
+    one, errors = variable(np.ones(5, np.float32)), []
+
+    def run() -> None:
+        try:
+            update([one], np.ones(5, np.float32), subtract)
+        except ValueError as error:  # a thread cannot set what handles signals
+            errors.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert not errors
+    np.testing.assert_array_equal(one.read(), np.zeros(5))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer that signals")
+def test_a_training_that_ctrl_c_ends_anywhere_has_whole_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(elementwise_updates, "BLOCK", 1 << 12)
+    graph = parse("""
+        w = VariableV2(dtype=float, shape=[400000])
+        sizes = Const(int32 [400000])
+        zero = Const(float 0)
+        zeros = Fill(sizes, zero, T=float, index_type=int32)
+        init = Assign(w, zeros, T=float)
+        one = Const(float 1)
+        ones = Fill(sizes, one, T=float, index_type=int32)
+        step = ApplyGradientDescent(w, one, ones, T=float)
+    """)
+    before = signal.signal(signal.SIGALRM, lambda number, frame: signal.raise_signal(signal.SIGINT))
+    interrupted = 0
+    try:
+        with Session(graph) as session:
+            session.run([], targets=["init"])
+            session.run([], targets=["step"])
+            for number in range(40):
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, 2e-4 * (1 + number % 10))
+                    for _ in range(1000):
+                        session.run([], targets=["step"])
+                except KeyboardInterrupt:
+                    interrupted += 1
+                values = session.variables()["w"]
+                assert (values == values[0]).all()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert interrupted > 20
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam"])
+def test_training_is_the_same_without_the_pass(optimizer: str, tmp_path: Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        w = Const(float [[0.5, 1.0], [1.5, 2.0], [-1.0, 0.25]])
+        y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    graph = pocketgraph.add_loss(pocketgraph.trainable(graph, "w"), "y", "mean_squared_error")
+    graph = pocketgraph.minimize(graph, graph.outputs[0], optimizer, learning_rate=0.1)
+    feeds = {"x": np.ones((2, 3), np.float32), "labels": np.zeros((2, 2), np.float32)}
+    found, places = [], []
+    for without in ([], ["updates_in_place"]):
+        with Session(graph, without=without, engine="reference") as session:
+            session.run([], targets=["init"])
+            session.run(list(graph.outputs), feeds)
+            held = session._state["variable /w"]
+            place = held.read().ctypes.data
+            for _ in range(4):
+                session.run(list(graph.outputs), feeds)
+            places.append(held.read().ctypes.data == place)
+            found.append(session.variables()["w"])
+    np.testing.assert_array_equal(*found)
+    assert places[0], "the pass did nothing"

@@ -43,7 +43,7 @@ from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
-from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
 from pocketgraph.transforms import transform
@@ -150,6 +150,7 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
+    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=told))
     if labels is not None and work.outputs != wanted:
         work.labels = None
         told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")

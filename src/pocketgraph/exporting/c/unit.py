@@ -56,6 +56,8 @@ C_TYPES = {
 }  # fmt: skip
 """The C type of each element type's name."""
 
+LOWEST_INT64 = -(1 << 63)
+
 
 @dataclass(frozen=True)
 class Pointer:
@@ -160,20 +162,19 @@ def _field(item: Any) -> str:
     return number(item)
 
 
-def number(value: Any) -> str:
-    """A number as C text that reads back to the last bit."""
-    if isinstance(value, (bool, np.bool_)):
-        return str(int(value))
-    if isinstance(value, (int, np.integer)):
-        return str(int(value))
-    plain = float(np.float32(value))
+def number(value: Any, kind: Any = np.float32) -> str:
+    """A number as C text that reads back to the last bit; one with a point is of ``kind``, float32 or float64."""
+    if isinstance(value, (bool, np.bool_, int, np.integer)):
+        # C reads -9223372036854775808 as what is one too large for its type, negated.
+        return str(int(value)) if int(value) != LOWEST_INT64 else f"({LOWEST_INT64 + 1} - 1)"
+    plain = kind(value)
     if np.isinf(plain):
         return "INFINITY" if plain > 0 else "-INFINITY"
     if np.isnan(plain):
         return "NAN"
-    text = repr(np.float32(plain).item()) if plain == 0 else np.format_float_scientific(np.float32(plain), unique=True)
+    text = repr(plain.item()) if plain == 0 else np.format_float_scientific(plain, unique=True)
     text = text if "." in text or "e" in text else f"{text}.0"
-    return f"{text}F"
+    return text if kind is np.float64 else f"{text}F"
 
 
 def operand(operation: Operation, place: int) -> Value:

@@ -69,12 +69,8 @@ class Inferred:
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
         found = (self._rows.get(ref) or self._row(ref))[2]
-        if (
-            isinstance(found, Partial | np.ndarray)
-            and np.ndim(found.known if isinstance(found, Partial) else found) > 1
-        ):
-            return None
-        return self.elements(ref)
+        of = found.known if isinstance(found, Partial) else found
+        return self.elements(ref) if of is not None and of.ndim <= 1 else None
 
     def elements(self, ref: str) -> list[int | None] | None:
         """As ``numbers``, of an integer tensor of any rank."""

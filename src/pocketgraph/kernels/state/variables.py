@@ -84,11 +84,15 @@ class Variable:
             An array in one piece with the value, which can be written to: a copy where somebody else has the value.
         """
         value = self.read()
-        self._value = None
-        if sys.getrefcount(value) != _ALONE or not value.flags.owndata or not value.flags.c_contiguous:
+        self._value = None  # before references are counted: nobody can come to have it afterwards
+        if sys.getrefcount(value) == _ALONE and value.flags.owndata and value.flags.c_contiguous:
+            value.flags.writeable = True
+            return value
+        try:
             return np.array(value, order="C")
-        value.flags.writeable = True
-        return value
+        except MemoryError:
+            self._value = value
+            raise
 
     def forget(self) -> None:
         """Makes it uninitialized again."""

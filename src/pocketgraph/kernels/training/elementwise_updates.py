@@ -1,13 +1,23 @@
-"""Updates of variables element by element, over blocks that stay in the processor's cache, where the values lie."""
+"""Updates of variables element by element, over blocks that stay in the processor's cache.
+
+Large values are changed where they lie, which a Ctrl-C does not interrupt; small ones, and all in a session without the
+pass ``updates_in_place``, are made anew.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
+
+import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
+from pocketgraph.kernels.training.uninterrupted import uninterrupted
+
+IN_PLACE = "updates_in_place"
+"""The pass that changes large values where they lie."""
 
 BLOCK = 1 << 15
 """Elements that are updated at a time: with two slots and the gradient half a megabyte, and what is made of them."""
@@ -24,7 +34,8 @@ def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]
     Raises:
         RunError: a variable has no value, or one of another shape.
     """
-    with ExitStack() as stack:
+    is_large = grad.size > BLOCK
+    with uninterrupted() if is_large else nullcontext(), ExitStack() as stack:
         for variable in sorted(variables, key=id):
             stack.enter_context(variable.lock)
         for variable in variables:
@@ -33,11 +44,18 @@ def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]
                     f"an update of shape {list(grad.shape)} does not fit the value's shape "
                     f"{list(variable.read().shape)}", where=f"variable '{variable.name}'",
                 )  # fmt: skip
-        rooms = [variable.taken() for variable in variables]
+        if not is_large:
+            made = [np.array(variable.read(), order="C") for variable in variables]
+            step(*(array.reshape(-1) for array in (*made, grad)))
+            for variable, array in zip(variables, made, strict=True):
+                variable.keep(array)
+            return
+        rooms: list[Array] = []
         try:
+            rooms.extend(variable.taken() for variable in variables)
             parts = [array.reshape(-1) for array in (*rooms, grad)]
             for start in range(0, grad.size, BLOCK):
                 step(*(part[start : start + BLOCK] for part in parts))
         finally:
-            for variable, room in zip(variables, rooms, strict=True):
+            for variable, room in zip(variables, rooms, strict=False):
                 variable.keep(room)

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable, change
-from pocketgraph.kernels.training.elementwise_updates import update
+from pocketgraph.kernels.training.elementwise_updates import IN_PLACE, update
 
 
 def gradient_descent(var: Variable, alpha: Array, delta: Array) -> None:
@@ -263,9 +263,16 @@ def offer(op: str, on_resource: bool, step: Callable[..., None]) -> None:
         step(*inputs, **attributes)
         return () if on_resource else inputs[0]
 
+    def run_anew(*inputs: Any, **attributes: Any) -> Any:
+        had = [value.read() for value in inputs if isinstance(value, Variable)]  # who has a value keeps it as it is
+        made = run(*inputs, **attributes)
+        del had
+        return made
+
     options = [p for p in inspect.signature(step).parameters.values() if p.kind is p.KEYWORD_ONLY]
     inputs = inspect.Parameter("inputs", inspect.Parameter.VAR_POSITIONAL)
-    run.__signature__ = inspect.Signature([inputs, *options])  # type: ignore[attr-defined]
+    run_anew.__signature__ = run.__signature__ = inspect.Signature([inputs, *options])  # type: ignore[attr-defined]
+    run.without = {IN_PLACE: run_anew}  # type: ignore[attr-defined]
     kernel(op)(run)
 
 

@@ -12,8 +12,6 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cache import CacheEntry
-from pocketgraph.litert.cached_executable import holes_in_memory
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.packing import weight_cache_file
@@ -21,8 +19,6 @@ from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, Seen, seen
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import PackedRunner, Runner
-from pocketgraph.litert.sixteen_bits import computed_in
 
 WEIGHTS, BIAS = 1, 2  # places among an operation's operands
 OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h", "dilation_w", "multiplier")
@@ -113,26 +109,6 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
         if value is not None and (place != WEIGHTS or id(operation) not in packed)
     }
     return PackedProgram(found, known, read.union(program.outputs))
-
-
-def is_enough(runner: Runner, entry: CacheEntry) -> bool:
-    """Whether a model runs with its packed weights alone, also where it has operations that XNNPACK does not run: those
-    read weights from the model's file, when they run.
-
-    Args:
-        runner: has just opened it.
-        entry: its files.
-
-    Raises:
-        RunError, RuntimeError, OSError: it does not run.
-    """
-    if not isinstance(runner, PackedRunner):
-        return False
-    if not runner.is_delegated:
-        about = entry.about
-        given = [about["inputs"][index] for index in about["fed"]]
-        runner.run([np.zeros(shape, computed_in(dtype)) for _, dtype, shape in given])
-    return holes_in_memory(entry) == 0
 
 
 def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.constants_ahead import computed
-from pocketgraph.litert.native.resident_memory import PAGE
+from pocketgraph.litert.native.watched_holes import PAGE
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.writing import flatbuffer, schema
 
@@ -110,7 +110,8 @@ class HollowFile:
         kept = [at for at in order if at + 1 not in holes]
         self._kept = [(blobs[at], self._layout.constants[at]) for at in kept]
         self.first = min((blobs[at - 1].position for at in holes), default=0)
-        self.size = max((blob.position + blob.size for blob in blobs), default=len(self._head))
+        end = max((blob.position + blob.size for blob in blobs), default=len(self._head))
+        self.size = (-(-end // PAGE) + 1) * PAGE  # the last page is a witness (see WatchedHoles)
 
     def place(self, value: Value) -> int:
         """The number of a constant's buffer in the file."""

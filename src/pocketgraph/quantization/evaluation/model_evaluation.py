@@ -128,14 +128,17 @@ def judge_models(
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
             verdict.times.append(float(row["seconds"][at]))
-            if answer.size != reference.size:
+            own = reference
+            if isinstance(model, BehindTexts):
+                own, answer = model.shared_steps(own, answer)
+            if answer.size != own.size:
                 raise UsageError(
                     f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
                     where=model.path,
                     hint=f"name the outputs with {option('outputs')}",
                 )
             label = None if classes is None else classes[done]
-            verdict.add(reference, answer, label, None if numbers is None else numbers[done])
+            verdict.add(own, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
     if len(data) < LEAST_TIMED and cluster.current() is None and not any(map(_has_effects, models)):
         for verdict in verdicts:

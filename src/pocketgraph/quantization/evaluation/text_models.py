@@ -40,6 +40,20 @@ class BehindTexts:
         """Of the file."""
         return self.model.identity()
 
+    def shared_steps(self, reference: Array, answer: Array) -> tuple[Array, Array]:
+        """An answer of the graph and one of the file without the steps that only one of them has.
+
+        The graph answers for each step of a text, the file for as many as texts are padded or cut to.
+        """
+        lengths = {size for cut in self.front.cuts if cut.is_padded for size in cut.shape}
+        if reference.ndim != answer.ndim:
+            return reference, answer
+        pairs = list(zip(reference.shape, answer.shape, strict=True))
+        if not all(own == padded or padded in lengths for own, padded in pairs):
+            return reference, answer
+        shared = tuple(slice(min(pair)) for pair in pairs)
+        return reference[shared], answer[shared]
+
 
 def with_texts(models: Sequence[RunnableModel]) -> list[RunnableModel]:
     """The models, those files on texts that take what is behind the part of the first graph that reads them.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.runner import Runner
 from pocketgraph.litert.sixteen_bits import computed_in
@@ -66,7 +67,13 @@ class OfferedPart:
 
     @property
     def file(self) -> str:
-        """The path of a .tflite file of it, as LiteRT runs it; it may be gone once ``load`` has returned."""
+        """The path of a .tflite file of it, as LiteRT runs it; it may be gone once ``load`` has returned.
+
+        Raises:
+            RunError: the file does not hold all weights.
+        """
+        if self.entry.is_hollow:
+            raise RunError("the part was written anew meanwhile, for LiteRT alone")
         return self.entry.model
 
     @property

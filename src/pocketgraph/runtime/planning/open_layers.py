@@ -27,6 +27,7 @@ TOLD = {
     "ResizeNearestNeighbor": (1,), "Slice": (1, 2), "StridedSlice": (1, 2), "Conv2DBackpropInput": (0,),
 }  # fmt: skip
 """Not a trait: which inputs say sizes or places that a program can be told with each call."""
+WINDOWS = TOLD.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
@@ -88,6 +89,8 @@ class OpenLayers:
         refs = node.data_inputs
         made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
         sources = [node_name(ref) for ref in refs]
+        if self._is_settled(node, made, sources, inferred):
+            return True
         taken = list(map(canonical, refs))
         is_heavy, is_after = node.op in HEAVY, not self.after.isdisjoint(sources)
         if is_heavy and is_after:
@@ -119,9 +122,23 @@ class OpenLayers:
             self.computing.add(node.name)
         return True
 
+    def _is_settled(self, node: Node, made: Sequence[str], sources: Sequence[str], inferred: Inferred) -> bool:
+        """Whether a node gives what is known whatever the sizes are, as most nodes beside constants do."""
+        return (
+            inferred.value(made[0]) is not None
+            and len(made) == 1
+            and node.op not in HEAVY
+            and self.after.isdisjoint(sources)
+            and self._behind.isdisjoint(sources)
+            and self.late.isdisjoint(sources)
+        )
+
     def _is_of_sizes(self, taken: Sequence[str], inferred: Inferred) -> bool:
         """Whether nothing but sizes goes into what takes these tensors."""
-        return all(ref in self.from_sizes or ref in self._sizes or inferred.value(ref) is not None for ref in taken)
+        for ref in taken:
+            if ref not in self.from_sizes and ref not in self._sizes and inferred.value(ref) is None:
+                return False
+        return True
 
     def _computes(self, node: Node, sources: Collection[str], taken: Collection[str], inferred: Inferred) -> bool:
         if self.computing.isdisjoint(sources) and self.fed.isdisjoint(taken):
@@ -158,16 +175,20 @@ class OpenLayers:
             return False
         if node.op in ("Slice", "StridedSlice"):
             self.cuts.add(node.name)
-        steps = {*node.attr("strides", ()), *node.attr("dilations", ())} if node.op in PICTURES else set()
-        self.has_windows |= not steps <= {1} or node.op in TOLD.keys() - {"Reshape"}
+        if node.op in WINDOWS:
+            self.has_windows = True
+        elif node.op in PICTURES:
+            self.has_windows |= not {*node.attr("strides", ()), *node.attr("dilations", ())} <= {1}
         return True
 
     def _told(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:
         """The inputs of a layer that a program is told: numbers that follow from sizes; none where it is no layer."""
-        places = TOLD.get(node.op, ())
+        places = TOLD.get(node.op)
+        if places is None or not self.tells:
+            return {}
         data = [ref for place, ref in enumerate(taken) if place not in places]
         numbers = {place: taken[place] for place in places if inferred.value(taken[place]) is None}
-        if not self.tells or not numbers or not self.from_sizes.isdisjoint(data):
+        if not numbers or not self.from_sizes.isdisjoint(data):
             return {}
         if not self._is_of_sizes([*numbers.values()], inferred):
             return {}

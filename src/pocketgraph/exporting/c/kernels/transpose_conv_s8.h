@@ -1,11 +1,19 @@
 /* Transposed convolution of int8 codes: weights lie as [tap][input channel][output channel]. */
 #include "conv_shape.h"
+#include "fixed_point.h"
 #include "requantize.h"
 
 #define PG_SUMS 64 /* channels whose sums are kept at a time */
+#define PG_EIGHT 8 /* channels that LiteRT's own kernel rounds at once, ties upwards; those left over away from zero */
 
+typedef struct {
+    int32_t factor, shift;
+} pg_fixed_scale;
+
+/* ``fixed`` has the scales of what LiteRT leaves to its own kernel, which rounds twice; without, there are ``scales``. */
 static void pg_transpose_conv_s8(const pg_conv *p, pg_codes codes, int32_t in_zero, const int8_t *in,
-                                 const int8_t *weights, const int32_t *bias, const float *scales, int8_t *out) {
+                                 const int8_t *weights, const int32_t *bias, const float *scales,
+                                 const pg_fixed_scale *fixed, int8_t *out) {
     const pg_size n = p->out_c;
     for (pg_size b = 0; b < p->batch; b++, in += (pg_size)p->in_h * p->in_w * p->in_c)
         for (pg_size y = 0; y < p->out_h; y++)
@@ -25,7 +33,16 @@ static void pg_transpose_conv_s8(const pg_conv *p, pg_codes codes, int32_t in_ze
                             for (pg_size c = 0; c < p->in_c; c++, w += n)
                                 for (pg_size k = 0; k < count; k++) sums[k] += (from[c] - in_zero) * w[k];
                         }
-                    for (pg_size k = 0; k < count; k++)
-                        out[begin + k] = pg_requantized(sums[k], scales[begin + k], codes);
+                    for (pg_size k = 0; k < count; k++) {
+                        const pg_size c = begin + k;
+                        if (!fixed) {
+                            out[c] = pg_requantized(sums[k], scales[c], codes);
+                            continue;
+                        }
+                        const int upwards = c < n - n % PG_EIGHT;
+                        const int32_t code = pg_times_by(sums[k], fixed[c].factor, fixed[c].shift, upwards);
+                        const int32_t lo = (int32_t)codes.lo, hi = (int32_t)codes.hi;
+                        out[c] = (int8_t)((code < lo ? lo : code > hi ? hi : code) + codes.zero_point);
+                    }
                 }
 }

@@ -7,6 +7,7 @@ one code of one is a table that LiteRT itself fills in.
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,7 @@ class _Layer:
         weights: codes of [output channel, tap, input channel].
         bias: what every sum begins with.
         scales: what sums are multiplied by, one a channel.
+        steps: what one code of the weights is worth, one a channel.
     """
 
     def __init__(self, operation: Operation, source: Value, kernel: Value, weights: Array, at_bias: int) -> None:
@@ -92,8 +94,8 @@ class _Layer:
         own = quantization(kernel)
         if any(own.zero_points):
             raise Unsupported("weights with a zero point")
-        steps = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
-        self.scales: Array = (step(source) * steps / step(result)).astype(np.float32)
+        self.steps: Array = np.broadcast_to(np.asarray(own.scales, np.float32), (count,))
+        self.scales: Array = (step(source) * self.steps / step(result)).astype(np.float32)
         value = operation.inputs[at_bias] if len(operation.inputs) > at_bias else None
         given = np.zeros(count, np.int64) if value is None else array_of(value).reshape(-1).astype(np.int64)
         self.weights: Array = weights
@@ -208,10 +210,15 @@ def transpose_conv(unit: Unit, operation: Operation) -> None:
     layer = _Layer(operation, source, kernel, weights.reshape(weights.shape[0], -1, weights.shape[3]), 3)
     value = operation.inputs[3] if len(operation.inputs) > 3 else None
     bias = np.zeros(weights.shape[0], np.int32) if value is None else array_of(value).reshape(-1).astype(np.int32)
+    scales: tuple[Place | str, Place | str] = (unit.constant(layer.scales), "0")
+    if operation.options["padding"] == "SAME" and any(map(operator.lt, window.kernel, window.stride)):
+        # XNNPACK leaves these to LiteRT's own kernel.
+        real = float(step(source)) * layer.steps.astype(np.float64) / float(step(operation.outputs[0]))
+        scales = ("0", unit.constant(np.array([fixed_point(one) for one in real.tolist()], np.int32)))
     unit.call(
         "transpose_conv_s8.h", "pg_transpose_conv_s8", unit.table("pg_conv", window.fields()),
         codes_of(unit, operation), zero(source), unit.at(source), unit.constant(weights.transpose(1, 2, 3, 0)),
-        unit.constant(bias), unit.constant(layer.scales), unit.at(operation.outputs[0]),
+        unit.constant(bias), *scales, unit.at(operation.outputs[0]),
     )  # fmt: skip
 
 

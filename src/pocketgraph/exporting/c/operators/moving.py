@@ -161,7 +161,8 @@ def pad(unit: Unit, operation: Operation) -> None:
     pairs = array_of(operation.inputs[1]).reshape(-1, 2)
     text = "0" if source.quantization is None else str(source.quantization.zero_points[0])
     if operation.code == "PADV2":
-        text = number(array_of(operation.inputs[2]).reshape(-1)[0])
+        value = array_of(operation.inputs[2]).reshape(-1)[0]
+        text = number(value, np.float64 if value.dtype == np.float64 else np.float32)
     filled(unit, result, text)
     own = strides(result.shape)
     start = int(sum(int(before) * step for (before, _), step in zip(pairs, own, strict=True)))

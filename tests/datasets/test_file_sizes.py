@@ -1,0 +1,89 @@
+"""Sizes that files of samples have, for models that leave theirs open."""
+
+import pathlib
+import wave
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from pocketgraph.datasets.file_sizes import MOST_PIXELS, common_side, files_of, usual_length
+from pocketgraph.datasets.recordings import rate_of, sample_count
+from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.graph.text_format import parse
+
+
+def picture(path: pathlib.Path, width: int, height: int) -> str:
+    Image.new("RGB", (width, height)).save(path)
+    return str(path)
+
+
+def recording(path: pathlib.Path, count: int, rate: int = 16000, channels: int = 1) -> str:
+    with wave.open(str(path), "wb") as file:
+        file.setparams((channels, 2, rate, count, "NONE", ""))
+        file.writeframes(np.zeros(count * channels, "<i2").tobytes())
+    return str(path)
+
+
+def test_pictures_of_one_size_have_a_common_side(tmp_path: pathlib.Path) -> None:
+    files = [picture(tmp_path / f"{at}.png", 60, 40) for at in range(3)]
+    assert common_side(files) == (40, 60)
+    assert common_side([*files, picture(tmp_path / "other.png", 61, 40)]) is None
+
+
+def test_photos_of_a_camera_are_too_large_to_be_fed_as_they_are(tmp_path: pathlib.Path) -> None:
+    side = int(MOST_PIXELS**0.5) + 1
+    assert common_side([picture(tmp_path / "a.png", side, side)]) is None
+
+
+@pytest.mark.parametrize("channels", [1, 2])
+def test_headers_of_recordings_tell_their_length(tmp_path: pathlib.Path, channels: int) -> None:
+    path = recording(tmp_path / "a.wav", 8001, 8000, channels)
+    assert rate_of(path) == 8000
+    assert (sample_count(path, 8000), sample_count(path, 16000)) == (8001, 16002)
+    (tmp_path / "b.wav").write_bytes(b"RIFF")
+    assert sample_count(str(tmp_path / "b.wav"), 8000) is None
+
+
+def test_a_header_that_promises_more_than_there_is_tells_what_there_is(tmp_path: pathlib.Path) -> None:
+    path = pathlib.Path(recording(tmp_path / "a.wav", 1000))
+    path.write_bytes(path.read_bytes()[:-400])
+    assert sample_count(str(path), 16000) == 800
+
+
+def test_one_long_recording_does_not_set_the_length(tmp_path: pathlib.Path) -> None:
+    files = [recording(tmp_path / f"{at}.wav", count) for at, count in enumerate((900, 1000, 99999))]
+    assert usual_length(files, 16000) == 1000
+
+
+def test_arrays_are_no_files() -> None:
+    assert not files_of(np.zeros((2, 3)))
+
+
+def test_a_network_of_any_size_takes_pictures_as_they_are_where_all_agree(tmp_path: pathlib.Path) -> None:
+    said: list[str] = []
+    graph = parse("x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Relu(x, T=float)")
+    reading = SampleReading(notify=said.append)
+    picture(tmp_path / "a.png", 60, 40)
+    assert reading.sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
+    assert "fed as they are, all 60 x 40" in said[0]
+    picture(tmp_path / "b.png", 64, 40)
+    assert reading.sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 224, 224, 3)}
+    assert "resized to 224 x 224" in said[1]
+    assert SampleReading(input_width=32).sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 224, 32, 3)}
+
+
+@pytest.mark.parametrize("shape", ["?", "?,?"])
+def test_a_network_of_any_length_hears_recordings_in_theirs(tmp_path: pathlib.Path, shape: str) -> None:
+    said: list[str] = []
+    graph = parse(f"x = Placeholder(dtype=float, shape=[{shape}])\ny = Relu(x, T=float)")
+    recording(tmp_path / "a.wav", 12000)
+    made = (1,) * len(shape.split(","))
+    assert SampleReading(notify=said.append).sized(graph, {"x": made}, tmp_path) == {"x": (*made[1:], 12000)}
+    assert "to 12,000 samples" in said[0]
+    assert SampleReading().sized(graph, {"x": made}, tmp_path, [(*made[1:], 700)]) == {"x": (*made[1:], 700)}
+
+
+def test_series_in_an_array_tell_the_length_of_an_input_without_a_batch() -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[?])\ny = Relu(x, T=float)")
+    assert SampleReading().sized(graph, {"x": (1,)}, np.zeros((5, 70), np.float32)) == {"x": (70,)}
