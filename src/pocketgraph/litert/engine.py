@@ -162,9 +162,12 @@ def _is_slow_to_compile(program: Program) -> bool:
 
 def _has_computed_tiles(program: Program) -> bool:
     """Likewise, of convolutions whose weights are computed: a hundred operations or more for each."""
+    marked = [operation for operation in program.operations if operation.convolution is not None]
+    if not marked:
+        return False
     from pocketgraph.litert.rewriting.computed_winograd import computed_tiling_of
 
-    return any(computed_tiling_of(operation) is not None for operation in program.operations)
+    return any(computed_tiling_of(operation) is not None for operation in marked)
 
 
 def resizable(

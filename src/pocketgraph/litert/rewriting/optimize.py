@@ -8,13 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 
 from pocketgraph.budgets import check_time
-from pocketgraph.graph.named_pass import Pass
+from pocketgraph.graph.named_pass import Pass, imported
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
-from pocketgraph.litert.rewriting.computed_winograd import convolve_computed_in_tiles
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
-from pocketgraph.litert.rewriting.eight_bit import use_eight_bits
-from pocketgraph.litert.rewriting.large_windows import cut_large_windows
 from pocketgraph.litert.rewriting.linear import add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.narrow_convolutions import widen_narrow_convolutions, write_out_narrow_vectors
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
@@ -25,10 +22,7 @@ from pocketgraph.litert.rewriting.strength_reduction import (
     reshape_instead_of_transposing,
     scale_without_convolutions,
 )
-from pocketgraph.litert.rewriting.transpose_sinking import sink_transposes
-from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
-from pocketgraph.litert.rewriting.winograd import convolve_in_tiles
 
 
 def optimize(program: Program, without: Collection[str] = ()) -> None:
@@ -58,12 +52,29 @@ FOR_FIXED_SIZES = frozenset((
 
 def _run(program: Program, passes: tuple[Pass, ...], without: Collection[str]) -> None:
     for each in passes:
-        if each.name not in without:
+        if each.name not in without and each.applies(program):
             each.run(program)
             check_time("while a part was compiled")
             if after_each is not None:
                 after_each(each.name, program)
     program.drop_unused()
+
+
+def _having(*codes: str) -> Callable[[Program], bool]:
+    """Whether a program has one of these operators."""
+    return lambda program: any(operation.code in codes for operation in program.operations)
+
+
+def _computes_weights(program: Program) -> bool:
+    return any(operation.convolution is not None for operation in program.operations)
+
+
+def _may_code(program: Program) -> bool:
+    return any(each.may_code or each.whole is not None or each.code == "QUANTIZE" for each in program.operations)
+
+
+def _rewriting(module: str, function: str) -> Callable[[Program], None]:
+    return imported(f"pocketgraph.litert.rewriting.{module}", function)
 
 
 def fold_dilations(program: Program) -> None:
@@ -90,7 +101,12 @@ def merge_reshapes(program: Program) -> None:
     program.drop_unused()
 
 
-SINK = Pass("sink_transposes", "transposes meet and cancel out", sink_transposes)
+SINK = Pass(
+    "sink_transposes",
+    "transposes meet and cancel out",
+    _rewriting("transpose_sinking", "sink_transposes"),
+    _having("TRANSPOSE"),
+)
 MERGE = Pass("merge_reshapes", "of reshapes in a row the last one stays", merge_reshapes)
 AFFINE = Pass("fold_affine", "scales and shifts go into weights and biases", fold_affine)
 RECOGNISE = Pass("recognise_activations", "activations spelled in several operators are one", recognise_activations)
@@ -100,7 +116,8 @@ OPTIMIZE: tuple[Pass, ...] = (
     Pass(
         "winograd_training",
         "convolutions with computed weights, and their gradients, multiply less, tile by tile",
-        convolve_computed_in_tiles,
+        _rewriting("computed_winograd", "convolve_computed_in_tiles"),
+        _computes_weights,
     ),
     Pass("merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations),
     SINK,
@@ -111,7 +128,12 @@ OPTIMIZE: tuple[Pass, ...] = (
     RECOGNISE,
     FUSE,
     Pass("add_missing_biases", "convolutions without a bias get one of zeros", add_missing_biases),
-    Pass("use_eight_bits", "products of quantized values run on eight-bit kernels", use_eight_bits),
+    Pass(
+        "use_eight_bits",
+        "products of quantized values run on eight-bit kernels",
+        _rewriting("eight_bit", "use_eight_bits"),
+        _may_code,
+    ),
 )
 FOR_LATENCY: tuple[Pass, ...] = (
     Pass("take_fewer_pixels", "pixels that a strided reader skips are not computed", take_fewer_pixels),
@@ -119,7 +141,12 @@ FOR_LATENCY: tuple[Pass, ...] = (
     AFFINE,
     RECOGNISE,
     FUSE,
-    Pass("turn_transposed_convolutions", "transposed convolutions become plain ones", turn_transposed_convolutions),
+    Pass(
+        "turn_transposed_convolutions",
+        "transposed convolutions become plain ones",
+        _rewriting("transposed", "turn_transposed_convolutions"),
+        _having("TRANSPOSE_CONV"),
+    ),
     Pass("recognise_leaky_rectifiers", "rectifiers with a slope are one operator", recognise_leaky_rectifiers),
     Pass("scale_without_convolutions", "scaling convolutions become products", scale_without_convolutions),
     Pass(
@@ -129,13 +156,23 @@ FOR_LATENCY: tuple[Pass, ...] = (
     ),
     Pass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,
-    Pass("winograd_convolutions", "wide convolutions multiply less, tile by tile", convolve_in_tiles),
+    Pass(
+        "winograd_convolutions",
+        "wide convolutions multiply less, tile by tile",
+        _rewriting("winograd", "convolve_in_tiles"),
+        _having("CONV_2D"),
+    ),
     Pass(
         "widen_narrow_convolutions",
         "convolutions with few channels make several pixels at once",
         widen_narrow_convolutions,
     ),
     Pass("write_out_narrow_vectors", "constant vectors over few channels are written out", write_out_narrow_vectors),
-    Pass("cut_large_windows", "depthwise convolutions with large windows are sums of small ones", cut_large_windows),
+    Pass(
+        "cut_large_windows",
+        "depthwise convolutions with large windows are sums of small ones",
+        _rewriting("large_windows", "cut_large_windows"),
+        _having("DEPTHWISE_CONV_2D"),
+    ),
     Pass("share_constants", "equal constants are stored once", share_constants),
 )

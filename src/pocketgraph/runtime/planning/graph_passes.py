@@ -23,8 +23,6 @@ from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
 from pocketgraph.runtime.planning.rewriting.idle_dropout import without_idle_dropout
-from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
-from pocketgraph.runtime.planning.rewriting.split_hoisting import hoist_over_splits as with_work_before_splits
 from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
@@ -113,6 +111,10 @@ def unroll_loops(state: GraphState) -> None:
 
 def hoist_over_splits(state: GraphState) -> None:
     state.settle()
+    if not any(item.node.op == "Split" for item in state.plan.items.values()):
+        return
+    from pocketgraph.runtime.planning.rewriting.split_hoisting import hoist_over_splits as with_work_before_splits
+
     if state.take(with_work_before_splits(state.graph, state.plan, state.held)):
         state.infer_anew()
         state.plan_anew()
@@ -122,6 +124,8 @@ def hoist_over_splits(state: GraphState) -> None:
 def mask_pooled_gradients(state: GraphState) -> None:
     if not any(node.op == "MaxPoolGrad" for node in state.graph):
         return
+    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
+
     state.settle()
     if state.take(with_masks_at_pools(state)):
         state.infer_anew()
