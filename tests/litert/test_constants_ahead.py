@@ -124,3 +124,10 @@ def test_small_ones_are_handed_over_together(monkeypatch: pytest.MonkeyPatch) ->
     assert made[:2] == [0, 1], "the first two came together"
     assert [values[0] for values in asked] == [1, 2, 3, 4, 5, 6]
     assert made == list(range(7))
+
+
+def test_they_are_the_same_without_another_thread() -> None:
+    many, before = constants(), threading.active_count()
+    for values, constant in zip(computed(many, ahead=False), many, strict=True):
+        assert threading.active_count() == before
+        np.testing.assert_array_equal(values, plainly(constant), strict=True)

@@ -240,12 +240,24 @@ def test_holes_that_are_read_are_seen(tmp_path: pathlib.Path) -> None:
     made.close()
 
 
-def test_a_system_that_does_not_tell_is_found_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where files are in memory at all times, none of their pages counts as read: not even the witness."""
-    monkeypatch.setattr(watched_holes, "_resident", lambda content: np.zeros(len(content) // mmap.PAGESIZE, np.uint8))
-    made = compiled(tmp_path, convolution(3, 3, 64))
-    assert not entry_of(made).is_hollow
+@pytest.mark.parametrize("said", [0, 1])
+def test_a_system_that_does_not_tell_is_found_out(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, said: int
+) -> None:
+    """Where files are in memory at all times, none of their pages counts as read; where one may not ask, all do."""
+    assert watched_holes.tells(str(tmp_path))
+    made = compiled(tmp_path / "told", convolution(3, 3, 64))
+    entry = entry_of(made)
+    assert entry.is_hollow
     made.close()
+    answers = lambda content: np.full(len(content) // mmap.PAGESIZE, said, np.uint8)  # noqa: E731
+    monkeypatch.setattr(watched_holes, "_resident", answers)
+    assert not watched_holes.tells(str(tmp_path))
+    with pytest.raises((OSError, cached_executable.RunError)):
+        cached_executable.runner_for(entry, 1)
+    again = compiled(tmp_path / "silent", convolution(3, 3, 64))
+    assert not entry_of(again).is_hollow
+    again.close()
 
 
 def test_a_file_that_was_exchanged_meanwhile_tells_nothing(tmp_path: pathlib.Path) -> None:

@@ -17,6 +17,7 @@ from pocketgraph.litert.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
+from pocketgraph.runtime.planning import resizable_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 Array = np.ndarray[Any, Any]
@@ -87,3 +88,16 @@ def test_whatever_size_comes_first(name: str, first: tuple[int, int], resized: l
             (found,) = session.run(["y"], {"x": whole[:, :rows, :columns]})
             np.testing.assert_allclose(found, expected[rows, columns], rtol=1e-4, atol=1e-5)
     assert len(set(resized)) >= 4
+
+
+def test_larger_pictures_are_served_where_the_first_were_too_small(
+    monkeypatch: pytest.MonkeyPatch, resized: list[Any]
+) -> None:
+    """Of five rows, the third is the third from either border: which one is mirrored is not certain."""
+    monkeypatch.setattr(resizable_calls, "ANEW", 0.0)
+    whole, expected = golden("mirrors")
+    with Session(graph_file(GRAPHS, "mirrors"), cache_dir="", without=["first_on_reference"]) as session:
+        for rows, columns in [(5, 4), (24, 24), (22, 26), (17, 30)]:
+            (found,) = session.run(["y"], {"x": whole[:, :rows, :columns]})
+            np.testing.assert_allclose(found, expected[rows, columns], rtol=1e-4, atol=1e-5)
+    assert [shapes[0][1:3] for shapes in resized] == [(22, 26), (17, 30)]

@@ -13,7 +13,7 @@ from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_programs, sized_executables
+from pocketgraph.runtime.planning import opened_parts, sized_executables
 from pocketgraph.runtime.planning.open_sizes import SizedCalls
 
 Array = np.ndarray[Any, Any]
@@ -157,7 +157,7 @@ def test_it_is_switched_off_by_its_name(compiled: list[str]) -> None:
 
 
 def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    opened = opened_programs.with_open_sizes
+    opened = opened_parts.with_open_sizes
 
     def wrong(*args: Any) -> Any:
         program = opened(*args)
@@ -166,7 +166,7 @@ def test_a_program_that_is_wrong_serves_nobody(monkeypatch: pytest.MonkeyPatch) 
                 operation.options["beta"] = 2.0
         return program
 
-    monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
+    monkeypatch.setattr(opened_parts, "with_open_sizes", wrong)
     with pytest.warns(RuntimeWarning, match="for all sizes"):
         assert_equal_for(parse(HEAD + MASKED), [5, 7, 12, 7, 3])
 

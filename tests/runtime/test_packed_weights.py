@@ -1,4 +1,4 @@
-"""The pass ``packed_weights``: large weights are packed for the processor once, and results are the same without it."""
+"""Passes of large weights (``packed_weights``, ``constants_ahead``): results are the same without them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import pytest
 
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert import constants_ahead
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.runtime import Session
@@ -48,6 +49,25 @@ def test_results_are_the_same_without_it(graph: Graph, tmp_path: pathlib.Path) -
     np.testing.assert_array_equal(plain, packed)
     assert plain_runners == {PlainRunner}
     assert PlainRunner not in packed_runners
+
+
+@pytest.mark.parametrize("also", [(), ("direct_packing",), ("packed_weights",)])
+def test_results_are_the_same_without_a_thread_that_makes_constants(
+    graph: Graph, also: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[object] = []
+    ahead = constants_ahead._Ahead
+
+    def noted(*args: Any) -> Any:
+        started.append(args)
+        return ahead(*args)
+
+    monkeypatch.setattr(constants_ahead, "_Ahead", noted)
+    plain, _ = results(graph, tmp_path / "one", ("constants_ahead", *also))
+    assert not started
+    usual, _ = results(graph, tmp_path / "two", also)
+    assert started
+    np.testing.assert_array_equal(plain, usual)
 
 
 def test_without_it_nothing_packed_is_kept(graph: Graph, tmp_path: pathlib.Path) -> None:

@@ -10,6 +10,8 @@ import numpy as np
 
 from pocketgraph.litert.constant import Array
 
+AHEAD = "constants_ahead"
+"""The pass by which another thread makes large constants that are written."""
 WORTH_A_THREAD = 4 << 20  # bytes
 TOGETHER = 1 << 20  # bytes handed over at a time: whenever a thread waits and is woken, 0.1 MB could be packed
 ALIGNMENT = 64  # bytes
@@ -31,21 +33,22 @@ class ConstantSource(Protocol):
         """The values, contiguous, perhaps in this memory for as many elements."""
 
 
-def computed(constants: Sequence[ConstantSource], *, passing: bool = False) -> Iterator[Array]:
+def computed(constants: Sequence[ConstantSource], *, passing: bool = False, ahead: bool = True) -> Iterator[Array]:
     """The values of each constant, contiguous.
 
     Args:
         constants: which.
         passing: whether whoever asks for the next one is done with the one before, whose memory is used again.
+        ahead: whether another thread makes them, where they are large.
     """
-    if sum(constant.nbytes for constant in constants) < WORTH_A_THREAD:
+    if not ahead or sum(constant.nbytes for constant in constants) < WORTH_A_THREAD:
         yield from (constant.numpy() for constant in constants)
         return
-    ahead = _Ahead(constants, passing)
+    maker = _Ahead(constants, passing)
     try:
-        yield from ahead
+        yield from maker
     finally:
-        ahead.stop()
+        maker.stop()
 
 
 class _Ahead:

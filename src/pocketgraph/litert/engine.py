@@ -123,6 +123,7 @@ def compile(
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
     kept = first_tier(name) if is_first else name
+    from pocketgraph.litert.constants_ahead import AHEAD
     from pocketgraph.litert.program_building import build
 
     made = build(
@@ -136,6 +137,7 @@ def compile(
         opener=opener,
         in_pieces=is_first,
         packs=not whole and DIRECT_PACKING not in without,
+        ahead=AHEAD not in without,
     )
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
@@ -178,6 +180,7 @@ def resizable(
     kept_as: tuple[str, str] | None,
     opened: Sequence[tuple[str, Sequence[int | None]]],
     tell: Callable[[Sequence[tuple[int, ...]]], Shapes] | None = None,
+    ahead: bool = True,
 ) -> Resizable:
     """A program whose open sizes are open (see open_program.py), loaded.
 
@@ -189,6 +192,7 @@ def resizable(
         kept_as: the folder and name under which the cache keeps it; None where it does not.
         opened: the sizes of each input by its name, None where they are open.
         tell: says the numbers that it is told for inputs of these shapes; raises RunError where there are none.
+        ahead: whether another thread makes large constants.
 
     Raises:
         RunError: LiteRT does not take it.
@@ -203,12 +207,14 @@ def resizable(
     about["opened"] = opened
     if open_program.is_limited and not told:
         about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
-    entry = cache.store(*kept_as, writer.pieces(model, passing=True), about) if kept_as is not None else None
+    entry = (
+        cache.store(*kept_as, writer.pieces(model, passing=True, ahead=ahead), about) if kept_as is not None else None
+    )
     if entry is not None:
         return Resizable.of_entry(entry, threads, kept_as)
-    path = temporary_file(model) if about["bytes"] >= PACKED_FROM else None
+    path = temporary_file(model, ahead=ahead) if about["bytes"] >= PACKED_FROM else None
     try:
-        content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model))
+        content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model, ahead=ahead))
         return Resizable(about, content, threads, None, open_program.fits, tell)
     finally:
         if path is not None:

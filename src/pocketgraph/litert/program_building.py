@@ -35,11 +35,13 @@ def build(
     opener: Opener | None = None,
     in_pieces: bool = False,
     packs: bool = False,
+    ahead: bool = True,
 ) -> Executable:
     """Writes the program and loads it; its inputs are of these NumPy types.
 
     ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large; ``packs``
-    says that weights may be packed directly, so that nobody else can run the file.
+    says that weights may be packed directly, so that nobody else can run the file, and
+    ``ahead`` that another thread makes large constants.
     """
     about, model = split(program, inputs, types)
     if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
@@ -49,15 +51,15 @@ def build(
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
     if folder is not None and packs and about["bytes"] >= PACKED_FROM and opener is None:
-        runner = _packed_directly(model, about, folder, name, threads)
+        runner = _packed_directly(model, about, folder, name, threads, ahead)
         if runner is not None:
             return Executable(about, runner, program, threads, (folder, name))
     if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
-        made = _built_in_pieces(program, model, about, folder, name, threads)
+        made = _built_in_pieces(program, model, about, folder, name, threads, ahead)
         if made is not None:
             return made
     if folder is not None:
-        entry = cache.store(folder, name, writer.pieces(model, passing=True), about)
+        entry = cache.store(folder, name, writer.pieces(model, passing=True, ahead=ahead), about)
         if entry is not None:
             by = opener or LITERT
             try:
@@ -67,13 +69,15 @@ def build(
                     cache.remove(folder, name)
                 raise Unsupported(error.what) from error
     try:
-        runner = _uncached(model, about, threads, in_memory, opener)
+        runner = _uncached(model, about, threads, in_memory, opener, ahead)
         return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
 
 
-def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: str, threads: int) -> Runner | None:
+def _packed_directly(
+    model: Program, about: dict[str, Any], folder: str, name: str, threads: int, ahead: bool
+) -> Runner | None:
     """The runner of a program whose weights are packed on their way to the cache; None where that does not go."""
     from pocketgraph.litert.packing import direct_packing
 
@@ -85,7 +89,9 @@ def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: s
         return None
     file = writer.HollowFile(model, left_out)
     holes = file.first, file.size
-    entry = cache.store(folder, name, file.pieces(), about, packed=plan.pieces(file.place), holes=holes)
+    entry = cache.store(
+        folder, name, file.pieces(ahead=ahead), about, packed=plan.pieces(file.place, ahead=ahead), holes=holes
+    )
     if entry is None:
         return None
     runner = None
@@ -104,7 +110,7 @@ def _packed_directly(model: Program, about: dict[str, Any], folder: str, name: s
 
 
 def _built_in_pieces(
-    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int
+    program: Program, model: Program, about: dict[str, Any], folder: str, name: str, threads: int, ahead: bool
 ) -> Executable | None:
     """As ``build``, each piece as a part of its own; None where that does not go."""
     from pocketgraph.litert import program_pieces
@@ -115,7 +121,7 @@ def _built_in_pieces(
 
     def built(piece: Program, kept: str) -> Executable:
         inputs, types = [value.name for value in piece.inputs], [value.dtype.numpy.name for value in piece.inputs]
-        return build(piece, inputs, types, folder, kept, threads)
+        return build(piece, inputs, types, folder, kept, threads, ahead=ahead)
 
     names = program_pieces.names(name)
     try:
@@ -132,7 +138,12 @@ def _built_in_pieces(
 
 
 def _uncached(
-    model: Program, about: dict[str, Any], threads: int, in_memory: bool = False, opener: Opener | None = None
+    model: Program,
+    about: dict[str, Any],
+    threads: int,
+    in_memory: bool = False,
+    opener: Opener | None = None,
+    ahead: bool = True,
 ) -> Runner:
     """Runs a program without leaving files behind, ``in_memory`` without even making one.
 
@@ -140,13 +151,13 @@ def _uncached(
         RunError: the engine does not take it, or it is another one than LiteRT and wants a file.
     """
     shapes = [shape for shape, _ in about["computed"]]
-    path = None if in_memory else temporary_file(model)
+    path = None if in_memory else temporary_file(model, ahead=ahead)
     if path is None:
         if opener is not None:
             raise RunError(
                 "what other engines read is a file, and there is no place for one, or it would be a secret's"
             )
-        return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model)), threads, shapes)
+        return PlainRunner(b"".join(bytes(piece) for piece in writer.pieces(model, ahead=ahead)), threads, shapes)
     try:
         if opener is not None:
             return opener.open(cache.CacheEntry(path, "", False, about), threads)
@@ -156,7 +167,7 @@ def _uncached(
             os.unlink(path)
 
 
-def temporary_file(model: Program) -> str | None:
+def temporary_file(model: Program, *, ahead: bool = True) -> str | None:
     """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
     import tempfile  # it takes six modules, and only what is not kept needs it
 
@@ -164,7 +175,7 @@ def temporary_file(model: Program) -> str | None:
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")
         with os.fdopen(handle, "wb") as file:
-            for piece in writer.pieces(model, passing=True):
+            for piece in writer.pieces(model, passing=True, ahead=ahead):
                 file.write(piece)
     except OSError:
         if path is not None:

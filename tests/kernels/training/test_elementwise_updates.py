@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import sys
 import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,8 +33,17 @@ def subtract(now: Array, grad: Array) -> None:
 
 @pytest.fixture(autouse=True)
 def few_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Values of more than four elements are large."""
+    """Values of more than four elements are large, and go in blocks of four."""
+    monkeypatch.setattr(elementwise_updates, "LARGE", 4)
     monkeypatch.setattr(elementwise_updates, "BLOCK", 4)
+
+
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Ctrl-C raises, also where a shell starts the tests in the background, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
 
 
 def test_blocks_cover_all() -> None:
@@ -111,6 +121,7 @@ def test_a_value_that_nobody_can_copy_stays(size: int, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("at", [0, 1, 2])
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_comes_when_all_values_are_new(at: int) -> None:
     one, slot = variable(np.ones(11, np.float32)), variable(np.ones(11, np.float32))
     before, blocks = signal.getsignal(signal.SIGINT), []
@@ -130,6 +141,7 @@ def test_ctrl_c_comes_when_all_values_are_new(at: int) -> None:
     assert signal.getsignal(signal.SIGINT) is before
 
 
+@pytest.mark.usefixtures("interruptible")
 def test_ctrl_c_in_a_small_update_leaves_the_old_values() -> None:
     one = variable(np.ones(3, np.float32))
 
@@ -159,6 +171,7 @@ def test_another_thread_is_not_interrupted() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no timer that signals")
+@pytest.mark.usefixtures("interruptible")
 def test_a_training_that_ctrl_c_ends_anywhere_has_whole_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(elementwise_updates, "BLOCK", 1 << 12)
     graph = parse("""

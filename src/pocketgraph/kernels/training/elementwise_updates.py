@@ -22,6 +22,9 @@ IN_PLACE = "updates_in_place"
 BLOCK = 1 << 15
 """Elements that are updated at a time: with two slots and the gradient half a megabyte, and what is made of them."""
 
+LARGE = 1 << 13
+"""Elements from which on making values anew takes longer than keeping a Ctrl-C back, some 10 µs."""
+
 
 def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]) -> None:
     """Changes the values of variables by a gradient, with nobody changing them in between.
@@ -34,7 +37,7 @@ def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]
     Raises:
         RunError: a variable has no value, or one of another shape.
     """
-    is_large = grad.size > BLOCK
+    is_large = grad.size > LARGE
     with uninterrupted() if is_large else nullcontext(), ExitStack() as stack:
         for variable in sorted(variables, key=id):
             stack.enter_context(variable.lock)

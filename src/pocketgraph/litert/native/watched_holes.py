@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import mmap
 import os
 from typing import Any
 
 import numpy as np
+
+from pocketgraph.part_files import part_name
 
 PAGE = 1 << 16
 """Bytes: what pages of memory have at most."""
@@ -52,6 +55,25 @@ class WatchedHoles:
         if not pages[-1]:
             raise OSError(f"the system does not tell what of {self._path} is in memory")
         return bool(pages[self._start // mmap.PAGESIZE : -(PAGE // mmap.PAGESIZE)].any())
+
+
+def tells(folder: str) -> bool:
+    """Whether the system tells when holes of files of this folder are read, by trying it with a small one."""
+    path = part_name(os.path.join(folder, "holes"))
+    try:
+        with open(path, "xb") as file:
+            file.truncate(2 * PAGE)
+        watched = WatchedHoles(path, 0)
+        if watched.are_read():
+            return False
+        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            content[0]
+        return watched.are_read()
+    except OSError:
+        return False
+    finally:
+        with contextlib.suppress(OSError):
+            os.unlink(path)
 
 
 def _resident(content: mmap.mmap) -> Any:

@@ -14,6 +14,7 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.native.watched_holes import tells
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, ProbeResult, seen
@@ -63,11 +64,12 @@ class PackedProgram(NamedTuple):
         large = {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
         return large - self.read_otherwise
 
-    def pieces(self, places: Callable[[Value], int]) -> Iterator[bytes | memoryview]:
+    def pieces(self, places: Callable[[Value], int], *, ahead: bool = True) -> Iterator[bytes | memoryview]:
         """The bytes of the file of packed weights, in order.
 
         Args:
             places: the place of a constant among the model file's buffers.
+            ahead: whether another thread packs, where the weights are large.
         """
         buffers: dict[PackedBuffer, PackedOperation] = {}
         for each in self.operations:
@@ -78,7 +80,7 @@ class PackedProgram(NamedTuple):
             size = kind.order.size(weights.size // each.kind.columns, each.kind.columns)
             buffers.setdefault(PackedBuffer(algorithm, places(weights), bias_place, 0, size), each)
         parts = [part for each in buffers.values() for part in _parts(each, self.seen.kinds[each.kind].order)]
-        packed = (np.ravel(part).view(np.uint8).data for part in computed(parts, passing=True))
+        packed = (np.ravel(part).view(np.uint8).data for part in computed(parts, passing=True, ahead=ahead))
         return weight_cache_file.pieces(weight_cache_file.placed(list(buffers)), self.seen.fingerprints, packed)
 
 
@@ -98,7 +100,7 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
             found.append(each)
         elif operation.code in PACKED_OTHERWISE:
             return None
-    known = seen([each.kind for each in found], folder) if found else None
+    known = seen([each.kind for each in found], folder) if found and tells(folder) else None
     if known is None:
         return None
     packed = {id(each.operation) for each in found}

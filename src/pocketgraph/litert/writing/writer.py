@@ -60,23 +60,26 @@ class Contents(Record):
     description: str = "pocketgraph"
 
 
-def pieces(program: Program, unnamed: Collection[Value] = (), *, passing: bool = False) -> Iterator[bytes | memoryview]:
+def pieces(
+    program: Program, unnamed: Collection[Value] = (), *, passing: bool = False, ahead: bool = True
+) -> Iterator[bytes | memoryview]:
     """The bytes of a file with one program, in order; see ``file_pieces``.
 
     Args:
         program: what the file holds.
         unnamed: values whose names are left out of the file.
-        passing: as for ``file_pieces``.
+        passing, ahead: as for ``file_pieces``.
     """
-    return file_pieces(Contents([program], unnamed=unnamed), passing=passing)
+    return file_pieces(Contents([program], unnamed=unnamed), passing=passing, ahead=ahead)
 
 
-def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes | memoryview]:
+def file_pieces(contents: Contents, *, passing: bool = False, ahead: bool = True) -> Iterator[bytes | memoryview]:
     """The file's bytes in order. Each constant is computed when its turn comes and let go afterwards.
 
     Args:
         contents: what the file holds.
         passing: whether whoever asks for the next piece is done with the one before, whose memory is used again.
+        ahead: whether another thread makes constants, where they are large.
     """
     layout = _FileLayout(contents)
     outside = sum(constant.nbytes + flatbuffer.Blob.ALIGNMENT for constant in layout.constants) > LIMIT
@@ -86,7 +89,7 @@ def file_pieces(contents: Contents, *, passing: bool = False) -> Iterator[bytes 
     else:
         buffers: list[flatbuffer.Table] = [(), *(((0, "blob", blob),) for blob in blobs)]
         head, blobs, _ = flatbuffer.layout(layout.model(buffers), schema.IDENTIFIER)
-    yield from _written(head, list(zip(blobs, layout.constants, strict=True)), outside, passing)
+    yield from _written(head, list(zip(blobs, layout.constants, strict=True)), outside, passing, ahead)
 
 
 class HollowFile:
@@ -117,19 +120,23 @@ class HollowFile:
         """The number of a constant's buffer in the file."""
         return self._layout.buffer_of[value]
 
-    def pieces(self) -> Iterator[bytes | memoryview]:
-        """The file's bytes up to the room, in order; each piece passes when the next one is asked for."""
-        return _written(self._head, self._kept, True, True)
+    def pieces(self, *, ahead: bool = True) -> Iterator[bytes | memoryview]:
+        """The file's bytes up to the room, in order; each piece passes when the next one is asked for.
+
+        Args:
+            ahead: as for ``file_pieces``.
+        """
+        return _written(self._head, self._kept, True, True, ahead)
 
 
 def _written(
-    head: bytes, constants: Sequence[tuple[flatbuffer.Blob, Constant]], outside: bool, passing: bool
+    head: bytes, constants: Sequence[tuple[flatbuffer.Blob, Constant]], outside: bool, passing: bool, ahead: bool
 ) -> Iterator[bytes | memoryview]:
     """A file's head, and the constants behind it in their places."""
     yield head
     position = len(head)
     parts = [constant.in_parts() for _, constant in constants]
-    made = computed([part for each in parts for part in each], passing=passing)
+    made = computed([part for each in parts for part in each], passing=passing, ahead=ahead)
     for (blob, _), each in zip(constants, parts, strict=True):
         yield bytes(blob.position - position) if outside else flatbuffer.prefix(blob, position)
         for _ in each:

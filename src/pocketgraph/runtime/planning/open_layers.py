@@ -89,21 +89,23 @@ class OpenLayers:
         refs = node.data_inputs
         made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
         sources = [node_name(ref) for ref in refs]
-        if self._is_settled(node, made, sources, inferred):
-            return True
         taken = list(map(canonical, refs))
         is_heavy, is_after = node.op in HEAVY, not self.after.isdisjoint(sources)
         if is_heavy and is_after:
             return False
         if is_heavy or not self._behind.isdisjoint(sources):
             self._behind.add(node.name)
+            is_behind = True
+        else:
+            is_behind = False
+            if len(made) == 1 and not is_after and inferred.value(made[0]) is not None:
+                return True  # whatever the sizes are
         is_of_sizes = bool(taken) and self._is_of_sizes(taken, inferred)
         if is_of_sizes:
             self._sizes.update(made)
-        is_behind = node.name in self._behind
         if is_after:
             self.after.add(node.name)
-        elif is_of_sizes and not self.late.isdisjoint(sources):
+        elif self.late and is_of_sizes and not self.late.isdisjoint(sources):
             self.late.add(node.name)
             return True
         elif not self._is_layer(node, made, taken, inferred):
@@ -116,22 +118,11 @@ class OpenLayers:
                 self.after.add(node.name)
             else:
                 self.before[node.name] = node
-        if node.name not in self.told and not self.late.isdisjoint(sources):
+        if self.late and node.name not in self.told and not self.late.isdisjoint(sources):
             return False
         if node.name in self.before or node.name in self.after or self._computes(node, sources, taken, inferred):
             self.computing.add(node.name)
         return True
-
-    def _is_settled(self, node: Node, made: Sequence[str], sources: Sequence[str], inferred: Inferred) -> bool:
-        """Whether a node gives what is known whatever the sizes are, as most nodes beside constants do."""
-        return (
-            inferred.value(made[0]) is not None
-            and len(made) == 1
-            and node.op not in HEAVY
-            and self.after.isdisjoint(sources)
-            and self._behind.isdisjoint(sources)
-            and self.late.isdisjoint(sources)
-        )
 
     def _is_of_sizes(self, taken: Sequence[str], inferred: Inferred) -> bool:
         """Whether nothing but sizes goes into what takes these tensors."""
@@ -152,12 +143,12 @@ class OpenLayers:
         is_open = len(shapes) == len(taken) or not all(shape.is_known for shape in shapes)
         if not (is_told or is_open) or not self.fed.isdisjoint(made):
             return True
-        if all(inferred.value(ref) is not None for ref in made):
+        if inferred.value(made[0]) is not None and all(inferred.value(ref) is not None for ref in made[1:]):
             return True
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
-        told = self._told(node, taken, inferred)
+        told = self._told(node, taken, inferred) if self.tells and node.op in TOLD else None
         if told and (node.op != "Reshape" or is_told):
             self.told[node.name] = told
             self.has_windows |= node.op != "Reshape"
@@ -183,9 +174,7 @@ class OpenLayers:
 
     def _told(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:
         """The inputs of a layer that a program is told: numbers that follow from sizes; none where it is no layer."""
-        places = TOLD.get(node.op)
-        if places is None or not self.tells:
-            return {}
+        places = TOLD[node.op]
         data = [ref for place, ref in enumerate(taken) if place not in places]
         numbers = {place: taken[place] for place in places if inferred.value(taken[place]) is None}
         if not numbers or not self.from_sizes.isdisjoint(data):

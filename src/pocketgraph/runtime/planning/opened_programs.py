@@ -13,39 +13,26 @@ right.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Node, Shape, canonical
+from pocketgraph.graph import Node, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
+from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.open_program import Origins
 from pocketgraph.litert.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
-from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
+from pocketgraph.runtime.planning.execution_plan import Compiled, Request
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
-from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
-from pocketgraph.runtime.planning.sized_executables import SizedExecutables
-
-if TYPE_CHECKING:
-    from pocketgraph.litert.resizable import Shapes
-    from pocketgraph.runtime.engines.step_program import StepProgram
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
-KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
-"""Passes that are left out where a part makes no program for all sizes with them."""
 
 
 @collector_paused()
@@ -94,7 +81,9 @@ def _of_layers(
         found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
         if found is not None or not layers.told:
             return found
-    return _of_part(opened, compiled, request, layers, nodes, inferred)
+    from pocketgraph.runtime.planning.opened_parts import opened_part
+
+    return opened_part(opened, compiled, request, layers, nodes, inferred)
 
 
 def _of_all(
@@ -121,6 +110,8 @@ def _of_all(
     # Where windows take steps, what holds for one size only may have become part of the program unseen.
     found = None if layers.has_windows else with_open_sizes(program, opened_sizes, open_now, origins)
     if found is None:
+        from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
+
         given = {str(e): (dtype, Shape(shape).known) for e, (dtype, shape) in compiled.key.feeds if dtype is not None}
         program = lowered_for_all(request, nodes, {name: given[name] for name in names}, wanted, compiled.inferred)
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
@@ -129,120 +120,10 @@ def _of_all(
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
-        resizable = engine.resizable(found, names, types, request.threads, kept_as, sizes_of)
+        resizable = engine.resizable(
+            found, names, types, request.threads, kept_as, sizes_of, ahead=AHEAD not in request.without
+        )
     except RunError:
         return None
     reference = PartReference(request.graph, inputs, request.fetches)
     return served_by(resizable, inputs, FirstComparison(reference, names, request.cache_dir))
-
-
-def _of_part(
-    opened: CallKey, compiled: Compiled, request: Request, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred
-) -> ServedCalls | None:
-    """What serves calls of any sizes; None where the layers make no program that does.
-
-    Args:
-        opened: the calls' key, with None for the sizes that change.
-        compiled: a plan for one of them.
-        request: what is to be run, with the whole graph.
-        layers: the graph's nodes, sorted.
-        nodes: all of them that are needed, producers first.
-        inferred: what is known of the graph while sizes are open.
-    """
-    graph = request.graph
-    part = ProgramLayers(opened, layers, nodes, inferred)
-    if not part.is_possible or not any(op in HEAVY for op in part.ops.values()):
-        return None
-    given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
-    wanted = [*map(str, opened.fetches)]
-    fixed = compiled.inferred  # of the graph after its passes, some of which leave nodes out
-    if any(not fixed.shape(name).is_known for name in part.inputs):
-        fixed = infer(graph, given, request.values, wanted, before=fixed)
-    taken = {name: (fixed.dtype(name), fixed.shape(name)) for name in part.inputs}
-    specs = {name: (dtype, shape.known) for name, (dtype, shape) in taken.items() if dtype and shape.is_known}
-    sizes = [inferred.shape(name).dims for name in part.inputs]
-    if len(specs) < len(taken) or None in sizes:
-        return None
-    feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
-    told = infer(graph, feeds, request.values, wanted, before=fixed)
-    opened_sizes = [own for own in sizes if own is not None]
-    origins, open_now = part.origins(fixed), open_shapes(part.nodes, inferred, fixed)
-    if origins is None:
-        return None
-    found = None
-    for form in ((), KEPT_AS_THEY_ARE):
-        program = lowered_for_all(request, part.nodes, specs, part.outputs, told, without=form)
-        found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
-        if found is not None or not layers.told:
-            break
-    if found is None:
-        return None
-    tell = _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.told) if found.told else None
-    types = [dtype.numpy.name for dtype, _ in specs.values()]
-    try:
-        sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
-        resizable = engine.resizable(found, list(part.inputs), types, request.threads, None, sizes_of, tell)
-        if tell is not None:
-            tell([shape for _, shape in specs.values()])
-    except RunError:
-        return None
-    inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
-    reference = PartReference(graph, inputs, outputs)
-    comparison = FirstComparison(reference, part.inputs, request.cache_dir)
-    executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
-    steps = _program(request, part, inputs, outputs, executable)
-    return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison)
-
-
-def _program(
-    request: Request,
-    part: ProgramLayers,
-    inputs: tuple[Endpoint, ...],
-    outputs: tuple[Endpoint, ...],
-    executable: SizedExecutables,
-) -> StepProgram:
-    """The steps of all calls, one of which is the part."""
-    from pocketgraph.runtime.engines.step_program import StepProgram
-    from pocketgraph.runtime.planning.compiled_part import CompiledPart
-    from pocketgraph.runtime.planning.stored_plan_content import StandIns
-
-    runs: Any = executable  # an Executable, as far as a step asks
-    compiled = CompiledPart(part.ops, inputs, outputs, runs)
-    graph = request.graph
-    items = needed(graph, frozenset(request.feeds), request.fetches, ())
-    stand_ins = StandIns(request.feeds, [compiled])
-    rest = graph.replace(stand_ins.nodes(request.feeds, items), inputs=(), outputs=(), signatures={})
-    fetches = [stand_ins.moved(endpoint) for endpoint in request.fetches]
-    running = needed(rest, stand_ins.fed, fetches, ())
-    library = FunctionLibrary(rest, without=request.without)
-    check_kernels((item.node for name, item in running.items() if name not in stand_ins.names), library)
-    outputs = tuple(Endpoint(stand_ins.names[0], port) for port in range(len(part.outputs)))
-    steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, stand_ins.names)]
-    return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)
-
-
-class _Numbers:
-    """Says the numbers that a program is told for sizes of its inputs, in order.
-
-    Args:
-        request: what is to be run, with the whole graph.
-        types: of the program's inputs, by name.
-        told: the tensors that are told.
-    """
-
-    def __init__(self, request: Request, types: Mapping[str, DType], told: Sequence[str]) -> None:
-        self._graph, self._values = request.graph, request.values
-        self._types = types
-        self._told = told
-
-    def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
-        """
-        Raises:
-            RunError: they follow from something else as well.
-        """
-        feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
-        found = infer(self._graph, feeds, self._values, self._told)
-        numbers = [found.value(ref) for ref in self._told]
-        if found.problems or any(each is None for each in numbers):
-            raise RunError("what the program is told does not follow from these sizes")
-        return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 ANSWERED = "first_on_reference"
 """The pass that lets the reference engine answer."""
 SECOND_SHARE = 0.5  # of the first plan's time, that comparing a program for the second sizes may take
-MOST_TRIES = 6  # sizes that could not be opened, after which no more are tried
+MOST_TRIES = 6  # programs that could not be opened, after which no more are tried
+ANEW = 3.0  # times as long as plans had taken when one could not be: when it is tried anew
 
 
 class ResizableCalls:
@@ -27,7 +29,8 @@ class ResizableCalls:
 
     def __init__(self) -> None:
         self._served: dict[CallKey, ServedCalls] = {}
-        self._refused: set[CallKey] = set()
+        self._refused: dict[CallKey, float] = {}  # until plans have taken so many seconds
+        self._tries = 0
         self._own: set[CallKey] = set()
         self._is_new = True
         self._may_answer = True
@@ -73,7 +76,7 @@ class ResizableCalls:
         except RunError:
             pass
         del self._served[opened]
-        self._refused.add(opened)
+        self._refused[opened] = math.inf
         return None
 
     def _answered(self, key: CallKey, compiled: Compiled, request: Request) -> ExecutionPlan | None:
@@ -91,13 +94,15 @@ class ResizableCalls:
     def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request, spent: float) -> CallKey | None:
         """Opens the program for the sizes that are the most like these, and says for which calls.
 
-        Comparing it takes at most as long as plans for fixed sizes have taken so far: twice the best at worst.
+        Comparing it takes at most as long as plans for fixed sizes have taken so far: twice the best at worst. Of small
+        sizes it may not be certain which they are (the middle row of three is the second from either border): where the
+        program for some could not be opened, that for others is tried later.
         """
-        for plan in sorted(compiled, key=lambda plan: len(key.differing(plan.key))):
+        for plan in sorted(compiled, key=lambda plan: (len(key.differing(plan.key)), -plan.check_time)):
             opened = key.with_open(key.differing(plan.key))
-            if opened in self._refused or not (fits(key, opened) and fits(plan.key, opened)):
+            if spent < self._refused.get(opened, 0.0) or not (fits(key, opened) and fits(plan.key, opened)):
                 continue
-            if len(self._refused) >= MOST_TRIES:
+            if self._tries >= MOST_TRIES:
                 return None
             if plan.check_time > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
                 continue
@@ -108,7 +113,8 @@ class ResizableCalls:
                 self._served[opened] = served
                 self._compare(served, opened)
                 return opened
-            self._refused.add(opened)
+            self._tries += 1
+            self._refused[opened] = ANEW * spent
         return None
 
     def _compare(self, served: ServedCalls, opened: CallKey) -> None:
