@@ -74,6 +74,15 @@ def test_what_is_no_model_is_said_at_every_door(door: str, wrong: object) -> Non
         getattr(pocketgraph, door)(wrong, *DOORS[door])
 
 
+def test_where_to_write_is_a_path() -> None:
+    graph = parse(PICTURE_NET)
+    with pytest.raises(UsageError, match="what to write is named by its path, not by int"):
+        pocketgraph.save(graph, 5)  # type: ignore[arg-type]
+    quantized = pocketgraph.quantize(graph, {"x": np.ones((2, 4, 4, 3), np.float32)})
+    with pytest.raises(UsageError, match="what to write is named by its path, not by NoneType"):
+        quantized.save(None)  # type: ignore[arg-type]
+
+
 def test_a_picture_that_is_none_is_said() -> None:
     with pytest.raises(UsageError, match="a picture is named by its path, not by int"):
         pocketgraph.label_image(parse(PICTURE_NET), 5)  # type: ignore[arg-type]

@@ -64,6 +64,7 @@ def test_names_of_tables_and_arrays_in_capitals(tmp_path: pathlib.Path) -> None:
         ("a;b;label\n1,5;-2;x\n3;,4;y\n", [[1.5, -2], [3, 0.4]], ["x", "y"]),
         ("1,5;2,25;0\n", [[1.5, 2.25]], ["0"]),  # three cells by commas, too
         ("a\tb\tlabel\n1\t2\tx\n", [[1, 2]], ["x"]),
+        ("1,5\t2\t0\n2,5\t3\t1\n", [[1.5, 2], [2.5, 3]], ["0", "1"]),
         ('"a";"b";"label"\r\n"1";"2";"so, and; so"\r\n', [[1, 2]], ["so, and; so"]),
     ],
 )
@@ -73,6 +74,13 @@ def test_tables_of_spreadsheets_with_semicolons(
     (found,), named = read_table(table(tmp_path, text), [2])
     np.testing.assert_array_equal(found, numbers)
     assert named == classes
+
+
+def test_numbers_in_tsv_files_may_have_a_decimal_comma(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "a.tsv").write_text("1,5\t-,25\ta, b\n")
+    (found,), named = read_table(str(tmp_path / "a.tsv"), [2])
+    np.testing.assert_array_equal(found, [[1.5, -0.25]])
+    assert named == ["a, b"]
 
 
 def test_semicolons_in_texts_separate_nothing(tmp_path: pathlib.Path) -> None:
@@ -89,3 +97,16 @@ def test_numbers_that_an_input_cannot_hold_are_said(tmp_path: pathlib.Path) -> N
     data = open_dataset(table(tmp_path, "1,2\n3,1e39\n"), (ModelInput("x:0", (1, 2), np.dtype(np.float32)),))
     assert np.isinf([*data.samples()][1][0]).any()
     assert data.without_gaps()[1].endswith("sample 2 is left out, which holds NaN or infinity")
+
+
+@pytest.mark.filterwarnings("error::RuntimeWarning")
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_integers_as_floats_of_any_width(kind: type[np.floating]) -> None:
+    inputs = (ModelInput("x:0", (1, 2), np.dtype(np.int32)),)
+    least = -60000 if kind is np.float16 else -(2**31)
+    (found,) = open_dataset({"x": np.array([[least, 3]], kind)}, inputs).samples()
+    np.testing.assert_array_equal(found[0], [[least, 3]])
+    if kind is not np.float16:
+        data = open_dataset({"x": np.array([[2**31, 3]], kind)}, inputs)  # one more than the largest
+        with pytest.raises(UsageError, match=r"sample 1 has 2.14748e\+09, and the input 'x:0' takes int32"):
+            list(data.samples())

@@ -54,7 +54,7 @@ def test_a_session_of_the_model_as_it_is_stored_warns() -> None:
     with pocketgraph.Session(MODELS / "augmentation") as session, pytest.warns(UserWarning, match="at random") as told:
         assert session.inputs
     assert "changes what it is fed at random, as in training" in str(told[0].message)
-    assert f"`pocketgraph freeze_graph {MODELS / 'augmentation'} -o frozen.pb --repair` takes that out" in str(
+    assert f"`pocketgraph freeze_graph --repair -o frozen.pb {MODELS / 'augmentation'}` takes that out" in str(
         told[0].message
     )
     with pocketgraph.Session(MODELS / "conv_training") as session, warnings.catch_warnings():

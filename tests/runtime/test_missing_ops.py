@@ -9,7 +9,7 @@ from function_text import with_functions
 from pocketgraph import Session
 from pocketgraph.errors import MissingKernelError
 from pocketgraph.graph import DType, Func, Graph, Node, Shape
-from pocketgraph.runtime.planning.missing_kernels import why_not
+from pocketgraph.runtime.missing_kernels import why_not
 
 FLOAT = DType.named("float")
 

@@ -13,7 +13,7 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.litert.resizable import Resizable, Shapes
+from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison

@@ -13,7 +13,7 @@ from function_text import with_functions
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
-from pocketgraph.litert import open_program
+from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference

@@ -17,6 +17,7 @@ from pocketgraph.pages.quantities import counted
 Array = np.ndarray[Any, Any]
 SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
+OTHER_SEPARATORS = (";", "\t")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
 
@@ -84,8 +85,8 @@ def columns_of(path: str) -> int:
 def rows_of(path: str) -> list[list[str]]:
     """The cells of each row, those of the head too; rows without any are left out.
 
-    A .csv file whose rows are told apart by semicolons or tabs alone is read by these, as spreadsheets write it where
-    numbers have a decimal comma; such numbers get a point.
+    A .csv file whose cells are told apart by semicolons or tabs alone is read by these, as spreadsheets write it where
+    numbers have a decimal comma; such numbers get a point, those of a .tsv file too.
 
     Raises:
         FormatError: it cannot be read.
@@ -94,14 +95,14 @@ def rows_of(path: str) -> list[list[str]]:
         with open(path, newline="", encoding="utf-8-sig") as file:
             content = file.read()
         if path.lower().endswith(".tsv"):
-            return _cells(content, "\t")
-        rows = _cells(content, ",")
-        if _width(rows) > 1 and not _are_numbers(_cells(content.partition("\n")[0], ";")):
+            return _pointed_cells(content, "\t")
+        rows, first = _cells(content, ","), content.partition("\n")[0]
+        if _width(rows) > 1 and not any(_are_numbers(_cells(first, separator)) for separator in OTHER_SEPARATORS):
             return rows
-        for separator in (";", "\t"):
-            others = _cells(content, separator)
+        for separator in OTHER_SEPARATORS:
+            others = _pointed_cells(content, separator)
             if _width(others) > 1 and (len(others) > 1 or _are_numbers(others)):
-                return [[_pointed(cell) for cell in row] for row in others]
+                return others
     except OSError as error:
         raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
     except (UnicodeDecodeError, csv.Error) as error:
@@ -111,6 +112,10 @@ def rows_of(path: str) -> list[list[str]]:
 
 def _cells(content: str, separator: str) -> list[list[str]]:
     return [row for row in csv.reader(io.StringIO(content, newline=""), delimiter=separator) if row]
+
+
+def _pointed_cells(content: str, separator: str) -> list[list[str]]:
+    return [[_pointed(cell) for cell in row] for row in _cells(content, separator)]
 
 
 def _width(rows: Sequence[Sequence[str]]) -> int:

@@ -115,9 +115,14 @@ class Dataset:
         if item.dtype.kind not in "iu" or values.dtype == item.dtype:
             with np.errstate(over="ignore"):  # what is too large becomes infinite, which is judged as such
                 return values.astype(item.dtype)
-        least, most = np.iinfo(item.dtype).min, np.iinfo(item.dtype).max
-        if not ((values >= least) & (values <= most)).all():
-            odd = values[~((values >= least) & (values <= most))].flat[0]
+        limits = np.iinfo(item.dtype)
+        if values.dtype.kind == "f":  # the largest integer may be none, the one after it is
+            known = values.astype(np.float64)
+            fits = (known >= limits.min) & (known < float(limits.max + 1))
+        else:
+            fits = (values >= limits.min) & (values <= limits.max)
+        if not fits.all():
+            odd = values[~fits].flat[0]
             raise UsageError(
                 f"sample {index + 1} has {odd:g}, and the input '{item.name}' takes {item.dtype}", where=self.place
             )
@@ -351,7 +356,7 @@ def open_dataset(
         if math.prod(inputs[0].shape) == 1:
             raise UsageError(
                 "the model does not say how long its recordings are",
-                hint="give an .npz file; `ship` and `export` take a size, as in --input_shape="
+                hint="give an .npz file; `pocketgraph ship` and `export` take a size, as in --input_shape="
                 f"{inputs[0].name.removesuffix(':0')}:16000",
             )
         if is_plane(inputs[0].shape):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, path_of
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.collector import collector_paused
@@ -147,22 +147,23 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
         PocketgraphError: the directory does not exist or the file cannot be written.
         FormatError: the graph holds what the form cannot carry.
         GraphError: an attribute has a value that no file can hold.
-        UsageError: there is no such form.
+        UsageError: there is no such form, or the path is none.
     """
     from pocketgraph.formats.forms import form_for, writer
 
+    place = path_of(path, "what to write")
     if is_model_file(graph):
         suffix = ".tflite" if is_litert_file(graph) else ".onnx"
-        if not os.fspath(path).endswith(suffix) or form or text:
+        if not place.endswith(suffix) or form or text:
             what = "a LiteRT" if suffix == ".tflite" else "an ONNX"
             raise FormatError(
-                f"the operators of {what} file have no GraphDef form", where=os.fspath(path),
+                f"the operators of {what} file have no GraphDef form", where=place,
                 hint="give the graph that it was made from",
             )  # fmt: skip
-        writer(suffix[1:])(graph, path)
+        writer(suffix[1:])(graph, place)
         return
-    named = form_for(os.path.splitext(os.fspath(path))[1]) if text is None else "graphdef"
-    writer(form or ("text" if text else named))(graph, path)
+    named = form_for(os.path.splitext(place)[1]) if text is None else "graphdef"
+    writer(form or ("text" if text else named))(graph, place)
 
 
 def to_bytes(graph: Graph) -> bytes:

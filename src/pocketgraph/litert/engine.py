@@ -22,10 +22,10 @@ from pocketgraph.litert.runner import prepare
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
-    from pocketgraph.litert.open_program import OpenProgram
     from pocketgraph.litert.part_lowering import Trial
     from pocketgraph.litert.program import Program
-    from pocketgraph.litert.resizable import Resizable, Shapes
+    from pocketgraph.litert.sizes.open_program import OpenProgram
+    from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 
 __all__ = ["Executable", "Specs", "Unsupported", "compile", "lookup"]
 
@@ -199,7 +199,7 @@ def resizable(
     """
     from pocketgraph.litert.program_building import temporary_file
     from pocketgraph.litert.program_record import split
-    from pocketgraph.litert.resizable import Resizable, least_sizes
+    from pocketgraph.litert.sizes.resizable import Resizable, least_sizes
     from pocketgraph.litert.writing import writer
 
     told = open_program.told

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, path_of
 from pocketgraph.formats import to_bytes
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph, canonical
@@ -159,7 +159,7 @@ class QuantizedModel:
         Raises:
             UsageError: the path ends in something else, or the model was made for the other form.
         """
-        place = os.fspath(path)
+        place = path_of(path, "what to write")
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
         content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")

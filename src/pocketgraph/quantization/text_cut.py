@@ -297,7 +297,7 @@ class _Search:
                 fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
                 raise UsageError(
                     f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
-                    hint="`ship` and `export` take a size, as in --input_shape="
+                    hint="`pocketgraph ship` and `export` take a size, as in --input_shape="
                     f"{self.taken[0].name.removesuffix(':0')}:16000",
                 )
             rows = [is_open for is_open in cut.is_open[:1] if is_open]

@@ -214,11 +214,8 @@ class _Work:
         elif not result.is_proved:
             left = "the one sample" if judged == 1 else f"the {judged} samples"
             more = f"give more with {option('data')}, 100 are enough"
-            result.unknown.append(
-                f"what it loses on others than {left} left to judge it on"
-                if judged
-                else f"what it loses on samples that it was not made with: {more}"
-            )
+            why = f"others than {left} left to judge it on" if judged else f"samples that it was not made with: {more}"
+            result.unknown.append(f"what it loses on {why}")
         for form, make in self.forms(frozen, calibrated).items():
             result.form = form
             try:

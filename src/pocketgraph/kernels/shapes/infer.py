@@ -69,8 +69,8 @@ class Inferred:
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
         found = (self._rows.get(ref) or self._row(ref))[2]
-        of = found.known if isinstance(found, Partial) else found
-        return self.elements(ref) if of is not None and of.ndim <= 1 else None
+        known = found.known if isinstance(found, Partial) else found
+        return self.elements(ref) if known is not None and known.ndim <= 1 else None
 
     def elements(self, ref: str) -> list[int | None] | None:
         """As ``numbers``, of an integer tensor of any rank."""
@@ -78,9 +78,8 @@ class Inferred:
         if isinstance(found, Partial):
             pairs = zip(found.numbers.reshape(-1), found.known.reshape(-1), strict=True)
             return [int(n) if k else None for n, k in pairs]
-        if isinstance(found, np.ndarray) and found.dtype.kind in "iu":
-            return [int(n) for n in found.reshape(-1)]
-        return None
+        is_whole = isinstance(found, np.ndarray) and found.dtype.kind in "iu"
+        return [int(n) for n in found.reshape(-1)] if is_whole and found is not None else None
 
     def _row(self, ref: str) -> _Row:
         name, port = (ref[:-2], 0) if ref.endswith(":0") else parse_ref(ref)[:2]

@@ -186,7 +186,7 @@ def conditional_nodes(plan: Plan) -> set[str]:
     switches = {name for name, item in plan.items.items() if item.node.op in ops_with("switch")}
     if not switches:
         return set()
-    from pocketgraph.runtime.planning.missing_kernels import check_kernels
+    from pocketgraph.runtime.missing_kernels import check_kernels
 
     check_kernels((item.node for item in plan.items.values()), plan.library)
     if all(plan.frames[name].depth for name in switches):  # only those that loops end by

@@ -15,7 +15,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.open_program import Sizes
+    from pocketgraph.litert.sizes.open_program import Sizes
 
 WITH_AXES = {
     "Mean": 1, "Sum": 1, "Max": 1, "Min": 1, "Transpose": 1, "ExpandDims": 1, "GatherV2": 2, "ConcatV2": -1,

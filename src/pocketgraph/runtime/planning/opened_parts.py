@@ -11,17 +11,17 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
-from pocketgraph.litert.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.step_program import StepProgram
+from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
-from pocketgraph.runtime.planning.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls
@@ -29,7 +29,7 @@ from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 from pocketgraph.runtime.planning.stored_plan_content import StandIns
 
 if TYPE_CHECKING:
-    from pocketgraph.litert.resizable import Shapes
+    from pocketgraph.litert.sizes.resizable import Shapes
 
 KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
 """Passes that are left out where a part makes no program for all sizes with them."""

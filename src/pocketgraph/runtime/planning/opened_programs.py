@@ -4,11 +4,11 @@ words [1, ?] ── Shape ── Range ── Less ── Cast ─┐           
       └──────── GatherV2 ── MatMul ── Softmax ──┴ Mul ── …   one program, which is told the sizes of each call
 
 Where nothing but shapes follows from the open sizes (products, convolutions, attention, normalization over texts and
-pictures of any size), the program that was compiled for one set of sizes is opened (``litert/open_program.py``), and
-LiteRT is told the sizes of each call. Where numbers follow from them as well (masks, positions, frames of a recording),
-no program of the whole graph holds for all sizes, but one of the layers that take these numbers does. Either is
-compared with the reference engine for the first sizes that it was not compiled for, and serves others only when it was
-right.
+pictures of any size), the program that was compiled for one set of sizes is opened (``litert/sizes/open_program.py``),
+and LiteRT is told the sizes of each call. Where numbers follow from them as well (masks, positions, frames of a
+recording), no program of the whole graph holds for all sizes, but one of the layers that take these numbers does.
+Either is compared with the reference engine for the first sizes that it was not compiled for, and serves others only
+when it was right.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
-from pocketgraph.litert.open_program import Origins
-from pocketgraph.litert.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.open_program import Origins
+from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey

@@ -102,7 +102,7 @@ def _program(
         MissingKernelError: ops that nothing can run; all of them are named.
     """
     from pocketgraph.runtime.engines.step_program import StepProgram
-    from pocketgraph.runtime.planning.missing_kernels import check_kernels
+    from pocketgraph.runtime.missing_kernels import check_kernels
 
     library = FunctionLibrary(
         request.graph, dynamic.for_bodies() if dynamic is not None else None, without=request.without

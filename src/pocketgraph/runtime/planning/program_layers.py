@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pocketgraph.graph import Node, canonical, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.litert.open_program import Origins, Told
+from pocketgraph.litert.sizes.open_program import Origins, Told
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.open_layers import OpenLayers
 

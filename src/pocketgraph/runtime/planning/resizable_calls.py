@@ -156,7 +156,7 @@ def _kept(key: CallKey, request: Request) -> tuple[CallKey, ServedCalls] | None:
     entry = cache.find(*place) if place is not None else None
     if entry is None or cache.certificate(entry.about) != "right":
         return None
-    from pocketgraph.litert.resizable import Resizable
+    from pocketgraph.litert.sizes.resizable import Resizable
 
     try:
         sizes = {name: tuple(own) for name, own in entry.about["opened"]}

@@ -14,7 +14,7 @@ from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
-    from pocketgraph.litert.resizable import Resizable
+    from pocketgraph.litert.sizes.resizable import Resizable
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 

@@ -129,7 +129,7 @@ def _warn_of_augmentation(graph: Graph, path: str) -> None:
 
     if scopes := stored_augmentations(graph):
         warnings.warn(
-            f"'{path}' changes what it is fed at random, as in training ('{scopes[0]}'); `pocketgraph freeze_graph "
-            f"{path} -o frozen.pb --repair` takes that out",
+            f"'{path}' changes what it is fed at random, as in training ('{scopes[0]}'); "
+            f"`pocketgraph freeze_graph --repair -o frozen.pb {path}` takes that out",
             stacklevel=2,
         )

@@ -13,7 +13,7 @@ from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
-    from pocketgraph.litert.resizable import Resizable, Shapes
+    from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 
 Array = np.ndarray[Any, Any]

@@ -16,8 +16,8 @@ from pocketgraph.litert.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-    from pocketgraph.litert.open_program import OpenProgram
-    from pocketgraph.litert.operator_sizes import Sizes
+    from pocketgraph.litert.sizes.open_program import OpenProgram
+    from pocketgraph.litert.sizes.operator_sizes import Sizes
 
 Shapes = tuple[tuple[int, ...], ...]
 

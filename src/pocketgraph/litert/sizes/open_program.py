@@ -19,7 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph import Node, canonical
-from pocketgraph.litert.operator_sizes import (
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.sizes.operator_sizes import (
     PADS,
     RESIZES,
     NotCertain,
@@ -28,8 +29,7 @@ from pocketgraph.litert.operator_sizes import (
     constant_numbers,
     merged_sizes,
 )
-from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.told_sizes import Element, Told, ToldInputs, constant
+from pocketgraph.litert.sizes.told_sizes import Element, Told, ToldInputs, constant
 
 __all__ = ["OpenProgram", "Origins", "Sizes", "Told", "opened"]
 

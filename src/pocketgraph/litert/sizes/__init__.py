@@ -1,0 +1,1 @@
+"""Programs that serve calls of several sizes."""
