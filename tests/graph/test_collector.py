@@ -35,9 +35,11 @@ def test_what_is_made_in_a_first_pause_is_old_without_a_search() -> None:
         more = [[number] for number in range(100)]
     finally:
         gc.callbacks.remove(note)
-    assert gc.isenabled() and not searches
+    assert gc.isenabled()
+    assert not searches
     old = {id(each) for each in gc.get_objects(generation=2)}
-    assert id(made[5_000]) in old and id(more[-1]) not in old
+    assert id(made[5_000]) in old
+    assert id(more[-1]) not in old
     assert gc.get_freeze_count() == 0
 
 
@@ -66,7 +68,8 @@ def test_what_somebody_froze_stays_frozen() -> None:
         with collector_paused():
             kept = [[number] for number in range(5_000)]
         assert gc.get_freeze_count() >= frozen - 100  # objects of others come and go
-        assert collector._promotions == 0 and len(kept) == 5_000
+        assert collector._promotions == 0
+        assert len(kept) == 5_000
     finally:
         gc.unfreeze()
 
@@ -75,4 +78,6 @@ def test_a_collector_that_was_off_stays_off() -> None:
     gc.disable()
     with collector_paused():
         kept = [[number] for number in range(5_000)]
-    assert not gc.isenabled() and collector._promotions == 0 and len(kept) == 5_000
+    assert not gc.isenabled()
+    assert collector._promotions == 0
+    assert len(kept) == 5_000

@@ -30,7 +30,7 @@ def collector_paused() -> Iterator[None]:
 
 
 def promote_young() -> None:
-    """Counts what was made so far among what is old, so that a first result does not wait until all of it was looked at.
+    """Counts what was made so far among what is old, so that no first result waits until it was looked at.
 
     Done a few times in a process only: what is promoted does not bring the next search among what is old nearer.
     """
