@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from pocketgraph.graph import Graph, Node, Shape, canonical
+import numpy as np
+
+from pocketgraph.graph import Graph, Node, Shape, canonical, const
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine, part_lowering
 from pocketgraph.litert.cache import Specs
@@ -37,3 +40,16 @@ def lowered(
 def inferred_of(graph: Graph, specs: Specs) -> Inferred:
     """What is known of the graph's tensors where these are fed."""
     return infer(graph, {canonical(name): (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()})
+
+
+WEIGHTS = np.random.default_rng(1).random((64, 64), np.float32)
+
+
+def product() -> Graph:
+    """A rectified product with ``WEIGHTS``."""
+    text = """
+        x = Placeholder(dtype=float, shape=[4,64])
+        p = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+        y = Relu(p, T=float)
+    """
+    return Graph([const("w", WEIGHTS), *parse(text)])

@@ -15,7 +15,8 @@ import pytest
 import pocketgraph
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import cache, cached_executable, free_disk_space
+from pocketgraph.litert import cache, cached_executable
+from pocketgraph.litert.writing import free_disk_space
 from pocketgraph.runtime import Session
 
 WEIGHTS = np.random.default_rng(1).standard_normal((3000, 2600)).astype(np.float32)

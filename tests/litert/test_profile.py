@@ -7,8 +7,8 @@ from litert.parts import compiled_part
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import engine, host
-from pocketgraph.litert.attribution import shared_out
 from pocketgraph.litert.native import c_library, profiler
+from pocketgraph.litert.native.attribution import shared_out
 from pocketgraph.litert.native.profiler import Timed
 from pocketgraph.litert.program import Operation
 

@@ -13,7 +13,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.engines.needed import needed
-from pocketgraph.runtime.planning.function_inlining import inline_calls
+from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "inlined"
 CASES = ["chosen", "gru_any_length", "inside", "lstm", "repeated"]

@@ -13,7 +13,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.planning import function_inlining
+from pocketgraph.runtime.planning.rewriting import function_inlining
 
 X = np.ones(2, np.float32)
 CALL = "PartitionedCall({0}, Tin=list[float], Tout=list[float], f=func({1}))"

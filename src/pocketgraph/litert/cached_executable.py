@@ -14,9 +14,9 @@ from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.free_disk_space import room_for
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import computed_in
+from pocketgraph.litert.writing.free_disk_space import room_for
 from pocketgraph.part_files import part_name
 
 

@@ -64,7 +64,7 @@ def _profiled(program: Program, threads: int, inputs: Sequence[Array]) -> list[f
     import os
     import tempfile
 
-    from pocketgraph.litert.attribution import shared_out
+    from pocketgraph.litert.native.attribution import shared_out
     from pocketgraph.litert.native.profiler import profile
 
     read = {value for operation in program.operations for value in operation.inputs}

@@ -118,8 +118,8 @@ def lowered(
 ) -> Program:
     """The program of a part, before any rewriting (arguments as for ``engine.compile``).
 
-    ``fallback`` emits nodes that LiteRT has no builtin operator for (see custom_operators.py); ``strict`` refuses what
-    differs from TensorFlow at the edges.
+    ``fallback`` emits nodes that LiteRT has no builtin operator for (see lowerings/custom_operators.py);
+    ``strict`` refuses what differs from TensorFlow at the edges.
 
     Raises:
         Unsupported: LiteRT cannot run some node.

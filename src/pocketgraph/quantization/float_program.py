@@ -13,8 +13,8 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.litert.custom_operators import emit_custom
 from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.lowerings.custom_operators import emit_custom
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR

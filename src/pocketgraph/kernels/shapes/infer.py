@@ -15,7 +15,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
-from pocketgraph.kernels.shapes.partial_values import Known, Partial, of_dims, of_tensor, result
+from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, of_dims, of_tensor, result
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
@@ -365,17 +365,8 @@ class _Walk:
 
 def _form(node: Node, inputs: list[Shape], known: list[Known]) -> tuple[Any, ...] | None:
     """What the facts of a node follow from, for nodes that share their attributes; None where it cannot be compared."""
-    values: list[Any] = []
-    for value in known:
-        if isinstance(value, Partial):
-            values.append((value.numbers.shape, value.numbers.tobytes(), value.known.tobytes()))
-        elif isinstance(value, np.ndarray):
-            if value.dtype.hasobject:
-                return None
-            values.append((value.dtype, value.shape, value.tobytes()))
-        else:
-            values.append(None)
-    return node.op, id(node.attrs), tuple([shape.dims for shape in inputs]), tuple(values)
+    values = [comparable(value) for value in known]
+    return None if None in values else (node.op, id(node.attrs), tuple([shape.dims for shape in inputs]), tuple(values))
 
 
 def _equal(one: _TensorFacts, other: _TensorFacts) -> bool:

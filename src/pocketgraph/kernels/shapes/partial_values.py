@@ -50,6 +50,15 @@ Known: TypeAlias = "np.ndarray[Any, Any] | Partial | None"
 """What is known of a tensor's value: all, some integers, or nothing."""
 
 
+def comparable(value: Known) -> tuple[Any, ...] | None:
+    """What is equal where the same is known of two tensors' values; None where texts are known, which have no bytes."""
+    if isinstance(value, Partial):
+        return value.numbers.shape, value.numbers.tobytes(), value.known.tobytes()
+    if value is None:
+        return ()
+    return None if value.dtype.hasobject else (value.dtype, value.shape, value.tobytes())
+
+
 def of_tensor(tensor: Tensor) -> np.ndarray[Any, Any] | None:
     """The value of a small constant; a large one is not read."""
     return tensor.numpy() if tensor.size <= LARGEST and tensor.dtype is not STRING else None

@@ -17,7 +17,7 @@ from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.native.watched_holes import tells
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
-from pocketgraph.litert.packing.packing_probe import PackedKind, Seen, seen
+from pocketgraph.litert.packing.packing_probe import PackedKind, ProbeResult, seen
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer
 from pocketgraph.litert.program import Operation, Program, Value
 
@@ -56,7 +56,7 @@ class PackedProgram(NamedTuple):
     """
 
     operations: list[PackedOperation]
-    seen: Seen
+    seen: ProbeResult
     read_otherwise: set[Value]
 
     def left_out(self) -> set[Value]:

@@ -69,7 +69,7 @@ class SeenKind(NamedTuple):
         return self.algorithm ^ channels ^ columns
 
 
-class Seen(NamedTuple):
+class ProbeResult(NamedTuple):
     """What a probe has seen.
 
     Attributes:
@@ -81,7 +81,7 @@ class Seen(NamedTuple):
     fingerprints: tuple[int, ...]
 
 
-def seen(kinds: Collection[PackedKind], folder: str) -> Seen | None:
+def seen(kinds: Collection[PackedKind], folder: str) -> ProbeResult | None:
     """How operations of these kinds are packed; None where LiteRT does not tell, or one has no order that is known.
 
     Args:
@@ -116,7 +116,7 @@ def seen(kinds: Collection[PackedKind], folder: str) -> Seen | None:
         each = SeenKind(order, buffer.algorithm ^ channels ^ kind.columns, buffer.bias)
         if found.setdefault(kind, each)[:2] != each[:2]:
             return None
-    return Seen(found, listed.fingerprints)
+    return ProbeResult(found, listed.fingerprints)
 
 
 def _packed_by_litert(program: Program, folder: str) -> bytes:

@@ -9,9 +9,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
-from pocketgraph.errors import RunError, UsageError, did_you_mean, option
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.pages.document import fragment
@@ -20,18 +18,15 @@ from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, w
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE
-from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, plain_values
+from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model, reached, weights_cut_off
+from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.counterparts import Counterparts
-from pocketgraph.runtime.comparison.output_verdict import is_certain, judged, mute, proves_nothing
+from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
 
-Array = np.ndarray[Any, Any]
-Feeds = Mapping[str, Any]
 IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
-SMALLER = (0.1, 0.01, 0.001, 0.0001)
-"""What made-up feeds are multiplied by until a softmax shows more than its largest class."""
 COLUMNS = (
     Column("output"), Column("shape"), Column("largest difference"), Column("of the peak"), Column("mean difference"),
     Column("top-1", WORDS["top-1"]), Column("KL, nats", WORDS["KL divergence"]),
@@ -167,17 +162,7 @@ def verify(
         UsageError: feeds or outputs that the models do not have, or feeds that cut weights off.
         RunError: one of them does not run.
     """
-    if runs < 1:
-        raise UsageError(f"a comparison needs at least 1 run, not {runs}", hint="two are made up by default")
-    if tolerance is not None and not 0 <= tolerance < math.inf:
-        raise UsageError(
-            f"a tolerance is a number that is not negative, {tolerance} is not",
-            hint="it is a share of the largest magnitude, such as 1e-4",
-        )
-    if engines and engine is not None:
-        raise UsageError(
-            f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
-        )
+    _check_options(runs, tolerance, engine, engines=engines)
     with (
         closing(ComparedModel(a, threads, "reference" if engines else engine)) as first,
         closing(ComparedModel(b, threads, engine)) as second,
@@ -196,47 +181,26 @@ def verify(
         problems = {name: _independence(first, second, name, sets[0], same) for name in wanted}
         running = [name for name, problem in problems.items() if not problem]
         depending = [name for name in running if reached(first.graph, name, sets[0])]
-        pairs: dict[str, list[tuple[Array, Array]]] = {name: [] for name in running}
-        fed: list[Feeds] = []
-
-        def compare(feeds: dict[str, Any]) -> None:
-            try:
-                ours = first.run(running, feeds)
-            except RunError as error:
-                if inputs is not None:
-                    raise
-                feeds, ours = _with_made_up(first, running, feeds, error)
-            fed.append(feeds)
-            missing = same.missing(feeds)
-            made_by_first = dict(zip(missing, first.run(list(missing.values()), feeds), strict=True)) if missing else {}
-            theirs = second.run([same.output(name) for name in running], {**same.feeds(feeds), **made_by_first})
-            for pair, x, y in zip(pairs.values(), ours, theirs, strict=True):
-                pair.append((x, y))
-
+        both = ComparedRuns(first, second, same, running, is_made_up=inputs is None)
         for at, feeds in enumerate(sets if running else ()):
-            compare(feeds)
+            both.add(feeds)
             if progress is not None:
                 progress("comparing", at + 1, len(sets))
         is_eight_bit = tolerance is None and _is_quantization_between(first, second)
         is_eight_bit |= tolerance is None and engines and first.is_eight_bit
-        hidden = [pair for name, pair in pairs.items() if inputs is None and name in depending and is_certain(pair, 1)]
-        for share in SMALLER if hidden and not is_eight_bit else ():  # eight bits have no codes for such feeds
-            compare({name: _times(value, share) for name, value in sets[0].items()})
-            if not any(is_certain(pair[-1:]) for pair in hidden):
-                break
-            fed.pop()  # as these say no more than the others
-            for pair in pairs.values():
-                pair.pop()
-        answers = {name: pairs[name] for name in depending}
-        unanswered = {name: mute(pair, fed) for name, pair in answers.items()}
+        if inputs is None and not is_eight_bit:  # eight bits have no codes for smaller feeds
+            both.add_smaller(sets[0], depending)
+        answers = {name: both.pairs[name] for name in depending}
+        unanswered = {name: mute(pair, both.fed) for name, pair in answers.items()}
         is_idle = inputs is None and proves_nothing(answers, unanswered)
         if is_idle:
-            compare({name: _wider(value) for name, value in sets[0].items()})  # which may wake what noise leaves dead
-            unanswered = {name: mute(pair, fed) for name, pair in answers.items()}
+            both.add_wider(sets[0])
+            unanswered = {name: mute(pair, both.fed) for name, pair in answers.items()}
             is_idle = proves_nothing(answers, unanswered)
     limit = TOLERANCE if tolerance is None else tolerance
     found = {
-        name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None) for name, pair in pairs.items()
+        name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
+        for name, pair in both.pairs.items()
     }
     silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
     notes = [] if is_idle else [f"'{name}' {why}" for name, why in silent.items()]
@@ -248,6 +212,20 @@ def verify(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
         limit, len(sets), is_eight_bit, inputs is None, tuple(notes),
     )  # fmt: skip
+
+
+def _check_options(runs: int, tolerance: float | None, engine: str | None, *, engines: bool) -> None:
+    if runs < 1:
+        raise UsageError(f"a comparison needs at least 1 run, not {runs}", hint="two are made up by default")
+    if tolerance is not None and not 0 <= tolerance < math.inf:
+        raise UsageError(
+            f"a tolerance is a number that is not negative, {tolerance} is not",
+            hint="it is a share of the largest magnitude, such as 1e-4",
+        )
+    if engines and engine is not None:
+        raise UsageError(
+            f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
+        )
 
 
 def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:
@@ -352,38 +330,3 @@ def _notes(graph: Graph, wanted: Sequence[str], feeds: Feeds) -> list[str]:
     found = [f"'{name}' depends on no input in either model" for name in wanted if feeds and not read[name]]
     unread = [label for label in feeds if not any(label in labels for labels in read.values())]
     return found + [f"no output depends on the feed '{label}'" for label in unread]
-
-
-def _with_made_up(
-    model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError
-) -> tuple[dict[str, Any], list[Array]]:
-    """Plain feeds, and their results, where random ones failed ``before``: ones for integers, which may be lengths, or
-    zeros, which are places in what holds one.
-
-    Raises:
-        RunError: the model does not take them either.
-    """
-    plain = {name: plain_values(value) for name, value in feeds.items()}
-    for tried in (plain, {name: _zeros(value) for name, value in plain.items()}):
-        try:
-            return tried, model.run(wanted, tried)
-        except RunError:
-            continue
-    hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
-    raise RunError(before.what, where=before.where, hint=hint) from before
-
-
-def _zeros(value: Any) -> Any:
-    return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
-
-
-def _times(value: Any, share: float) -> Any:
-    """A made-up input times this, where it has floats."""
-    array = np.asarray(value)
-    return array * array.dtype.type(share) if array.dtype.kind == "f" and array.ndim else value
-
-
-def _wider(value: Any) -> Any:
-    """A made-up input with the values of pictures, where it has floats."""
-    array = np.asarray(value)
-    return np.abs(array) * array.dtype.type(255) if array.dtype.kind == "f" and array.ndim else value

@@ -18,12 +18,12 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.constant_deduplication import deduplicate_constants as with_constants_once
-from pocketgraph.runtime.planning.function_inlining import inline_calls
 from pocketgraph.runtime.planning.graph_state import GraphState
-from pocketgraph.runtime.planning.idle_dropout import without_idle_dropout
 from pocketgraph.runtime.planning.known_values import with_known_values
-from pocketgraph.runtime.planning.static_branches import known_predicates, without_static_branches
+from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
+from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
+from pocketgraph.runtime.planning.rewriting.idle_dropout import without_idle_dropout
+from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
@@ -113,7 +113,7 @@ def hoist_over_splits(state: GraphState) -> None:
     state.settle()
     if not any(item.node.op == "Split" for item in state.plan.items.values()):
         return
-    from pocketgraph.runtime.planning.split_hoisting import hoist_over_splits as with_work_before_splits
+    from pocketgraph.runtime.planning.rewriting.split_hoisting import hoist_over_splits as with_work_before_splits
 
     if state.take(with_work_before_splits(state.graph, state.plan, state.held)):
         state.infer_anew()
@@ -124,7 +124,7 @@ def hoist_over_splits(state: GraphState) -> None:
 def mask_pooled_gradients(state: GraphState) -> None:
     if not any(node.op == "MaxPoolGrad" for node in state.graph):
         return
-    from pocketgraph.runtime.planning.pooled_gradients import with_masks_at_pools
+    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
 
     state.settle()
     if state.take(with_masks_at_pools(state)):

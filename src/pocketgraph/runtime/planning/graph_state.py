@@ -17,7 +17,6 @@ from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.static_branches import SWITCH
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 """Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
@@ -184,7 +183,7 @@ def conditional_nodes(plan: Plan) -> set[str]:
         MissingKernelError: as ``check_kernels``, which is asked where there are branches at all.
     """
 
-    switches = {name for name, item in plan.items.items() if item.node.op in SWITCH}
+    switches = {name for name, item in plan.items.items() if item.node.op in ops_with("switch")}
     if not switches:
         return set()
     from pocketgraph.runtime.missing_kernels import check_kernels

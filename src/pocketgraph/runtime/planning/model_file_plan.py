@@ -131,7 +131,7 @@ class _LiteRTFile(_FileRun):
 
     def profiled(self, inputs: Sequence[Array]) -> list[OperationShare]:
         from pocketgraph.formats.tflite import with_fixed_sizes
-        from pocketgraph.litert.attribution import shared_out
+        from pocketgraph.litert.native.attribution import shared_out
         from pocketgraph.litert.native.profiler import profile
 
         operators = [node for node in self.graph if node.op.startswith(PREFIX)]

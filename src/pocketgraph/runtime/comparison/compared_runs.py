@@ -1,0 +1,119 @@
+"""Two models run on the same feeds, set by set, with further sets where made-up ones show little."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pocketgraph.errors import RunError, option
+from pocketgraph.runtime.comparison.compare import plain_values
+from pocketgraph.runtime.comparison.compared_models import ComparedModel
+from pocketgraph.runtime.comparison.counterparts import Counterparts
+from pocketgraph.runtime.comparison.output_verdict import is_certain
+
+Array = np.ndarray[Any, Any]
+Feeds = Mapping[str, Any]
+SMALLER = (0.1, 0.01, 0.001, 0.0001)
+"""What made-up feeds are multiplied by until a softmax shows more than its largest class."""
+
+
+class ComparedRuns:
+    """What both models gave.
+
+    Args:
+        first, second: the models.
+        same: what the second calls what the first has.
+        outputs: those of the first to compare.
+        is_made_up: whether the feeds are made up, so that others may take their place.
+
+    Attributes:
+        pairs: by output: by set of feeds, what the first and the second gave.
+        fed: the sets of feeds.
+    """
+
+    def __init__(
+        self,
+        first: ComparedModel,
+        second: ComparedModel,
+        same: Counterparts,
+        outputs: Sequence[str],
+        *,
+        is_made_up: bool,
+    ) -> None:
+        self.first, self.second, self.same = first, second, same
+        self.is_made_up = is_made_up
+        self.pairs: dict[str, list[tuple[Array, Array]]] = {name: [] for name in outputs}
+        self.fed: list[Feeds] = []
+
+    def add(self, feeds: dict[str, Any]) -> None:
+        """Runs both on a set of feeds.
+
+        Raises:
+            RunError: one of them does not run.
+        """
+        outputs = list(self.pairs)
+        try:
+            ours = self.first.run(outputs, feeds)
+        except RunError as error:
+            if not self.is_made_up:
+                raise
+            feeds, ours = _with_plain_values(self.first, outputs, feeds, error)
+        self.fed.append(feeds)
+        missing = self.same.missing(feeds)
+        made = dict(zip(missing, self.first.run(list(missing.values()), feeds), strict=True)) if missing else {}
+        theirs = self.second.run([self.same.output(name) for name in outputs], {**self.same.feeds(feeds), **made})
+        for pair, x, y in zip(self.pairs.values(), ours, theirs, strict=True):
+            pair.append((x, y))
+
+    def add_smaller(self, feeds: dict[str, Any], outputs: Sequence[str]) -> None:
+        """Runs both on smaller and smaller feeds while of some of these outputs only the largest class shows; keeps the
+        set that shows more alone."""
+        hidden = [self.pairs[name] for name in outputs if is_certain(self.pairs[name], 1)]
+        for share in SMALLER if hidden else ():
+            self.add({name: _times(value, share) for name, value in feeds.items()})
+            if not any(is_certain(pair[-1:]) for pair in hidden):
+                break
+            self.fed.pop()  # as these say no more than the others
+            for pair in self.pairs.values():
+                pair.pop()
+
+    def add_wider(self, feeds: dict[str, Any]) -> None:
+        """Runs both on feeds with the values of pictures, which may wake what noise leaves dead."""
+        self.add({name: _wider(value) for name, value in feeds.items()})
+
+
+def _with_plain_values(
+    model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError
+) -> tuple[dict[str, Any], list[Array]]:
+    """Plain feeds, and their results, where random ones failed ``before``: ones for integers, which may be lengths, or
+    zeros, which are places in what holds one.
+
+    Raises:
+        RunError: the model does not take them either.
+    """
+    plain = {name: plain_values(value) for name, value in feeds.items()}
+    for tried in (plain, {name: _zeros(value) for name, value in plain.items()}):
+        try:
+            return tried, model.run(wanted, tried)
+        except RunError:
+            continue
+    hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
+    raise RunError(before.what, where=before.where, hint=hint) from before
+
+
+def _zeros(value: Any) -> Any:
+    return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
+
+
+def _times(value: Any, share: float) -> Any:
+    """A made-up input times this, where it has floats."""
+    array = np.asarray(value)
+    return array * array.dtype.type(share) if array.dtype.kind == "f" and array.ndim else value
+
+
+def _wider(value: Any) -> Any:
+    """A made-up input with the values of pictures, where it has floats."""
+    array = np.asarray(value)
+    return np.abs(array) * array.dtype.type(255) if array.dtype.kind == "f" and array.ndim else value

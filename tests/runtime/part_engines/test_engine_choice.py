@@ -1,0 +1,303 @@
+"""The choice among engines by measuring, on machines that are idle or busy."""
+
+from __future__ import annotations
+
+import pathlib
+import subprocess
+import sys
+import textwrap
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from pocketgraph.cli.look.plan import command
+from pocketgraph.errors import UsageError
+from pocketgraph.formats import save
+from pocketgraph.litert import cache
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.part_engines import beside_others, engine_choice
+from pocketgraph.runtime.part_engines.beside_others import Beside
+from runtime.part_engines.package_engine import FEEDS, GRAPH, assert_right, certificates, engines_of
+
+
+def test_auto_takes_the_faster_engine_when_idle(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(check_schedule, "BUSY", 0)  # nothing is done before this test says so
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+    path = tmp_path / "model.pb"
+    save(GRAPH, path)
+    with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
+        for _ in range(engine_choice.RUNS):
+            assert_right(session)
+            assert engines_of(session) == {""}
+        check_schedule.finish()
+        assert engines_of(session) == {"mine 1.5"}
+        for _ in range(4):
+            assert_right(session)
+        check_schedule.finish()
+        assert_right(session)
+    assert certificates(tmp_path / "cache") == {"": "right", "mine 1.5": "right"}
+    began: list[Any] = []
+    monkeypatch.setattr(engine_choice.threading.Thread, "start", lambda thread: began.append(thread))  # type: ignore[attr-defined]
+    with Session(path, engine="auto", threads=2, cache_dir=tmp_path / "cache") as session:
+        after = next(iter(session.plan(["z", "y"]).parts)).measured
+        assert after[0] == "mine 1.5: 0.50 of LiteRT's time, measured on this machine"
+        while not began:  # as many runs as opening the engine must pay for
+            assert engines_of(session) == {""}
+            assert_right(session)
+        began[0].run()
+        assert "mine 1.5" in engines_of(session)
+        assert_right(session)
+    with Session(path, engine="auto", threads=1, cache_dir=tmp_path / "cache") as session:
+        assert "not measured" in str(session.plan(["z", "y"]))  # with other threads that is another question
+    with Session(path, threads=2, cache_dir=tmp_path / "cache") as session:  # by default it is LiteRT
+        for _ in range(60):
+            session.run(["z", "y"], FEEDS)
+        assert engines_of(session) == {""}
+
+
+@pytest.mark.parametrize(
+    ("ratio", "fault", "said"),
+    [
+        (0.98, "", "0.98 of LiteRT's time"),
+        (2.0, "", "2.00 of LiteRT's time"),
+        (0.5, "wrong", "not used, it gives other numbers than LiteRT"),
+        (0.5, "fails", "not used, the engine 'mine' does not take it: OSError"),
+    ],
+)
+def test_auto_stays_with_litert(
+    mine: Any, measured: dict[str, float], ratio: float, fault: str, said: str, tmp_path: pathlib.Path
+) -> None:
+    measured["mine"] = ratio
+    mine.FAULTS.add(fault)
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "cache") as session:
+        (part,) = session.plan(["z", "y"], measure=True).parts
+        assert part.runs_on == "litert"
+        assert said in part.measured[0]
+        for _ in range(5):
+            assert_right(session)
+        assert engines_of(session) == {""}
+
+
+def test_what_was_measured_on_a_busy_machine_is_measured_again(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = []
+    for ratio, is_steady in ((0.9, False), (0.4, False), (0.6, True), (0.3, False), (0.5, True)):
+        found = Beside(0.01, ratio, is_steady)
+        monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads, found=found: found)
+        with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+            (part,) = session.plan(["z", "y"], measure=True).parts
+            said.append(part.measured[0].removeprefix("mine 1.5: ").replace(" of LiteRT's time, measured on", ""))
+    assert said == [
+        "0.90 this machine while it was busy",
+        "0.40 this machine while it was busy",
+        "0.60 this machine",
+        "0.60 this machine",
+        "0.50 this machine",
+    ]
+    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, 0.9, False))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
+        assert engine_after(session, engine_choice.RUNS) == "mine 1.5"  # it will do for this process
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
+        assert "not measured" in str(session.plan(["z", "y"]))  # of itself it keeps nothing that is doubtful
+
+
+def engine_after(session: Session, runs: int) -> str:
+    """Runs so often, lets what waits for an idle process be done, and says on which engine the part then runs."""
+    for _ in range(runs):
+        session.run(["z", "y"], FEEDS)
+    check_schedule.finish()
+    (engine,) = engines_of(session)
+    return engine
+
+
+@pytest.fixture
+def only_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing is measured or compared before a test says so."""
+    monkeypatch.setattr(check_schedule, "BUSY", 0)
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: False)
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_what_a_busy_machine_left_open_is_measured_again_in_the_same_process(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = [Beside(0.01, 0.99, False), Beside(0.01, 1.2, False), Beside(0.01, 0.5, True)]
+    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: found.pop(0))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+        assert engine_after(session, engine_choice.RUNS) == ""
+        assert len(found) == 2
+        assert engine_after(session, engine_choice.RUNS * engine_choice.AGAIN) == ""
+        assert len(found) == 1
+        assert engine_after(session, engine_choice.RUNS * engine_choice.AGAIN**2) == "mine 1.5"
+        assert_right(session)
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_it_is_not_measured_for_ever(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[int] = []
+
+    def never(ours: object, other: object, threads: int) -> Beside:
+        tried.append(threads)
+        return Beside(0.01, 0.99, False)
+
+    monkeypatch.setattr(engine_choice, "beside", never)
+    monkeypatch.setattr(engine_choice, "AGAIN", 1)
+    with Session(GRAPH, engine="auto", threads=2, cache_dir=tmp_path) as session:
+        for _ in range(engine_choice.TRIES + 3):
+            assert engine_after(session, engine_choice.RUNS) == ""
+    assert tried == [2] * engine_choice.TRIES
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_processes_measure_one_after_the_other(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("fcntl", reason="this system has no locks of directories")
+    monkeypatch.setattr(engine_choice, "AGAIN", 1)
+    code = """
+        import sys
+        from pocketgraph.runtime.part_engines.measuring_turn import turn
+        with turn(sys.argv[1], 0.0) as is_ours:
+            print(is_ours, flush=True)
+            sys.stdin.read()
+    """
+    command = [sys.executable, "-c", textwrap.dedent(code), str(tmp_path)]
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session, Session(GRAPH, cache_dir=tmp_path) as unread:
+        unread.run(["z", "y"], FEEDS)
+        (part,) = next(iter(unread._calls.plans.values())).executables
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+            assert other.stdin is not None
+            assert other.stdout is not None
+            assert other.stdout.readline() == "True\n"
+            assert engine_after(session, engine_choice.RUNS) == ""
+            assert engine_choice.measurements(part) == {}  # type: ignore[arg-type]
+            with engine_choice.turn(str(tmp_path), 0.2) as is_ours:
+                assert not is_ours
+            # what the other one has found meanwhile is taken over
+            key = f"{session.threads} mine 1.5"
+            cache.note(*part.kept_as, engine_choice.MEMBER, key, [0.7, 0.01, 0.1, "", True])  # type: ignore[attr-defined]
+            monkeypatch.setattr(engine_choice, "beside", lambda *args: pytest.fail("it was measured"))
+            assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
+            other.stdin.close()
+        with engine_choice.turn(str(tmp_path), 0.0) as is_ours:
+            assert is_ours
+
+
+@pytest.mark.usefixtures("only_when_told")
+def test_callers_do_not_wait_for_what_is_measured(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+
+        def while_a_caller_runs(ours: Any, other: Any, threads: int) -> Beside:
+            (executable,) = next(iter(session._calls.plans.values())).executables
+            with executable._lock:  # type: ignore[attr-defined]
+                ours()
+                other()
+            return Beside(0.01, 0.5, True)
+
+        monkeypatch.setattr(engine_choice, "beside", while_a_caller_runs)
+        assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
+
+
+class Machine:
+    """A clock and two programs, on a machine where threads wait for processors."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.here = self.elsewhere = self.computed = 0.0
+        self.turn = 0
+        clocks = types.SimpleNamespace(perf_counter=lambda: self.now, process_time=lambda: self.computed)
+        monkeypatch.setattr(beside_others, "time", clocks)
+        monkeypatch.setattr(beside_others._OwnClock, "waited", lambda clock: self.here)
+        monkeypatch.setattr(beside_others, "_all_waited", lambda: self.here + self.elsewhere)
+
+    def program(self, seconds: float, here: list[float], elsewhere: list[float], computed: float = 0.0) -> Any:
+        """A run of so many seconds, in which this thread and others wait for so long, by turns, and processors compute
+        for so long."""
+
+        def run() -> None:
+            waits, others = here[self.turn % len(here)], elsewhere[self.turn % len(elsewhere)]
+            self.turn += 1
+            self.now += seconds + waits
+            self.computed += computed
+            self.here += waits
+            self.elsewhere += others
+
+        return run
+
+
+def test_what_a_thread_waits_for_a_processor_is_no_time_of_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    waits = [0.15, 0.01, 0.3, 0.02, 0.0, 0.11, 0.4]
+    found = beside_others.beside(machine.program(0.05, waits, [0.5]), machine.program(0.04, waits, [0.5]), 1)
+    assert found.is_steady  # with one thread an engine computes in the thread that asks
+    assert (found.seconds, found.ratio) == pytest.approx((0.05, 0.8))
+
+
+def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch)
+    slower = machine.program(0.06, [0.0], [0.0, 0.0, 0.0, 0.0, 0.03])
+    found = beside_others.beside(slower, machine.program(0.03, [0.0], [0.0]), 2)
+    assert found.is_steady
+    assert found.ratio == pytest.approx(0.5)
+    found = beside_others.beside(machine.program(0.06, [0.0], [0.03]), machine.program(0.03, [0.0], [0.0]), 2)
+    assert not found.is_steady
+
+
+@pytest.mark.parametrize(("threads", "ratio"), [(1, 0.8), (2, 0.8), (2, 1.25)])
+def test_neighbours_do_not_decide(threads: int, ratio: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Helpers wait in every round, and runs take by turns one to four times as long as they should."""
+    machine = Machine(monkeypatch)
+    random = np.random.default_rng(5)
+
+    def disturbed(computed: float) -> Any:
+        def run() -> None:
+            machine.program(computed * random.uniform(1, 4), [0.0], [0.04], computed * random.uniform(1, 1.05))()
+
+        return run
+
+    found = beside_others.beside(disturbed(0.05), disturbed(0.05 * ratio), threads)
+    assert not found.is_steady
+    assert found.ratio == pytest.approx(ratio, rel=0.06)
+
+
+def test_rounds_that_differ_are_unsteady_where_no_system_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside_others, "THREAD", "/nowhere")
+    assert beside_others.own_time() > 0
+    machine = Machine(monkeypatch)
+    times = iter([0.03, 0.05, 0.05] * 100)
+
+    def other() -> None:
+        machine.now += next(times)
+
+    assert not beside_others.beside(machine.program(0.03, [0.0], [0.0]), other, 2).is_steady
+
+
+def test_plan_tells_which_engine_is_faster(mine: Any, measured: dict[str, float], tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "model.pb"
+    save(GRAPH, path)
+    result = CliRunner().invoke(command, [str(path), "--engine=auto", "--outputs=y"])
+    assert result.exit_code == 0, result.output
+    assert "mine 1.5: 0.50 of LiteRT's time, measured on this machine" in result.output
+    result = CliRunner().invoke(command, [str(path), "--engine=mime"])
+    assert isinstance(result.exception, UsageError)
+    assert "did you mean 'mine'" in result.exception.hint
+
+
+def test_a_strict_session_and_eight_bits_stay_with_litert(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path
+) -> None:
+    with Session(GRAPH, engine="auto", strict=True, cache_dir=tmp_path) as session:
+        for _ in range(5):
+            session.run("y", FEEDS)
+        check_schedule.finish()
+        assert engines_of(session) == {""}
