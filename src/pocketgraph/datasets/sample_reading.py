@@ -161,8 +161,8 @@ class SampleReading:
             return shape
         if known is None:
             self.notify(
-                f"the model leaves the length of its recordings open, '{node_name(name)}'; they are cut, or filled with "
-                f"silence, to {length:,} samples"
+                f"the model leaves the length of its recordings open, '{node_name(name)}'; they are cut, or filled "
+                f"with silence, to {length:,} samples"
             )
         return tuple(length if at == axis else size for at, size in enumerate(shape))
 
