@@ -330,3 +330,20 @@ def test_a_class_that_is_picked_ships_as_the_scores_that_it_is_picked_from(
     assert "100.0% of 32 answers are right" in captured.out
     assert call("app", "pi", tmp_path / "net.pb", "-o", tmp_path / "pi", *labels) == 0
     assert "as labels are for them" in capsys.readouterr().err
+
+
+def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib.Path) -> None:
+    """Without data eight bits are for layers of some size, and a model of 12 weights has none."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        w = Const(float [[1, 2, 3], [4, 5, 6], [7, 8, 9], [1, 5, 9]])
+        y = MatMul(x, w, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "tiny.pb")
+    found = ship(tmp_path / "tiny.pb", tmp_path / "out")
+    assert "weights" in [each.form for each in found.tried if not each.is_kept]
+    dtypes = {
+        node.tensor.dtype.name for node in pocketgraph.load(tmp_path / "out" / "model.tflite") if node.op == "Const"
+    }
+    assert ("half" in dtypes) == (found.form == "float16")
+    assert found.form in ("float16", "float")

@@ -211,8 +211,8 @@ def test_a_decoder_of_sequences_is_the_apps(tmp_path: pathlib.Path) -> None:
 
 def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:
     graph = detector()
-    assert outputs_before_selection(graph, ["found"]) == ["box_head", "score_head"]
-    assert outputs_before_selection(graph, ["beside", "found"]) == ["beside", "box_head", "score_head"]
+    assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]
+    assert outputs_before_selection(graph, ["beside", "found"]) == ["beside", "boxes", "scores"]
     assert outputs_before_selection(graph, ["beside"]) is None
     save(graph, tmp_path / "model.pb")
     told: list[str] = []
@@ -220,8 +220,8 @@ def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.P
     assert any("in front of the selection of boxes" in note for note in told)
     x = RNG.normal(size=(1, 4, 4, 3)).astype(np.float32)
     with Session(graph, engine="reference") as whole, Session(str(tmp_path / "out" / "frozen.pb")) as cut:
-        wanted = whole.run(["box_head", "score_head"], {"x": x})
-        for one, other in zip(cut.run(["box_head", "score_head"], {"x": x}), wanted, strict=True):
+        wanted = whole.run(["boxes", "scores"], {"x": x})
+        for one, other in zip(cut.run(["boxes", "scores"], {"x": x}), wanted, strict=True):
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 

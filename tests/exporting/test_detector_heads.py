@@ -39,5 +39,5 @@ def test_the_hint_names_the_heads(tmp_path: pathlib.Path, capsys: pytest.Capture
     told = capsys.readouterr().err
     found = re.search(r"--outputs=\S+", told)
     assert found is not None
-    assert found.group() == "--outputs=place_bias,score_bias"
+    assert found.group() == "--outputs=boxes,likely"
     assert call("export", tmp_path / "net.pb", "-o", tmp_path / "net.tflite", found.group()) == 0

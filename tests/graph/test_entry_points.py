@@ -224,6 +224,29 @@ def test_batch_statistics_that_branches_give_are_no_rivals_of_the_output() -> No
     assert sole_outputs(graph) == ["embeddings"]
 
 
+def test_a_training_of_word_vectors_ends_in_the_vectors_not_in_the_loss() -> None:
+    """word2vec_basic.py: negative samples are drawn inside of ``nce_loss``."""
+    graph = parse("""
+        words = Placeholder(dtype=int32, shape=[8])
+        labels = Placeholder(dtype=int32, shape=[8,1])
+        table = VariableV2(dtype=float, shape=[50,4])
+        weights = VariableV2(dtype=float, shape=[50,4])
+        axis = Const(int32 0)
+        lookup = GatherV2(table, words, axis, Taxis=int32, Tindices=int32, Tparams=float)
+        vectors = Identity(lookup, T=float)
+        loss/nce_loss/Cast = Cast(labels, SrcT=int32, DstT=int64)
+        loss/nce_loss/drawn = LogUniformCandidateSampler(loss/nce_loss/Cast, num_true=1, num_sampled=5, unique=true,
+            range_max=50)
+        loss/nce_loss/lookup = GatherV2(weights, loss/nce_loss/drawn, axis, Taxis=int32, Tindices=int64, Tparams=float)
+        loss/nce_loss/MatMul = MatMul(vectors, loss/nce_loss/lookup, T=float, transpose_b=true)
+        loss/sampled_losses/Exp = Exp(loss/nce_loss/MatMul, T=float)
+        loss/sampled_losses = Log1p(loss/sampled_losses/Exp, T=float)
+        loss/all = Const(int32 [0, 1])
+        loss/Mean = Mean(loss/sampled_losses, loss/all, T=float, Tidx=int32)
+    """)
+    assert sole_outputs(graph) == ["vectors"]
+
+
 def test_conditions_of_assertions_are_no_outputs() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?,4])

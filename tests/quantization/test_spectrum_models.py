@@ -139,3 +139,29 @@ def test_export_leaves_the_spectrum_to_the_app(graph: Graph, tmp_path: pathlib.P
     found = pocketgraph.evaluate([graph, tmp_path / "model.tflite"], samples(), outputs=["y"])
     assert found[1].comparison is not None
     assert found[1].comparison.snr > 100
+
+
+def test_recordings_tell_the_length_that_a_graph_leaves_open(open_graph: Graph, tmp_path: pathlib.Path) -> None:
+    save(open_graph, tmp_path / "net.pb")
+    (tmp_path / "words").mkdir()
+    for index, one in enumerate(samples(12)["waveform"]):
+        (tmp_path / "words" / f"{index:02}.wav").write_bytes(encode_wav(one[:, None], np.array(16000)).item())
+    told: list[str] = []
+    small = pocketgraph.quantize(tmp_path / "net.pb", tmp_path / "words", outputs=["y"], notify=told.append)
+    small.save(tmp_path / "net.tflite")
+    assert any("or filled with silence, to 320 samples" in line for line in told)
+    rows = pocketgraph.evaluate([tmp_path / "net.pb", tmp_path / "net.tflite"], tmp_path / "words", outputs=["y"])
+    assert rows[1].comparison is not None
+    assert rows[1].comparison.snr > 20
+    assert ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "words", outputs=["y"]).form == "static"
+
+
+def test_sound_of_any_length_is_labelled(open_graph: Graph, tmp_path: pathlib.Path) -> None:
+    from pocketgraph.apps.label_wav import WavLabeler
+
+    heard = samples(1)["waveform"][0]
+    (tmp_path / "a.wav").write_bytes(encode_wav(heard[:, None], np.array(16000)).item())
+    [wanted] = Session(open_graph).run(["y"], {"waveform": np.rint(heard * 32768).clip(-32768, 32767) / 32768})
+    found = WavLabeler(open_graph.replace(outputs=["y"]))(str(tmp_path / "a.wav"))
+    assert [index for _, index, _ in found] == list(np.argsort(-wanted[0]))
+    np.testing.assert_allclose([score for *_, score in found], np.sort(wanted[0])[::-1], atol=1e-3)

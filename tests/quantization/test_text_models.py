@@ -136,6 +136,17 @@ def test_quantized_files_keep_the_answers(
     assert row.comparison.agreement == 1
 
 
+def test_answers_for_each_step_are_compared_for_the_steps_of_the_text(
+    answers: dict[str, Any], tmp_path: pathlib.Path
+) -> None:
+    """The file answers for as many steps as texts are padded to, the graph for each that a text has."""
+    graph, data = graph_of("masked_mean").replace(outputs=["mul"]), table(tmp_path, answers, "masked_mean")
+    pocketgraph.quantize(graph, data, mode="weights").save(tmp_path / "s.tflite")
+    row = pocketgraph.evaluate([graph, tmp_path / "s.tflite"], data)[1]
+    assert row.comparison is not None
+    assert row.comparison.snr > 25
+
+
 AVERAGED = """
     text = Placeholder(dtype=string, shape=[?])
     blank = Const(string " ")

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.class_labels import of_two
-from pocketgraph.datasets.recordings import content_at, recording, resampled, samples_at
+from pocketgraph.datasets.recordings import content_at, recording, resampled, sample_count, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -70,7 +70,8 @@ class WavLabeler:
             feeds = {self._content: np.array(content_at(path, self.model.rate), object), **self.model.switches}
             scores = np.asarray(self.model.session.run([self.model.output], feeds)[0]).reshape(-1)
         else:
-            scores, _ = self.model(samples_at(path, self.model.rate, self.model.count))
+            own = sample_count(path, self.model.rate) if self.model.is_open else None
+            scores, _ = self.model(samples_at(path, self.model.rate, own or self.model.count))
         scores = of_two(scores, self.labels)
         order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
         return [(self.name(int(i)), int(i), float(scores[i])) for i in order]

@@ -28,6 +28,8 @@ Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
 SHARES = ("Softmax", "tfl.softmax")
 """Not a trait: what gives shares of classes, in a graph and in a LiteRT file."""
+SHARES_OF_TWO = ("Sigmoid", "tfl.logistic")
+"""Not a trait: what gives the share of each of classes that do not exclude each other."""
 GRAY = (0.299, 0.587, 0.114)  # ITU-R BT.601, of red, green, blue
 
 
@@ -241,6 +243,7 @@ def find_output(graph: Graph) -> str:
 
     likely = _scores(graph, main_outputs(graph))
     shares = [name for name in likely if _origin(graph, name).op in SHARES]
+    shares = shares or [name for name in likely if _origin(graph, name).op in SHARES_OF_TWO]
     likely = shares if len(shares) == 1 else likely
     if len(likely) == 1 and (graph.outputs or graph.signatures):
         return likely[0]

@@ -1,4 +1,4 @@
-"""Sizes that files of samples agree on, for models that leave theirs open: of pictures in pixels, of recordings."""
+"""Sizes that files of samples agree on, for models that leave theirs open: pixels of pictures, lengths of sound."""
 
 from __future__ import annotations
 
@@ -44,6 +44,6 @@ def common_side(files: Sequence[str]) -> tuple[int, int] | None:
 
 
 def usual_length(files: Sequence[str], rate: int) -> int | None:
-    """The samples, ``rate`` a second, that recordings have: half of them have at most so many; None without headers."""
+    """The samples, ``rate`` a second, that half of recordings have at most; None where no header tells."""
     found = sorted(count for path in files if (count := sample_count(path, rate)))
     return found[len(found) // 2] if found else None

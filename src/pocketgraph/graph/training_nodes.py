@@ -17,7 +17,7 @@ TRAINING_SCOPES = re.compile(
 LOSS_SCOPES = re.compile(
     r"(^|/)((sparse_)?softmax_cross_entropy(_with_logits(_sg)?|_loss)|SparseSoftmaxCrossEntropyWithLogits|logistic_loss|"
     r"sigmoid_cross_entropy_loss|weighted_loss|hinge_loss|huber_loss|log_loss|cosine_distance_loss|sequence_loss|CTCLoss|"
-    r"absolute_difference|mean_squared_error)(_\d+)?/"
+    r"absolute_difference|mean_squared_error|nce_loss|sampled_losses|sampled_softmax_loss)(_\d+)?/"
 )
 """Where TensorFlow's losses put what they compute."""
 OF_SAVERS = re.compile(r"(^|/)save(_\d+)?/(Const|filename)(_\d+)?$|^saver_filename$")

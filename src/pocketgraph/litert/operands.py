@@ -51,7 +51,7 @@ class Operands(Generic[Form]):
         """A data input that must be known beforehand; ``what`` names it in the reason."""
         array = self.static_or_none(index)
         if array is None:
-            raise self.unsupported(f"{what} must be known beforehand, but is computed")
+            raise self.unsupported(f"{what} must be known beforehand, not computed")
         return array
 
     def static_or_none(self, index: int) -> Array | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,12 +109,18 @@ def of_heard_length(
         return graph
     made = sample_shapes(graph, outputs, tuple(fed))
     chosen = reading.sized(graph, made, source)
+    return with_shapes(graph, chosen) if chosen != made else graph
+
+
+def with_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+    """The graph whose placeholders of these names have these shapes."""
+    chosen = {node_name(name): Shape(shape) for name, shape in shapes.items()}
 
     def sized(node: Node) -> Node:
-        is_longer = chosen.get(node.name) != made.get(node.name) and node.op in PLACEHOLDERS
-        return node.replace(attrs={**node.attrs, "shape": Shape(chosen[node.name])}) if is_longer else node
+        is_sized = node.name in chosen and node.op in PLACEHOLDERS
+        return node.replace(attrs={**node.attrs, "shape": chosen[node.name]}) if is_sized else node
 
-    return graph.map_nodes(sized) if chosen != made else graph
+    return graph.map_nodes(sized)
 
 
 def is_decoded(graph: Graph, name: str) -> bool:

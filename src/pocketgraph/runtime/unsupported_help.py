@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pocketgraph.errors import option
-from pocketgraph.graph import Graph, Node
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -19,6 +21,8 @@ SPECTRA = {
 }
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
 MOST_HEADS = 16  # that a hint names
+CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
+"""What hands a layer's results on to a selection of boxes, in another shape or as shares."""
 
 
 def help_with(graph: Graph, name: str, argument: str = "values") -> str:
@@ -94,12 +98,36 @@ def without_dropout_help() -> str:
 
 def heads_before(graph: Graph, node: Node) -> list[str]:
     """What a device gives in the place of a node that chooses from answers: the results of the last layers in front of
-    a selection of boxes; the scores that a decoder of sequences takes."""
+    a selection of boxes, in the shape and as the shares that the graph makes of them; the scores that a decoder of
+    sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
     layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
     found = layers & reachable(graph, node.data_inputs, stop=layers, data_only=True, missing_ok=True)
-    return sorted(found)[:MOST_HEADS]
+    return sorted(_handed_on(graph, found, node))[:MOST_HEADS]
+
+
+def _handed_on(graph: Graph, heads: Collection[str], node: Node) -> list[str]:
+    """Where what layers give is first computed with on its way to a node: behind what changes its shape, puts it
+    together or makes shares of it."""
+    before = reachable(graph, node.data_inputs, data_only=True, missing_ok=True) | {node.name}
+    carried, waiting = set(heads), list(heads)
+
+    def users(name: str) -> list[Node]:
+        return [user for user in graph.consumers.get(name, ()) if user.name in before]
+
+    while waiting:
+        for user in users(waiting.pop()):
+            data = user.data_inputs[:-1] if user.op == "ConcatV2" else user.data_inputs[:1]
+            is_whole = all(node_name(ref) in carried for ref in data)
+            if user.name not in carried and user.op in CARRYING and is_whole:
+                carried.add(user.name)
+                waiting.append(user.name)
+    return [
+        name
+        for name in carried
+        if any(user.name not in carried and user.op not in ops_with("shape") for user in users(name))
+    ]
 
 
 def _fed_lengths(graph: Graph) -> list[str]:

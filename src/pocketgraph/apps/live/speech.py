@@ -28,7 +28,8 @@ class SoundModel:
     """Runs one graph on pieces of sound.
 
     The samples go in behind the op that decodes a WAV file, where the graph has one (its rate beside them), else at the
-    only float placeholder, which tells how many it takes.
+    only float placeholder, which tells how many it takes. Of one that takes any number and makes a spectrum of them,
+    a second is taken.
 
     Args:
         graph: takes a recording.
@@ -39,6 +40,7 @@ class SoundModel:
     Attributes:
         session: what runs it.
         switches: what other placeholders get, such as what a dropout keeps.
+        is_open: whether it takes any number of samples.
 
     Raises:
         UsageError: the graph takes no sound.
@@ -54,11 +56,11 @@ class SoundModel:
         self.samples, self.rate_tensor, count, told = _entrance(graph, node_name(self.output))
         self.rate = rate or told or USUAL_RATE
         self.count = count or self.rate
+        self.is_open = count is None and not self.rate_tensor
         self.session = Session(graph, threads=threads)
         needed = reachable(graph, [node_name(self.output)])
         self.switches = {name: value for name, value in training_switches(graph).items() if name in needed}
-        shape = _shape(graph, self.samples)
-        self._shape = _filled(shape, self.count, is_decoded=bool(self.rate_tensor))
+        self._declared = _shape(graph, self.samples)
         wanted = [self.output, *(_fingerprint(graph) or ())]
         self._wanted = wanted
 
@@ -66,7 +68,7 @@ class SoundModel:
         """The scores, float [classes], and the model's own spectrogram, [time, bins], if it has one.
 
         Args:
-            samples: float32 [count] from -1 to 1.
+            samples: float32 [count] from -1 to 1; as many as one likes where the length is open.
 
         Raises:
             RunError: the graph cannot run.
@@ -78,7 +80,9 @@ class SoundModel:
 
     def feeds(self, samples: Array) -> dict[str, Any]:
         """What is fed for samples, float32 [count]."""
-        feed = coded(self.session.graph, self.samples, samples.reshape(self._shape).astype(np.float32))
+        count = samples.size if self.is_open else self.count
+        shape = _filled(self._declared, count, is_decoded=bool(self.rate_tensor))
+        feed = coded(self.session.graph, self.samples, samples.reshape(shape).astype(np.float32))
         feeds: dict[str, Any] = {self.samples: feed, **self.switches}
         if self.rate_tensor:
             feeds[self.rate_tensor] = np.int32(self.rate)
@@ -93,6 +97,8 @@ def hears(graph: Graph) -> bool:
     if told is not None and told.sample_rate > 0:
         return True
     sizes = [_shape(graph, node.name) for node in graph if node.op in ops_with("placeholder")]
+    if len(sizes) == 1 and sizes[0] is not None and sizes[0][-1] is None and _hears_any_length(graph, sizes[0]):
+        return True
     is_long = len(sizes) == 1 and sizes[0] is not None and len(sizes[0]) < 3 and (sizes[0][-1] or 0) >= FEWEST_SAMPLES
     return is_long and any(node.op == "RFFT" for node in graph)  # other long rows are measurements
 
@@ -126,6 +132,8 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     ]
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
+    if len(places) == len(sized) == 1 and _hears_any_length(graph, sized[0][1]):
+        return f"{sized[0][0].name}:0", "", None, heard_rate(graph)
     if best is None or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
         hint = "give a model that hears: of wav_data, or of 16,000 samples"
         if is_litert_file(graph):
@@ -137,6 +145,12 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
     return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), heard_rate(graph)
+
+
+def _hears_any_length(graph: Graph, shape: Sequence[int | None]) -> bool:
+    """Whether an input is a recording of any length: a row of numbers that the graph makes a spectrum of."""
+    is_row = len(shape) in (1, 2) and shape[-1] is None and all(size in (None, 1) for size in shape)
+    return is_row and any(node.op == "RFFT" for node in graph)
 
 
 def _shape(graph: Graph, name: str) -> tuple[int | None, ...] | None:

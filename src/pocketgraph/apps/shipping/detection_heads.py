@@ -1,7 +1,7 @@
 """A model that chooses from its answers itself, cut in front of that: devices get the answers, choosing is the app's.
 
-x ─ Conv2D … ─ BiasAdd (boxes) ─┊─ decoding ─ NonMaxSuppression …
-             └ BiasAdd (scores) ─┊─ Sigmoid ─┘
+x ─ Conv2D … ─ BiasAdd ─ Reshape (boxes) ─┊─ decoding ─ NonMaxSuppression …
+             └ BiasAdd ─ Sigmoid (scores) ┊─┘
 
 x ─ LSTM … ─ BiasAdd (labels of each step) ─┊─ CTCBeamSearchDecoder …
 """
@@ -17,8 +17,8 @@ from pocketgraph.runtime.unsupported_help import heads_before
 
 
 def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] | None:
-    """The outputs that depend on no selection of boxes and no decoder of sequences, and in place of the others the last
-    layers in front of the selection, or what the decoder takes.
+    """The outputs that depend on no selection of boxes and no decoder of sequences, and in place of the others what
+    the last layers in front of the selection give, or what the decoder takes.
 
     None where nothing is selected, or weights would be left out.
 

@@ -23,6 +23,8 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
+PLACES = 1024  # from which one picture says as much as many
+
 
 def prepared(
     graph: Graph,
@@ -132,3 +134,13 @@ def _apart(graph: Graph, name: str) -> str:
     """A tensor without the texts that pass through the same node."""
     node, port = graph.producer(name), parse_ref(canonical(name)).port
     return canonical(node.data_inputs[port]) if node.op == "IdentityN" else name
+
+
+def answers_for_places(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether all outputs are pictures, with an answer for each of many places or for as many as there are."""
+    inferred = infer(graph)
+    shapes = [inferred.shape(canonical(name)).dims for name in outputs]
+    return all(
+        shape is not None and len(shape) == 4 and (shape[1] or PLACES) * (shape[2] or PLACES) >= PLACES
+        for shape in shapes
+    )

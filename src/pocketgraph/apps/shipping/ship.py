@@ -17,9 +17,18 @@ from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_command, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
-from pocketgraph.apps.shipping.preparation import numbers_and_texts, prepared, whole_model
+from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
-from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, STATE, TARGETS, Shipment, Tried, size_cause
+from pocketgraph.apps.shipping.shipment import (
+    FROZEN,
+    MODEL,
+    STATE,
+    TARGETS,
+    Shipment,
+    Tried,
+    holds_fewer_bits,
+    size_cause,
+)
 from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
@@ -32,10 +41,9 @@ from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.run_state import forgotten
 from pocketgraph.freezing.serving_signatures import serving_signature
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
-from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
@@ -53,7 +61,6 @@ CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
 FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
-PLACES = 1024  # from which one picture says as much as many
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
@@ -162,16 +169,6 @@ def ship(
     return earlier(place, work.key) or work.run(graph)
 
 
-def answers_for_places(graph: Graph, outputs: Sequence[str]) -> bool:
-    """Whether all outputs are pictures, with an answer for each of many places or for as many as there are."""
-    inferred = infer(graph)
-    shapes = [inferred.shape(canonical(name)).dims for name in outputs]
-    return all(
-        shape is not None and len(shape) == 4 and (shape[1] or PLACES) * (shape[2] or PLACES) >= PLACES
-        for shape in shapes
-    )
-
-
 class _Work:
     """A model on its way to the folder."""
 
@@ -220,6 +217,8 @@ class _Work:
             result.form = form
             try:
                 result.steps += make(self.path(MODEL))
+                if form != "float" and not holds_fewer_bits(self.path(MODEL)):
+                    raise RunError("nothing in it is large enough to gain by fewer bits")
                 kept, words = self.judged(calibrated, judged)
             except (RunError, UsageError) as error:
                 if form == "float":

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import load
+from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import bytes_text
 
@@ -105,6 +106,12 @@ class Shipment:
         if self.is_proved:
             return f"Ship {MODEL} ({FORMS[self.form]}): {last.words}, within the budget of {self.budget}."
         return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."
+
+
+def holds_fewer_bits(path: str) -> bool:
+    """Whether anything in a LiteRT file has fewer bits than floats: constants, or tensors that are quantized."""
+    kinds = (INT8, UINT8, HALF)
+    return any(node.op == "tfl.quantize" or (node.op == "Const" and node.tensor.dtype in kinds) for node in load(path))
 
 
 def size_cause(model: str, source: str | None = None) -> str:

@@ -91,7 +91,7 @@ class Translation:
         """An operand that must be known when exporting; ``what`` names it in the reason."""
         found = self.static_or_none(operation, index)
         if found is None:
-            raise self.unsupported(f"{what} must be known beforehand, but is computed")
+            raise self.unsupported(f"{what} must be known beforehand, not computed")
         return found
 
     def static_or_none(self, operation: OnnxOperation, index: int) -> Array | None:

@@ -260,6 +260,12 @@ def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_gue
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             f"{option('labels')} names the class of each score"
         )
+    is_judged = any(verdict.accuracy is not None or verdict.errors is not None for verdict in verdicts)
+    if len(verdicts) == 1 and not is_judged and not data.classes:
+        yield (
+            f"nothing tells whether the answers are right: {data.place} has no classes (a folder for each, an array "
+            "'labels', a column of a table), and there is no second model to compare with"
+        )
     if doubt := verdicts[0].doubt:
         yield doubt
     compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]

@@ -10,7 +10,7 @@ from pocketgraph.graph import canonical
 from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
-from pocketgraph.quantization.text_inputs import text_inputs
+from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs, with_shapes
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 
 
@@ -75,7 +75,10 @@ def with_texts(models: Sequence[RunnableModel]) -> list[RunnableModel]:
         ):
             made.append(model)
             continue
-        front = text_preprocessing_at(graph.graph, graph.outputs, model.declared, tuple(graph.values))
+        heard = graph.graph
+        if reads_spectrum(heard, graph.outputs):  # which may leave open how long that is
+            heard = with_shapes(heard, {item.name: item.shape for item in graph.inputs})
+        front = text_preprocessing_at(heard, graph.outputs, model.declared, tuple(graph.values))
         if front is None:
             taken = ", ".join(item.name for item in model.inputs)
             raise UsageError(

@@ -73,7 +73,7 @@ def strided_slice(emit: OnnxEmit, node: Node) -> OnnxValue:
     }
     begins, ends, steps = (emit.static_or_none(index) for index in (1, 2, 3))
     if steps is None:
-        raise emit.unsupported("its steps must be known beforehand, but are computed")
+        raise emit.unsupported("its steps must be known beforehand, not computed")
     count = len(np.asarray(steps).reshape(-1))
     rank = value.rank
     if rank is None and masks["ellipsis"]:
