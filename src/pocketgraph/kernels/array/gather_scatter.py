@@ -213,10 +213,11 @@ def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, 
     shape = (*indices.shape[:along], count, *indices.shape[along:])
     reserve(shape, on_value.dtype)
     result = np.full(shape, off_value, on_value.dtype)
-    rows = indices[None] if not indices.ndim else indices
-    inside = (rows >= 0) & (rows < count)
-    where = inside.nonzero() if indices.ndim else ()
-    result[(*where[:along], rows[inside], *where[along:])] = on_value
+    numbers = indices if indices.ndim else indices[None]
+    inside = (numbers >= 0) & (numbers < count)
+    marked = inside.nonzero() if indices.ndim else ()
+    places = (*marked[:along], numbers[inside], *marked[along:])
+    result[places] = on_value
     return result
 
 
