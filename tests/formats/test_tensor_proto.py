@@ -131,6 +131,7 @@ def test_scalars_and_empty_tensors() -> None:
         (lambda: stored((1,), "float", tensor_content=b"\0" * 8), "needs 4 bytes, but 8"),
         (lambda: stored((10**6, 10**6), "float", float_val=[1.0]), "1,000,000,000,000 elements"),
         (lambda: stored((2**62, 2**62), "string"), "limit"),
+        (lambda: stored((0, 2**63 - 1), "float"), "no tensor can have the shape"),
         (lambda: stored((2**40,), "string", tensor_content=b"\1a"), "strings"),
         (lambda: stored((2,), "string", tensor_content=b"\1\1a"), "strings"),
         (lambda: stored((2,), "string", tensor_content=b"\1\xff"), "cut off"),

@@ -137,7 +137,10 @@ class StoredTensor:
                     where=self._where,
                 )
             flat = self._from_lists(count)
-        return flat.reshape(self.shape)
+        try:
+            return flat.reshape(self.shape)
+        except ValueError:  # no elements, and other sizes whose product no array can have
+            raise FormatError(f"no tensor can have the shape {list(self.shape)}", where=self._where) from None
 
     def _from_content(self, count: int) -> Array:
         assert self._content is not None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from typing import Any
 
 import numpy as np
+import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.kernels import evaluate
 
@@ -38,3 +41,19 @@ def test_the_gradient_of_no_pixels() -> None:
     window, slopes = np.ones((3, 1, 2, 2), np.float32), np.zeros((1, 0, 5, 2), np.float32)
     (found,) = run("Conv2DBackpropInput", np.array([1, 2, 5, 2], np.int32), window, slopes, **attrs)
     np.testing.assert_array_equal(found, np.zeros((1, 2, 5, 2)))
+
+
+def test_no_index_is_marked_in_rows_of_any_length() -> None:
+    on, off = np.array(1.0, np.float32), np.array(0.0, np.float32)
+    indices, depth = np.zeros(0, np.int64), np.array(2_000_000_000, np.int32)
+    tracemalloc.start()
+    assert run("OneHot", indices, depth, on, off)[0].shape == (0, 2_000_000_000)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 1 << 20
+
+
+@pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea"])
+def test_no_picture_takes_no_memory_for_its_places(op: str) -> None:
+    with pytest.raises(RunError, match=r"a result of shape \[2000000000\] would take 16,000,000,000 bytes"):
+        run(op, np.zeros((0, 2, 2, 4), np.float32), np.array([2_000_000_000, 3], np.int32))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import io
+import struct
+import zlib
 
 import numpy as np
 import pytest
@@ -93,6 +95,62 @@ def test_png_of_a_bit_a_pixel_has_an_alpha_of_a_bit() -> None:
     contents = saved(np.eye(3) > 0, "PNG")
     np.testing.assert_array_equal(decoded("DecodePng", contents, channels=4)[..., 3], np.ones((3, 3)))  # TensorFlow's
     np.testing.assert_array_equal(decoded("DecodePng", contents)[..., 0], np.eye(3) * 255)
+
+
+def png_file(width: int, depth: int, colour: int, line: bytes, *parts: tuple[bytes, bytes]) -> np.ndarray:
+    """A PNG of one line, with parts between its header and its pixels."""
+    header = struct.pack(">IIBBBBB", width, 1, depth, colour, 0, 0, 0)
+    whole = ((b"IHDR", header), *parts, (b"IDAT", zlib.compress(b"\0" + line)), (b"IEND", b""))
+    made = (struct.pack(">I", len(c)) + kind + c + struct.pack(">I", zlib.crc32(kind + c)) for kind, c in whole)
+    return np.array(b"\x89PNG\r\n\x1a\n" + b"".join(made), object)
+
+
+def gamma(value: int) -> tuple[bytes, bytes]:
+    return b"gAMA", struct.pack(">I", value)
+
+
+PLAIN = [130, 86, 128, 76]
+BRIGHT = [159, 149, 128, 92]
+SRGB = (b"sRGB", b"\0")
+
+
+@pytest.mark.parametrize(
+    ("depth", "parts", "eight", "sixteen"),
+    [
+        (8, [], PLAIN, [33410, 22102, 32896, 19532]),
+        (8, [gamma(45455)], BRIGHT, [40863, 38293, 32896, 23644]),
+        (8, [SRGB, gamma(30000)], BRIGHT, [40863, 38293, 32896, 23644]),
+        (8, [gamma(96000)], PLAIN, [33410, 22102, 32896, 19532]),
+        (8, [gamma(3)], PLAIN, [33410, 22102, 32896, 19532]),
+        (16, [gamma(45455)], [26, 84, 144, 204], [6906, 21696, 37001, 52373]),
+        (16, [gamma(45455), (b"sBIT", b"\x09\x03\x02")], [24, 83, 144, 204], [6342, 21498, 36967, 52370]),
+    ],
+    ids=["no gamma", "gamma", "sRGB", "near 1", "none that counts", "16 bits", "9 of 16 bits"],
+)
+def test_grey_of_colours_is_by_brightness_where_the_file_says_its_gamma(
+    depth: int, parts: list[tuple[bytes, bytes]], eight: list[int], sixteen: list[int]
+) -> None:
+    """As TensorFlow 1.15 gives them."""
+    line = bytes([10, 200, 90, 255, 3, 77, 128, 128, 128, 60, 61, 200]) if depth == 8 else bytes(range(7, 247, 10))
+    contents = png_file(4, depth, 2, line, *parts)
+    assert decoded("DecodePng", contents, channels=1).ravel().tolist() == eight
+    assert decoded("DecodePng", contents, channels=1, dtype=DType.named("uint16")).ravel().tolist() == sixteen
+
+
+@pytest.mark.parametrize(
+    ("depth", "line", "hidden", "alpha"),
+    [
+        (1, 0b10100000, 1, [0, 255, 0, 255]),
+        (1, 0b10100000, 0, [255, 0, 255, 0]),
+        (2, 0b00011011, 1, [255, 0, 255, 255]),
+        (2, 0b00011011, 2, [255, 255, 0, 255]),
+        (4, 0x3F, 3, [0, 255]),
+    ],
+)
+def test_grey_of_few_bits_that_is_transparent(depth: int, line: int, hidden: int, alpha: list[int]) -> None:
+    """As TensorFlow 1.15 gives them."""
+    contents = png_file(len(alpha), depth, 0, bytes([line]), (b"tRNS", struct.pack(">H", hidden)))
+    assert decoded("DecodePng", contents, channels=4)[0, :, 3].tolist() == alpha
 
 
 def test_floats_are_products() -> None:

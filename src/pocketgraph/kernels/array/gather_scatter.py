@@ -212,8 +212,13 @@ def one_hot(indices: Array, depth: Array, on_value: Array, off_value: Array, *, 
     along = axis_of(axis, indices.ndim + 1)
     shape = (*indices.shape[:along], count, *indices.shape[along:])
     reserve(shape, on_value.dtype)
-    places = np.arange(count).reshape(-1, *[1] * (indices.ndim - along))
-    return np.asarray(np.where(np.expand_dims(indices, along) == places, on_value, off_value)).astype(on_value.dtype)
+    result = np.full(shape, off_value, on_value.dtype)
+    numbers = indices if indices.ndim else indices[None]
+    inside = (numbers >= 0) & (numbers < count)
+    marked = inside.nonzero() if indices.ndim else ()
+    places = (*marked[:along], numbers[inside], *marked[along:])
+    result[places] = on_value
+    return result
 
 
 @kernel("DynamicPartition")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import zlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,11 @@ BANDS = {0: 1, 2: 3, 4: 2, 6: 4}
 """By colour type: how many values a pixel has; palettes are never 16 bits deep."""
 GREY = (9797, 19234, 3737)
 """What red, green and blue weigh in 32,768ths (libpng cuts 0.299 and 0.587, and gives blue the rest)."""
+UNIT = 100_000
+"""What a file writes for the gamma 1."""
+SRGB_GAMMA = 45_455
+GAMMAS = range(16, 625_000_001)
+"""What libpng takes; it leaves other gammas out."""
 PASSES = ((0, 0, 8, 8), (0, 4, 8, 8), (4, 0, 8, 4), (0, 2, 4, 4), (2, 0, 4, 2), (0, 1, 2, 2), (1, 0, 2, 1))
 """Of an interlaced picture: first row, first column, steps down and along (PNG specification, Adam7)."""
 
@@ -39,14 +45,29 @@ def png_pixels(data: bytes, picture: Any, channels: int, deep: bool) -> Array:
                 mode = "RGBA"
             elif mode is None:
                 mode = "L" if picture.mode in ("1", "I", "I;16") else "RGB"
-            array = np.asarray(picture.convert(mode))
+            if mode == "RGBA" and picture.mode in ("1", "L"):
+                array = with_alpha(np.asarray(picture.convert("L")), picture.info["transparency"], data[24])
+            else:
+                array = np.asarray(picture.convert(mode))
             array = array.reshape(*array.shape[:2], -1)
     except (OSError, ValueError, SyntaxError, struct.error, zlib.error) as error:
         raise RunError(f"Invalid PNG data: {error}") from error
+    if channels == 1 and array.shape[2] >= 3:
+        array = grey(array[:, :, :3], *brightness(data, deep))
     array = as_channels(array, channels, opaque=(1 << min(data[24], 16)) - 1)
     if deep:
         return array if array.dtype == np.uint16 else array.astype(np.uint16) * np.uint16(257)
     return (array >> np.uint16(8)).astype(np.uint8) if array.dtype == np.uint16 else np.array(array)
+
+
+def with_alpha(values: Array, hidden: int, depth: int) -> Array:
+    """(rows, columns, 2) of grey values; ``hidden``, in the ``depth`` bits of the file, is what shows nothing.
+
+    Pillow compares it with values that it has made 8 bits; of one bit it has made ``hidden`` so, too.
+    """
+    shown = hidden and 255 if depth == 1 else hidden * (255 // ((1 << depth) - 1))
+    alpha = np.where(values == shown, 0, 255)
+    return np.stack([values, alpha.astype(np.uint8)], axis=2)
 
 
 def as_channels(array: Array, channels: int, opaque: int) -> Array:
@@ -68,12 +89,63 @@ def as_channels(array: Array, channels: int, opaque: int) -> Array:
     return np.concatenate([colours, alpha], axis=2)
 
 
-def grey(colours: Array) -> Array:
-    """One value of red, green and blue; 8 bits are cut, 16 bits rounded, as libpng does it."""
-    wide = colours.astype(np.int64)
-    total = (wide * GREY).sum(axis=2, keepdims=True) + (16384 if colours.dtype == np.uint16 else 0)
-    even = (wide[:, :, :1] == wide[:, :, 1:2]) & (wide[:, :, :1] == wide[:, :, 2:])
-    return np.where(even, wide[:, :, :1], total >> 15).astype(colours.dtype)
+def grey(colours: Array, gamma: int = UNIT, lost: int = 0) -> Array:
+    """(rows, columns, 1) of red, green and blue, as libpng does it.
+
+    Where the file says its gamma, brightness is what is added up, by tables; without, 8 bits are cut, 16 bits rounded.
+
+    Args:
+        gamma: in 100,000ths, as ``brightness`` says it.
+        lost: how many of 16 bits libpng's tables leave out.
+    """
+    even = (colours[:, :, :1] == colours[:, :, 1:2]) & (colours[:, :, :1] == colours[:, :, 2:])
+    bits = 8 * colours.dtype.itemsize
+    if abs(gamma - UNIT) <= UNIT // 20:
+        half = 16384 if bits == 16 else 0
+        result = (colours.astype(np.int64) * GREY).sum(axis=2, keepdims=True) + half >> 15
+    else:
+        lost = lost if bits == 16 else 0
+        inverse = (10**10 + gamma // 2) // gamma
+        light = _powers(inverse, bits, lost)[colours >> lost]
+        sums = (light * GREY).sum(axis=2, keepdims=True) + 16384 >> 15
+        result = _powers((10**10 + inverse // 2) // inverse, bits, lost)[sums >> lost]
+    return np.where(even, colours[:, :, :1], result).astype(colours.dtype)
+
+
+def _powers(exponent: int, bits: int, lost: int) -> Array:
+    """int64: each value of ``bits`` less ``lost`` bits to the power of an exponent in 100,000ths."""
+    most = (1 << (bits - lost)) - 1
+    top = (1 << bits) - 1
+    table: Array = np.floor(top * (np.arange(most + 1) * (1 / most)) ** (exponent / UNIT) + 0.5).astype(np.int64)
+    return table
+
+
+def brightness(data: bytes, deep: bool) -> tuple[int, int]:
+    """A file's gamma in 100,000ths, 100,000 where it says none, and the bits of 16 that libpng's tables leave out.
+
+    Args:
+        deep: whether 16 bits are kept.
+    """
+    found: dict[bytes, bytes] = {}
+    for kind, content in _chunks(data):
+        if kind == b"IDAT":
+            break
+        found.setdefault(kind, content)
+    (own,) = struct.unpack(">I", found[b"gAMA"]) if len(found.get(b"gAMA", b"")) == 4 else (UNIT,)
+    gamma = SRGB_GAMMA if len(found.get(b"sRGB", b"")) == 1 else own if own in GAMMAS else UNIT
+    bits = found.get(b"sBIT", b"")
+    significant = max(bits[:3]) if len(bits) == (4 if data[25] == 6 else 3) else 0
+    lost = 16 - significant if 0 < significant < 16 else 0
+    return gamma, min(lost if deep else max(lost, 5), 8)
+
+
+def _chunks(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """The kind and content of each part of a file."""
+    place = 8
+    while place + 8 <= len(data):
+        size, kind = struct.unpack_from(">I4s", data, place)
+        yield kind, data[place + 8 : place + 8 + size]
+        place += size + 12
 
 
 def encoded(pixels: Array, level: int = -1) -> bytes:
@@ -106,14 +178,12 @@ def wide_pixels(data: bytes) -> Array:
         raise ValueError(f"colour type {colour} with 16 bits")
     bands = BANDS[colour]
     reserve((height, width, bands), np.uint16)
-    parts, place = [], 8
-    while place + 8 <= len(data):
-        size, kind = struct.unpack_from(">I4s", data, place)
+    parts = []
+    for kind, content in _chunks(data):
         if kind == b"IDAT":
-            parts.append(data[place + 8 : place + 8 + size])
+            parts.append(content)
         if kind == b"IEND":
             break
-        place += size + 12
     passes = PASSES if interlaced else ((0, 0, 1, 1),)
     sizes = [(-(-(height - top) // down), -(-(width - left) // along)) for top, left, down, along in passes]
     wanted = sum(rows * (columns * bands * 2 + 1) for rows, columns in sizes if rows > 0 and columns > 0)

@@ -26,6 +26,7 @@ def _target(images: Array, size: Array, align_corners: bool, half_pixel_centers:
     if align_corners and half_pixel_centers:
         raise ValueError("If half_pixel_centers is True, align_corners must be False.")
     reserve((images.shape[0], *wanted, images.shape[3]), np.dtype(np.float32))
+    reserve((max(wanted),), np.int64)  # where pixels lie is computed also for no pictures
     return wanted[0], wanted[1]
 
 
