@@ -66,7 +66,7 @@ def tells(folder: str) -> bool:
         watched = WatchedHoles(path, 0)
         if watched.are_read():
             return False
-        with open(path, "rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        with open(path, "rb") as again, mmap.mmap(again.fileno(), 0, access=mmap.ACCESS_READ) as content:
             content[0]
         return watched.are_read()
     except OSError:
