@@ -193,7 +193,7 @@ def test_the_rate_is_the_graphs_where_it_says(tmp_path: pathlib.Path, capsys: An
     for flags, said in (([], ""), (["--sample-rate=16000"], "have 8,000 samples a second and are resampled to 16,000")):
         assert call("evaluate", tmp_path / "speech.pb", "--data", tmp_path / "words", *flags) == 0
         err = capsys.readouterr().err
-        assert said in err if said else not err
+        assert said in err if said else "resampled" not in err
 
 
 def test_an_empty_recording_is_refused_by_name(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -329,3 +329,15 @@ def test_the_rate_that_a_files_metadata_tell(tmp_path: pathlib.Path, capsys: Any
         capsys.readouterr()
         assert call("evaluate", *models, "--data", tmp_path / "words") == 0
         assert "resampled" not in capsys.readouterr().err
+
+
+def test_a_single_model_on_data_without_classes_is_said_to_be_judged_by_nothing(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[?,3])\ny = Softmax(x, T=float)"), tmp_path / "net.pb")
+    np.savez(tmp_path / "some.npz", x=np.eye(3, dtype=np.float32))
+    np.savez(tmp_path / "told.npz", x=np.eye(3, dtype=np.float32), labels=np.arange(3))
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "some.npz") == 0
+    assert "nothing tells whether the answers are right" in capsys.readouterr().err
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "told.npz") == 0
+    assert "nothing tells" not in capsys.readouterr().err
