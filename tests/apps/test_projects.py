@@ -553,5 +553,5 @@ def test_labels_of_a_model_that_selects_boxes_are_not_what_is_said_first(tmp_pat
     with pytest.raises(UsageError) as error:
         make_project("android", tmp_path / "net.pb", tmp_path / "app", labels=["cat", "dog"])
     assert "selects boxes itself" in str(error.value)
-    assert "outputs=boxes,sure" in error.value.hint
-    assert make_project("android", tmp_path / "net.pb", tmp_path / "app", outputs=["boxes", "sure"]).files
+    assert "outputs=rows,scores" in error.value.hint
+    assert make_project("android", tmp_path / "net.pb", tmp_path / "app", outputs=["rows", "scores"]).files

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from litert.test_cache import check, compiled, found
-from pocketgraph.litert import cache, cache_integrity, cached_executable, digest
+from pocketgraph.litert import cache, cache_eviction, cache_integrity, cached_executable, digest
 from pocketgraph.litert.runner import PackedRunner
 
 posix = pytest.mark.skipif(os.name != "posix", reason="owners and modes are POSIX's")
@@ -111,7 +111,7 @@ def test_a_directory_where_others_may_exchange_files_is_not_used(
 
 
 def test_the_number_of_files_is_bounded(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache, "MOST_FILES", 6)
+    monkeypatch.setattr(cache_eviction, "MOST_FILES", 6)
     for number in range(5):
         compiled(tmp_path, key=f"model {number}").close()
         for path in tmp_path.iterdir():

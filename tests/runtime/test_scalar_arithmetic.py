@@ -90,7 +90,7 @@ def test_choices(op: str) -> None:
 
 def test_truths_that_are_given_again_are_not_written_to() -> None:
     node = Node("n", "Less", ["x", "y"])
-    found = prepared(node, {}, bound(node)[0])(np.asarray(1), np.asarray(2))
+    found = prepared(node, {}, bound(node, lambda name: True)[0])(np.asarray(1), np.asarray(2))
     with pytest.raises(ValueError, match="read-only"):
         found[...] = False
 

@@ -22,7 +22,7 @@ SPECTRA = {
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
-"""What hands a layer's results on to a selection of boxes, in another shape or as shares."""
+"""Not a trait: what detectors put between their last layers and the selection of boxes."""
 
 
 def help_with(graph: Graph, name: str, argument: str = "values") -> str:

@@ -32,7 +32,7 @@ RUNTIMES = {
     "PADV2": "1.9 1.14 2.4 2.6", "GREATER": "1.14 1.14", "GREATER_EQUAL": "1.14 1.14", "LESS_EQUAL": "1.14 1.14",
     "SLICE": "1.14 1.14 1.14 2.4 2.5", "SIN": "1.9", "TRANSPOSE_CONV": "1.9 2.2 2.3 2.13",
     "TILE": "1.10.1 2.2 2.8 2.12", "EQUAL": "1.14 1.14 2.3", "NOT_EQUAL": "1.14 1.14 2.3", "LOG": "1.14",
-    "SUM": "1.10 1.15", "SQRT": "1.10", "RSQRT": "1.10 2.5", "POW": "1.10", "ARG_MIN": "1.9 1.14 2.9",
+    "SHAPE": "1.10", "SUM": "1.10 1.15", "SQRT": "1.10", "RSQRT": "1.10 2.5", "POW": "1.10", "ARG_MIN": "1.9 1.14 2.9",
     "REDUCE_PROD": "1.11 2.6", "REDUCE_MAX": "1.11 1.14 2.5", "PACK": "1.11 1.14 2.3", "LOGICAL_OR": "1.11",
     "ONE_HOT": "1.11", "LOGICAL_AND": "1.11", "LOGICAL_NOT": "1.11", "UNPACK": "1.11 1.14 2.2 2.3",
     "REDUCE_MIN": "1.11 1.14 2.5", "FLOOR_DIV": "1.14 1.14", "REDUCE_ANY": "1.11", "SQUARE": "1.12",
