@@ -260,7 +260,7 @@ def merged_sizes(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
 
 
 def taken_elements(sizes: Sequence[int], places: Sequence[Sequence[int]], free: tuple[int, int]) -> list[range]:
-    """Which elements of each axis a slice takes, from where, to where and in which steps; those of ``free`` axes aside."""
+    """Which elements of each axis a slice takes: from, to and in steps of ``places``, where these are not ``free``."""
     found: list[range] = []
     for axis, (size, begin, end, step) in enumerate(zip(sizes, *places, strict=True)):
         first, last = (None if mask >> axis & 1 else at for mask, at in zip(free, (begin, end), strict=True))
