@@ -111,6 +111,12 @@ def test_what_does_not_fit_is_refused_in_one_line(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("shape", [(4, 0), (0, 3), (2, 0, 3), (0, 0)])
+def test_the_gradient_of_a_bias_of_nothing_is_zeros(shape: tuple[int, ...]) -> None:
+    (found,) = evaluate(Node("y", "BiasAddGrad"), [np.zeros(shape, np.float32)])
+    np.testing.assert_array_equal(found, np.zeros(shape[-1:], np.float32), strict=True)
+
+
 def test_the_gradient_of_copies_is_their_sum() -> None:
     """TensorFlow itself can no longer run this op: its kernels ask for an attribute that the op has not."""
     grad = np.arange(24, dtype=F).reshape(4, 6)

@@ -10,6 +10,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.large_windows import KERNELS, parts_of
+from pocketgraph.runtime import Session
 
 
 def depthwise(stride: int, padding: str, dilations: str = "1,1,1,1", layout: str = "NHWC") -> str:
@@ -68,6 +69,21 @@ def test_a_window_that_is_a_column_times_a_row_is_these_two(stride: int, dilatio
     changed[4, 3, 2] += 1e-3  # one channel's is none
     model = graph(text, (2, 33, 37, 6), w=changed, bias=floats(6))
     assert check(model, 2, 33, 37, 6).count("DEPTHWISE_CONV_2D") > 2
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("odd", [np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("padding", ["SAME", "VALID"])
+def test_a_weight_that_is_not_finite_stays_where_it_is(padding: str, odd: float) -> None:
+    weights = floats(13, 1, 2, 1) * floats(1, 9, 2, 1)
+    weights[2, 7, 0] = odd
+    model = graph(depthwise(1, padding), (1, 35, 18, 2), w=weights, bias=floats(2))
+    images = floats(1, 35, 18, 2)
+    found = []
+    for engine in ("reference", None):
+        with Session(model, engine=engine) as session:
+            found += session.run(["y"], {"x": images})
+    np.testing.assert_allclose(found[1], found[0], rtol=1e-4, atol=1e-4)
 
 
 def test_windows_that_there_are_kernels_for_stay() -> None:

@@ -347,3 +347,23 @@ def test_a_later_process_compiles_nothing(compiled: list[str], tmp_path: pathlib
     for one, two, three in zip(*made, strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-6)
         np.testing.assert_array_equal(two, three)
+
+
+@pytest.mark.filterwarnings("error")
+def test_a_slice_that_was_moved_before_a_transposition_is_not_told_the_places_of_other_axes() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, ?, ?, 3])
+        w = Const(float[3, 3, 3, 4] 0.25)
+        t = Tanh(x, T=float)
+        order = Const(int32[4] [0, 2, 1, 3])
+        turned = Transpose(t, order, T=float, Tperm=int32)
+        begin = Const(int32[4] [0, 1, 0, 0])
+        end = Const(int32[4] [0, 0, -1, 0])
+        by = Const(int32[4] [1, 1, 1, 1])
+        cut = StridedSlice(turned, begin, end, by, T=float, Index=int32, begin_mask=9, end_mask=11)
+        y = Conv2D(cut, w, T=float, strides=[1, 2, 2, 1], padding="SAME")
+    """)
+    with Session(graph) as session, Session(graph, engine="reference") as reference:
+        for rows, columns in ((8, 8), (16, 16), (32, 32), (21, 7), (7, 22)):
+            images = numbers(1, rows, columns, 3)
+            np.testing.assert_allclose(asked(session, images), asked(reference, images), rtol=1e-4, atol=1e-5)

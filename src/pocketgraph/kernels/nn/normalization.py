@@ -41,7 +41,8 @@ def bias_add_grad(out_backprop: Array, *, data_format: str = "NHWC") -> Array:
     kept = _channels(out_backprop, data_format)
     axes = tuple(a for a in range(out_backprop.ndim) if a != kept)
     kind = out_backprop.dtype if out_backprop.dtype.kind in "iuc" else np.dtype(np.float64)
-    if kept == out_backprop.ndim - 1 and out_backprop.dtype == np.float32 and out_backprop.flags.c_contiguous:
+    plain = out_backprop.dtype == np.float32 and out_backprop.flags.c_contiguous and out_backprop.size > 0
+    if plain and kept == out_backprop.ndim - 1:
         return _sum_of_rows(out_backprop.reshape(-1, out_backprop.shape[-1]))
     return np.asarray(widened(out_backprop).sum(axis=axes, dtype=kind)).astype(out_backprop.dtype)
 

@@ -92,6 +92,8 @@ def _column_and_row(whole: Operation) -> list[Operation]:
     if min(height, width) == 1 or channels != source.shape[3]:
         return [whole]
     filters = weights.constant.numpy()[0].astype(np.float64)
+    if not np.isfinite(filters).all():  # what they would spread over a whole row or column
+        return [whole]
     places = np.abs(filters).reshape(-1, channels).argmax(axis=0)
     each = np.arange(channels)
     largest = filters.reshape(-1, channels)[places, each]

@@ -28,6 +28,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     Sizes,
     constant_numbers,
     merged_sizes,
+    taken_elements,
 )
 from pocketgraph.litert.sizes.told_sizes import Element, Told, ToldInputs, constant
 
@@ -263,7 +264,9 @@ class _Opening:
         starts, counts = self._numbers(node, 1), self._numbers(node, 2)
         rank = len(source.shape)
         whole = (1 << rank) - 1
-        fixed = [number if isinstance(number, int) else number[0].numbers[number[1]] for number in starts]
+        fixed = [_number(each) for each in starts]
+        if fixed != [each.start for each in _taken_by(operation)]:  # of axes in another order
+            raise NotCertain
         rest = Value(f"{made.name}/rest", made.dtype, tuple(n - b for n, b in zip(source.shape, fixed, strict=True)))
         free = sum(1 << axis for axis, count in enumerate(counts) if count == -1)
         ends = [0 if count == -1 else count for count in counts]
@@ -293,6 +296,11 @@ class _Opening:
                     raise NotCertain
                 end[axis] = first + 1
                 free_end = free_end & ~(1 << axis) | (first == -1) << axis
+        fixed = [[_number(each) for each in each_place] for each_place in (begin, end, step)]
+        if taken_elements(source.shape, fixed, (free_begin, free_end)) != _taken_by(
+            operation
+        ):  # of axes in another order
+            raise NotCertain
         places = self.told.vector(begin), self.told.vector(end)
         return _cut(operation, source, made, places, (free_begin, free_end), self.told.vector(step))
 
@@ -343,6 +351,22 @@ LIMITED = frozenset(("MIRROR_PAD", "STRIDED_SLICE", "SPACE_TO_DEPTH", "TRANSPOSE
 
 def _elements(told: Told) -> list[Element]:
     return [(told, place) if number is None else number for place, number in enumerate(told.known)]
+
+
+def _number(element: Element) -> int:
+    """What an element was for the sizes that the program was lowered for."""
+    return element if isinstance(element, int) else element[0].numbers[element[1]]
+
+
+def _taken_by(operation: Operation) -> list[range]:
+    """Which elements of each axis a slice takes that was lowered for fixed sizes."""
+    sizes = _there(operation.inputs[0]).shape
+    places = [constant_numbers(operand) for operand in operation.inputs[1:]]
+    if operation.code == "SLICE":
+        starts, counts = places
+        return [range(start, start + count) for start, count in zip(starts, counts, strict=True)]
+    begin, end = (operation.options.get(name, 0) for name in MASKS[:2])
+    return taken_elements(sizes, places, (begin, end))
 
 
 def _there(value: Value | None) -> Value:

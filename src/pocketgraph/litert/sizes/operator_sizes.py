@@ -259,6 +259,15 @@ def merged_sizes(source: Sizes, target: tuple[int, ...]) -> Sizes | None:
     return None if waiting else tuple(found)
 
 
+def taken_elements(sizes: Sequence[int], places: Sequence[Sequence[int]], free: tuple[int, int]) -> list[range]:
+    """Which elements of each axis a slice takes: from, to and in steps of ``places``, where these are not ``free``."""
+    found: list[range] = []
+    for axis, (size, begin, end, step) in enumerate(zip(sizes, *places, strict=True)):
+        first, last = (None if mask >> axis & 1 else at for mask, at in zip(free, (begin, end), strict=True))
+        found.append(range(*slice(first, last, step).indices(size)))
+    return found
+
+
 def _count(size: int | None, start: int | None, end: int | None, step: int | None) -> int | None:
     """How many elements a slice takes of an axis whose size, start or end is open; None where that depends on it."""
     if size is not None and (start, end, step) == (0, None, 1):
