@@ -480,3 +480,18 @@ def test_of_an_identity_is_known_what_is_known_of_its_source() -> None:
     for name in ("fed", "of_fed"):
         assert (found.shape(name), found.dtype(name), found.value(name)) == (Shape((7,)), INT32, None)
     assert (found.shape("of_none").rank, found.dtype("of_none")) == (None, FLOAT)
+
+
+def test_a_picture_that_became_empty_holds_no_integers() -> None:
+    """Its average is NaN, as TensorFlow's; that of as many integers would be 0."""
+    found = infer(
+        parse("""
+        x = Placeholder(dtype=float, shape=[1,1,0,2])
+        axis = Const(int32 3)
+        wide = ConcatV2(x, x, axis, N=2, T=float, Tidx=int32)
+        sides = Const(int32 [1, 2])
+        y = Mean(wide, sides, T=float, Tidx=int32)
+    """)
+    )
+    assert found.value("wide") is None
+    assert found.value("y") is None

@@ -146,7 +146,7 @@ def _followed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
         known = np.asarray(moved != UNTAKEN)
         numbers = moved.astype(np.int64)
         if known.all():
-            found.append(numbers.astype(_integer_type(node)))
+            found.append(_integers(node, numbers))
         else:
             found.append(Partial(numbers, known) if known.any() else None)
     return tuple(found)
@@ -183,7 +183,7 @@ def _probed(node: Node, inputs: Sequence[Known]) -> tuple[Known, ...] | None:
         same = first == second
         numbers = first.astype(np.int64)
         if same.all():
-            found.append(numbers.astype(_integer_type(node)))
+            found.append(_integers(node, numbers))
         else:
             found.append(Partial(numbers, np.asarray(same)) if same.any() else None)
     return tuple(found)
@@ -203,9 +203,10 @@ def _widened(node: Node) -> Node:
     return node
 
 
-def _integer_type(node: Node) -> np.dtype[Any]:
+def _integers(node: Node, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
+    """Numbers that are all known, in the node's type; None where that has no integers: there are no numbers then."""
     for name in ("DstT", "T", "Tparams"):
         value = node.attrs.get(name)
-        if isinstance(value, DType) and value.is_integer:
-            return value.numpy
-    return np.dtype(np.int32)
+        if isinstance(value, DType):
+            return numbers.astype(value.numpy) if value.is_integer else None
+    return numbers.astype(np.int32)
