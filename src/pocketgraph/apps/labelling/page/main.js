@@ -96,7 +96,7 @@ function show() {
 }
 
 function redraw() {
-  if (about.boxes && !disputes && !panels[0].isFilled) {   // boxes of before come in once, when the photo's size is known
+  if (about.boxes && !disputes && panels[0].wide && !panels[0].isFilled) {   // boxes of before come in once, when the photo's size is known
     panels[0].isFilled = true;
     const said = about.photos[at].said;
     drawn = (said?.boxes ?? []).map((one) => ({ label: one.label, box: one.box ?? panels[0].shares(one.pixels) }));
