@@ -227,6 +227,7 @@ def test_boxes_of_before_outlive_a_key_that_comes_before_their_photo(tmp_path: p
         page.keyboard.press("Enter")
         text_is(page, "#path", names[1])
         until(page, "Object.values(localStorage).every((kept) => kept === '[]')")
+        assert "Not written" not in page.inner_text("body")
     labels.refresh()
     (box,) = labels.of("ann")[names[0]].boxes
     assert [box.x, box.y, box.width, box.height] == pytest.approx([4, 4, 20, 10], abs=0.5)
