@@ -204,9 +204,9 @@ def _widened(node: Node) -> Node:
 
 
 def _integers(node: Node, numbers: np.ndarray[Any, Any]) -> np.ndarray[Any, Any] | None:
-    """Numbers that are all known, in the node's type; None where that has no integers: there are no numbers then."""
+    """Numbers that are all known, in the node's type; None where that has no integers and there are some."""
     for name in ("DstT", "T", "Tparams"):
         value = node.attrs.get(name)
         if isinstance(value, DType):
-            return numbers.astype(value.numpy) if value.is_integer else None
+            return numbers.astype(value.numpy) if value.is_integer or not (numbers.size or value is STRING) else None
     return numbers.astype(np.int32)
