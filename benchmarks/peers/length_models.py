@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import pathlib
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import tensorflow.compat.v1 as tf
@@ -178,9 +179,10 @@ MODELS = (
 )  # fmt: skip
 
 
-def main() -> None:
+def save_all(models: Sequence[Callable[[], Tensor]]) -> None:
+    """Freezes each into NAME.pb of the folder on the command line."""
     tf.disable_eager_execution()
-    for make in MODELS:
+    for make in models:
         with tf.Graph().as_default(), tf.Session() as session:
             tf.identity(make(), "output")
             session.run(tf.global_variables_initializer())
@@ -189,4 +191,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    save_all(MODELS)

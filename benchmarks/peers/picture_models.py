@@ -7,11 +7,10 @@ of a recording's spectrum by convolutions with strides.
 
 from __future__ import annotations
 
-import pathlib
-import sys
 from typing import Any
 
 import tensorflow.compat.v1 as tf
+from length_models import save_all  # type: ignore[import-not-found]  # beside this script
 
 Tensor = Any
 CLASSES = 21
@@ -152,15 +151,5 @@ def letters() -> Tensor:
 MODELS = (unet, segmentation, style_transfer, super_resolution, detector, letters)
 
 
-def main() -> None:
-    tf.disable_eager_execution()
-    for make in MODELS:
-        with tf.Graph().as_default(), tf.Session() as session:
-            tf.identity(make(), "output")
-            session.run(tf.global_variables_initializer())
-            frozen = tf.graph_util.convert_variables_to_constants(session, session.graph_def, ["output"])
-            (pathlib.Path(sys.argv[1]) / f"{make.__name__}.pb").write_bytes(frozen.SerializeToString())
-
-
 if __name__ == "__main__":
-    main()
+    save_all(MODELS)

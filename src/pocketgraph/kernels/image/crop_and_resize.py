@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,18 +39,9 @@ def crop_and_resize(
     return _cropped(image, boxes, box_ind, crop_size, ways, method, extrapolation_value, context)
 
 
-def _without_products(
-    image: Array,
-    boxes: Array,
-    box_ind: Array,
-    crop_size: Array,
-    *,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-    context: Context | None = None,
-) -> Array:
+def _without_products(image: Array, boxes: Array, box_ind: Array, crop_size: Array, **attributes: Any) -> Array:
     """``crop_and_resize`` by passes over all pixels of the result."""
-    return _cropped(image, boxes, box_ind, crop_size, (), method, extrapolation_value, context)
+    return _cropped(image, boxes, box_ind, crop_size, (), **attributes)
 
 
 BY_PRODUCTS = "crops_by_products"
@@ -63,9 +55,9 @@ def _cropped(
     box_ind: Array,
     crop_size: Array,
     ways: Sequence[Callable[[Array, Array, Array, Array, Array], bool]],
-    method: str,
-    extrapolation_value: float,
-    context: Context | None,
+    method: str = "bilinear",
+    extrapolation_value: float = 0.0,
+    context: Context | None = None,
 ) -> Array:
     """The boxes, bilinearly in the first of these ways that is for them."""
     rows, columns = ints(crop_size)

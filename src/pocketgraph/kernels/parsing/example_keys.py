@@ -16,7 +16,7 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.parsing.example_layout import column_at, expect_entries
+from pocketgraph.kernels.parsing.example_layout import column_at, expect_entries, first_entries
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, expect, sizes_at
 from pocketgraph.kernels.parsing.record_column import RecordColumn
@@ -50,10 +50,7 @@ def columns_by_keys(
     Raises:
         IrregularError, WireError, IndexError: the records are not as encoders write them.
     """
-    starts = np.concatenate(([0], ends[:-1]))
-    size, first = sizes_at(content, starts + 1)
-    expect((content[starts] == ENTRY) & (first + size == ends))
-    record, place, inner = _entries(content, first, ends)
+    record, place, inner = _entries(content, first_entries(content, ends), ends)
     mark = _marks(content, inner)
     if record is None:
         try:

@@ -61,9 +61,7 @@ def columns_by_layout(
     Raises:
         IrregularError, WireError: the records are not alike, or not as encoders write them.
     """
-    starts = np.concatenate(([0], ends[:-1]))
-    size, place = sizes_at(content, starts + 1)
-    expect((content[starts] == ENTRY) & (place + size == ends))
+    place = first_entries(content, ends)
     columns: dict[bytes, RecordColumn] = {}
     run: list[_ExampleEntry] = []
     for entry in [*_layout(data[: int(ends[0])], wanted), None]:
@@ -113,6 +111,18 @@ def column_at(data: bytes, content: Array, place: Array, key: bytes, dtype: DTyp
     if dtype is not FLOAT or not entry.head or _fixed(content, place, (entry,), columns) is None:
         _one_by_one(data, content, place, (entry,), columns)
     return columns[key]
+
+
+def first_entries(content: Array, ends: Array) -> Array:
+    """The place of the first entry of each record, which is one map of entries.
+
+    Raises:
+        IrregularError: one is not.
+    """
+    starts = np.concatenate(([0], ends[:-1]))
+    size, place = sizes_at(content, starts + 1)
+    expect((content[starts] == ENTRY) & (place + size == ends))
+    return place
 
 
 def expect_entries(data: bytes, content: Array, place: Array) -> None:
