@@ -55,7 +55,7 @@ class Storage:
             if operation.code == "RESHAPE":
                 self._alias(operation, lasts)
                 continue
-            spot = self._overwritten(operation, number, lasts, overwrites)
+            spot = self._overwritten(operation, number, overwrites)
             for place, value in enumerate(operation.outputs):
                 if place == 0 and spot is not None:
                     self._of[value] = spot
@@ -92,7 +92,7 @@ class Storage:
             self.constants[result] = self.constants.get(source, source)
 
     def _overwritten(
-        self, operation: Operation, number: int, lasts: dict[Value, int], overwrites: Callable[[Operation], list[Value]]
+        self, operation: Operation, number: int, overwrites: Callable[[Operation], list[Value]]
     ) -> Buffer | None:
         result = operation.outputs[0]
         size = math.prod(result.shape) * result.dtype.size + (SPARE if result.dtype is INT8 else 0)
