@@ -84,8 +84,6 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 
 def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
     """Prints the tables; ``ready`` is what was frozen in memory."""
-    from rich.table import Table
-
     from pocketgraph.graph.model_file_graph import is_model_file
     from pocketgraph.inspect.numbers import human_readable
     from pocketgraph.pages.quantities import bytes_text
@@ -99,31 +97,7 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     )
     console.print(f", {counted(len(graph.functions), 'function')}" if graph.functions else "")
 
-    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
-    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
-    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
-    titles = ["", "name", "op", "type", "shape", "why"]
-    titles = titles[: None if console.width >= FULL_WIDTH else -1]
-    if console.width < WITHOUT_OPS:
-        titles.remove("op")
-    for column in titles:
-        ends.add_column(
-            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
-            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
-        )  # fmt: skip
-    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
-        if not group:
-            ends.add_row(title, "none found")
-        for e in group[:MOST_ENDS]:
-            row: dict[str, Any] = {
-                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
-                "shape": escape(str(e.shape)), "why": escape(e.why),
-            }  # fmt: skip
-            ends.add_row(*(row[column] for column in titles))
-        if len(group) > MOST_ENDS:
-            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
-    console.print(ends)
+    _print_ends(facts, console)
     console.print(
         f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
         f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
@@ -153,6 +127,37 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
         commands = next_commands(facts, path, is_litert=is_model_file(graph))
     for line in commands:
         echo(f"  {line}{typed_key()}")
+
+
+def _print_ends(facts: Summary, console: Any) -> None:
+    """Prints the table of inputs and outputs, as much of it as the console is wide enough for."""
+    from rich.table import Table
+
+    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
+    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
+    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
+    titles = ["", "name", "op", "type", "shape", "why"]
+    titles = titles[: None if console.width >= FULL_WIDTH else -1]
+    if console.width < WITHOUT_OPS:
+        titles.remove("op")
+    for column in titles:
+        ends.add_column(
+            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
+            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
+        )  # fmt: skip
+    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
+        if not group:
+            ends.add_row(title, "none found")
+        for e in group[:MOST_ENDS]:
+            row: dict[str, Any] = {
+                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
+                "shape": escape(str(e.shape)), "why": escape(e.why),
+            }  # fmt: skip
+            ends.add_row(*(row[column] for column in titles))
+        if len(group) > MOST_ENDS:
+            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
+    console.print(ends)
 
 
 def has_values(path: str) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.options import page_place
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
@@ -146,10 +147,8 @@ def command(
     tuning = _tuning(train_layers, how_many_training_steps, given)
     beside = "retrained_graph.pb" if output_graph in CALLED else output_graph  # a pipe has no folder
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
-    page = report or f"{os.path.splitext(beside)[0]}.html"
-    if not page.endswith(".html"):
-        raise UsageError(f"a report is an .html page, not '{page}'", where="--report")
-    for place in (output_graph, labels_file, page):
+    page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
+    for place in (output_graph, labels_file):
         check_place(place)
     unfinished = f"{output_graph}.unfinished"
     if os.path.isdir(unfinished):
