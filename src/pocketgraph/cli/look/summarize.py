@@ -289,16 +289,16 @@ def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
         return False
     shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
 
-    def as_told(node: Node) -> Node:
+    def in_use(node: Node) -> Node:
         if node.name in shares:
             return const(node.name, np.float32(shares[node.name]))
         if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
             return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
         return node
 
-    told = graph.map_nodes(as_told)
-    settled, _ = without_dropout(told, only_idle=True)
-    return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
+    served = graph.map_nodes(in_use)
+    simplified, _ = without_dropout(served, only_idle=True)
+    return any(simplified[name].op in ops_with("random") for name in reachable(simplified, outputs))
 
 
 def bears_few_bits(graph: Graph) -> bool:
@@ -342,30 +342,30 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     from pocketgraph.runtime.feeding.encoded_samples import decoder_of
     from pocketgraph.runtime.feeding.record_samples import parser_of
 
-    def is_told(end: EndpointSummary) -> bool:
+    def is_inferred(end: EndpointSummary) -> bool:
         if end.shape.dims is not None and None not in end.shape.dims[1:]:
             return True
         return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
     outputs = shlex.quote(",".join(facts.main_outputs))
-    if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
-        map(is_told, fed)
+    if not any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed) and all(
+        map(is_inferred, fed)
     ):
         return f" --output_layer={outputs}"
     shapes = open_shapes(facts)
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    values = [_told_value(facts.graph, e, shapes[e.name]) for e in fed]
-    told = ":".join("" if value is None else f"{value:g}" for value in values)
-    values_flag = f" --input_layer_values={told}" if told.strip(":") else ""
+    values = [_value_to_feed(facts.graph, e, shapes[e.name]) for e in fed]
+    listed = ":".join("" if value is None else f"{value:g}" for value in values)
+    values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
         f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
     )
 
 
-def _told_value(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
+def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
     """The number to feed an input: the share with which dropouts let everything through, and 1 for a length, as one of
     zero steps leaves nothing to compute; None where any value does."""
     from pocketgraph.passes.training_switches import dropout_share

@@ -53,14 +53,14 @@ def opened_program(
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    for tells in (True, False):
-        layers = OpenLayers(frozenset(map(canonical, feeds)), tells=tells)
+    for takes_sizes in (True, False):
+        layers = OpenLayers(frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
         inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
         if inferred is not None:
             found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)
             if found is not None:
                 return found
-        if not layers.has_told:
+        if not layers.has_size_operands:
             return None
     return None
 
@@ -75,11 +75,11 @@ def _of_layers(
     inferred: Inferred,
 ) -> ServedCalls | None:
     wanted = [*map(str, opened.fetches)]
-    if not (layers.before or layers.after or layers.late or layers.tells_more_than_shapes) and (
+    if not (layers.before or layers.after or layers.late or layers.takes_more_than_shapes) and (
         layers.from_sizes.isdisjoint(map(canonical, wanted))
     ):
         found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
-        if found is not None or not layers.told:
+        if found is not None or not layers.size_operands:
             return found
     from pocketgraph.runtime.planning.opened_parts import opened_part
 
