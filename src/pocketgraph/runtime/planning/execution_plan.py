@@ -166,7 +166,7 @@ class ExecutionPlan:
         return self.whole.direct(self.whole_inputs)
 
 
-class Compiled(NamedTuple):
+class FixedPlan(NamedTuple):
     """A plan for fixed sizes.
 
     Attributes:

@@ -20,7 +20,7 @@ from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
-from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
@@ -36,7 +36,12 @@ KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
 
 
 def opened_part(
-    opened: CallKey, compiled: Compiled, request: Request, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred
+    opened: CallKey,
+    compiled: FixedPlan,
+    request: Request,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
 ) -> ServedCalls | None:
     """What serves calls of any sizes; None where the layers make no program that does.
 

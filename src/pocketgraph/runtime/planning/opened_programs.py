@@ -28,7 +28,7 @@ from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import Compiled, Request
+from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
@@ -37,7 +37,7 @@ UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle",
 
 @collector_paused()
 def opened_program(
-    opened: CallKey, compiled: Compiled, request: Request, kept_as: tuple[str, str] | None
+    opened: CallKey, compiled: FixedPlan, request: Request, kept_as: tuple[str, str] | None
 ) -> ServedCalls | None:
     """What serves calls of any sizes; None where that is not certain.
 
@@ -67,7 +67,7 @@ def opened_program(
 
 def _of_layers(
     opened: CallKey,
-    compiled: Compiled,
+    compiled: FixedPlan,
     request: Request,
     kept_as: tuple[str, str] | None,
     layers: OpenLayers,
@@ -88,7 +88,7 @@ def _of_layers(
 
 def _of_all(
     opened: CallKey,
-    compiled: Compiled,
+    compiled: FixedPlan,
     request: Request,
     kept_as: tuple[str, str] | None,
     layers: OpenLayers,
