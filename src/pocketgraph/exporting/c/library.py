@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 
 from pocketgraph.exporting.arena import Buffer, Layout, planned
-from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
 from pocketgraph.exporting.c.operators import xnnpack
 from pocketgraph.exporting.c.operators.emitter_table import entry_of, is_coded

@@ -1,4 +1,4 @@
-"""The table of operators: what emits each one, found by its name."""
+"""The tables of operators: what emits each one, found by its name. The modules beside this one are the rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeAlias, TypeVar
 
 from pocketgraph.exporting.c.unit import Unit
 from pocketgraph.graph.dtype import INT8
+from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.litert.program import Operation, Value
 
 Emit: TypeAlias = Callable[[Unit, Operation], None]
@@ -25,9 +26,10 @@ class Entry(NamedTuple):
     in_place: bool
 
 
-PLAIN: dict[str, Entry] = {}
+PACKAGE = "pocketgraph.exporting.c.operators"
+PLAIN: OpTable[Entry] = OpTable("emitter", PACKAGE)
 """Operators on plain numbers."""
-CODED: dict[str, Entry] = {}
+CODED: OpTable[Entry] = OpTable("emitter on codes", PACKAGE)
 """Operators on int8 codes."""
 
 
@@ -36,7 +38,7 @@ def emits(*codes: str, in_place: bool = False, coded: bool = False) -> Callable[
 
     def enter(function: Function) -> Function:
         for code in codes:
-            (CODED if coded else PLAIN)[code] = Entry(function, in_place)
+            (CODED if coded else PLAIN).add(code, Entry(function, in_place))
         return function
 
     return enter
@@ -54,7 +56,7 @@ def moves(*codes: str) -> Callable[[Function], Function]:
 
 def entry_of(operation: Operation) -> Entry | None:
     """What emits an operation; None where nothing does."""
-    return (CODED if is_coded(operation) else PLAIN).get(operation.code)
+    return (CODED if is_coded(operation) else PLAIN).row(operation.code)
 
 
 def is_coded(operation: Operation) -> bool:
