@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest
+from pocketgraph.litert.two_threads import both
 
 TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
 SECOND = 1_000_000_000  # nanoseconds
@@ -107,7 +108,7 @@ def _hashed(file: _DigestedFile, meanwhile: Callable[[], object] | None = None) 
     if meanwhile is None or not is_new or file.size < cache.LARGE:
         digest = _sha256(file.path)
     else:
-        digest = _beside(lambda: _sha256(file.path), meanwhile)
+        digest = both(meanwhile, lambda: _sha256(file.path))[1]
     if _state(file.path) != file.state:  # it was changed meanwhile: nobody knows what was hashed
         return {STATE: file.state, NAME: os.urandom(32).hex(), HASH: digest}
     name = known[NAME] if known is not None else next((each[NAME] for each in _alike(file, digest)), digest)
@@ -213,30 +214,6 @@ def _sha256(path: str) -> str:
                     found.update(view[start : start + CHUNK])
                     check_time("while the model file was hashed")
     return found.hexdigest()
-
-
-def _beside(task: Callable[[], str], meanwhile: Callable[[], object]) -> str:
-    """What one of two things gives that are done at once, in another thread."""
-    import threading
-
-    found: list[str] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(task())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    try:
-        meanwhile()
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return found[0]
 
 
 def _settle(file: _DigestedFile) -> None:

@@ -114,6 +114,7 @@ def _built_in_pieces(
 ) -> Executable | None:
     """As ``build``, each piece as a part of its own; None where that does not go."""
     from pocketgraph.litert import program_pieces
+    from pocketgraph.litert.two_threads import both
 
     found = program_pieces.cut(model)
     if found is None:
@@ -125,7 +126,7 @@ def _built_in_pieces(
 
     names = program_pieces.names(name)
     try:
-        first, second = program_pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+        first, second = both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
     except Unsupported:
         return None  # of the whole somebody will say so
     about = {**about, PIECES: found.taken}

@@ -11,6 +11,7 @@ from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.pieces import pad
 from pocketgraph.litert.operands import attr_list, attr_text
+from pocketgraph.litert.program import Value
 
 LOWEST = float(np.finfo(np.float32).min)
 
@@ -28,9 +29,17 @@ def pool(emit: Emit, node: Node) -> None:
         padding = "VALID"
     if padding not in ("SAME", "VALID"):
         raise emit.unsupported(f"{node.op} with {padding} padding")
+    code = "MAX_POOL_2D" if node.op == "MaxPool" else "AVERAGE_POOL_2D"
+    yield_image(emit, pooled(emit, code, source, window, strides, padding), layout)
+
+
+def pooled(
+    emit: Emit, code: str, source: Value, window: tuple[int, int], strides: tuple[int, int], padding: str
+) -> Value:
+    """A pool of pictures: float [n, height, width, channels]; ``padding`` is SAME or VALID."""
     size = window_shape(source.shape[1:3], window, strides, (1, 1), padding)
-    result = emit.add(
-        "MAX_POOL_2D" if node.op == "MaxPool" else "AVERAGE_POOL_2D",
+    return emit.add(
+        code,
         [source],
         (source.shape[0], *size, source.shape[3]),
         padding=padding,
@@ -40,4 +49,3 @@ def pool(emit: Emit, node: Node) -> None:
         filter_w=window[1],
         activation="",
     )
-    yield_image(emit, result, layout)

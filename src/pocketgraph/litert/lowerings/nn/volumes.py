@@ -16,6 +16,7 @@ from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
+from pocketgraph.litert.lowerings.nn.pooling import pooled
 from pocketgraph.litert.lowerings.pieces import cut, pad
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
@@ -159,31 +160,19 @@ def pool3d(emit: Emit, node: Node) -> None:
     count, frames, *picture, channels = source.shape
     code = "MAX_POOL_2D" if node.op == "MaxPool3D" else "AVERAGE_POOL_2D"
     flat = emit.reshape(source, (count * frames, *picture, channels))
-    flat = pooled(emit, code, flat, window[1:], strides[1:], padding)
+    flat = _pooled(emit, code, flat, window[1:], strides[1:], padding)
     height, width = flat.shape[1:3]
     columns = emit.reshape(flat, (count, frames, height * width, channels))
-    columns = pooled(emit, code, columns, (window[0], 1), (strides[0], 1), padding)
+    columns = _pooled(emit, code, columns, (window[0], 1), (strides[0], 1), padding)
     yield_volume(emit, emit.reshape(columns, (count, columns.shape[1], height, width, channels)), layout)
 
 
-def pooled(
+def _pooled(
     emit: Emit, code: str, source: Value, window: tuple[int, int], strides: tuple[int, int], padding: str
 ) -> Value:
-    """A pool of pictures; the picture itself where there is nothing to do."""
-    if window == (1, 1) and strides == (1, 1):
-        return source
-    size = window_shape(source.shape[1:3], window, strides, (1, 1), padding)
-    return emit.add(
-        code,
-        [source],
-        (source.shape[0], *size, source.shape[3]),
-        padding=padding,
-        stride_h=strides[0],
-        stride_w=strides[1],
-        filter_h=window[0],
-        filter_w=window[1],
-        activation="",
-    )
+    """As ``pooled``; the picture itself where there is nothing to do."""
+    is_plain = window == (1, 1) and strides == (1, 1)
+    return source if is_plain else pooled(emit, code, source, window, strides, padding)
 
 
 def along_frames(frames: int, window: int, stride: int, dilation: int, padding: str) -> tuple[int, int, int]:
