@@ -7,7 +7,7 @@ import math
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 ACTIVATION_BOUNDS = {"RELU": (0.0, math.inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0)}
 """Between which values an activation keeps its results."""
@@ -22,7 +22,7 @@ TAKES_ACTIVATION = frozenset(
 
 def recognise_activations(program: Program) -> None:
     """Minimum and maximum with 0, 6, -1, 1 or with the scaled input itself are activations under another name."""
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for operation in program.operations:
         if operation.code not in BOUNDS:
@@ -67,7 +67,7 @@ def _bound(operation: Operation) -> tuple[Value | None, float | None]:
     return None, None
 
 
-def _leaky(operation: Operation, view: View) -> bool:
+def _leaky(operation: Operation, view: ValueUses) -> bool:
     """max(x, alpha * x) for an alpha from 0 to 1 is a leaky rectifier."""
     if operation.code != "MAXIMUM":
         return False
@@ -89,7 +89,7 @@ def _leaky(operation: Operation, view: View) -> bool:
 
 def fuse_activations(program: Program) -> None:
     """An activation is done by the operation before it where that can."""
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for operation in program.operations:
         if operation.code not in ACTIVATIONS:

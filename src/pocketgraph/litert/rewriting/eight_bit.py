@@ -25,7 +25,7 @@ from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.bounded import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
 from pocketgraph.litert.rewriting.shifted_codes import ONE, shifts_codes
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.litert.rewriting.wide_weights import widened
 
@@ -106,7 +106,7 @@ def _join_grids(program: Program) -> None:
 
 def _join_shifts(program: Program) -> None:
     """Two constants that are added one after the other are added at once: a bias, and what rounding adds to it."""
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for operation in program.operations:
         before = view.only_source(operation.inputs[0]) if operation.code == "ADD" else None
@@ -125,7 +125,7 @@ def _join_shifts(program: Program) -> None:
 
 def _stay_in_codes(program: Program) -> None:
     """Lets operations between codes work on the codes."""
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for last in list(program.operations):
         if last.code != "QUANTIZE":

@@ -8,7 +8,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 LINEAR = {
     "CONV_2D": (0, 1, 2),
@@ -24,7 +24,7 @@ def fold_affine(program: Program) -> None:
 
     Sums of products of whole numbers are left as they are: they lose no digits only as long as they are such.
     """
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for operation in program.operations:
         if operation.code not in ARITHMETIC or operation.options.get("activation"):

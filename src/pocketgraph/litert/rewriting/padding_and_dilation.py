@@ -8,12 +8,12 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import CONVOLUTIONS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 
 def dilate(program: Program) -> None:
     """Space to batch, a convolution, and batch to space are one dilated convolution."""
-    view = View(program)
+    view = ValueUses(program)
     replaced: list[Operation] = []
     for last in program.operations:
         if last.code != "BATCH_TO_SPACE_ND":
@@ -77,7 +77,7 @@ def _dilated(program: Program, first: Operation, middle: Operation, last: Operat
 def absorb_padding(program: Program, *, any_size: bool = False) -> None:
     """Zeros around an image are the convolution's own when they are just those of ``SAME`` padding; with ``any_size``,
     where they are for images of all sizes, which is without strides."""
-    view = View(program)
+    view = ValueUses(program)
     gone = []
     for operation in program.operations:
         if operation.code not in CONVOLUTIONS or operation.options["padding"] != "VALID":

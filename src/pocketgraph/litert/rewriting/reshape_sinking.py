@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 UNARY = frozenset((
     "ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "SQUARE", "TANH",
@@ -26,7 +26,7 @@ BINARY = ARITHMETIC | BOUNDS
 
 def reshape_later(program: Program) -> None:
     """Moves reshapes that nobody else reads behind operations by elements, scalars or vectors over channels."""
-    view = View(program)
+    view = ValueUses(program)
     operations: list[Operation] = []
     for operation in program.operations:
         operations.append(operation)

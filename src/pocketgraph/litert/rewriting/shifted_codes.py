@@ -12,12 +12,12 @@ import numpy as np
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 ONE = 64  # the code of a weight of 1: the bias has steps of 1/64 of the codes'
 
 
-def shifts_codes(program: Program, view: View, operation: Operation, result: Value) -> bool:
+def shifts_codes(program: Program, view: ValueUses, operation: Operation, result: Value) -> bool:
     """A sum of codes and a constant of each channel as a convolution of one pixel, whose bias has finer steps."""
     if operation.code != "ADD" or operation.inputs[1] is None or operation.inputs[1].constant is None:
         return False
@@ -59,7 +59,7 @@ def shifts_codes(program: Program, view: View, operation: Operation, result: Val
     return True
 
 
-def _scaled_codes(view: View, value: Value | None) -> tuple[Value | None, float]:
+def _scaled_codes(view: ValueUses, value: Value | None) -> tuple[Value | None, float]:
     """The codes that floats are made of, and the positive number by which they are multiplied on the way."""
     maker, gain = (None, 1.0) if value is None else (view.producers.get(value), 1.0)
     if maker is not None and maker.code == "MUL" and not maker.options.get("activation"):

@@ -10,7 +10,7 @@ from pocketgraph.litert.cost_model import FEW_PRELU_CHANNELS
 from pocketgraph.litert.operator_traits import CONVOLUTIONS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import MOST_WRITTEN_OUT
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 MOST_DEPTH = 8  # operations that a negative part is spelled with
 
@@ -168,7 +168,7 @@ def _scalar(value: Value) -> Value:
 
 def choose_among_logits(program: Program) -> None:
     """The largest of the shares that logits come to is that of the largest logit, so that nothing normalizes them."""
-    view = View(program)
+    view = ValueUses(program)
     for operation in program.operations:
         if operation.code != "ARG_MAX":
             continue

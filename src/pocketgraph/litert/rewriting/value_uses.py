@@ -7,7 +7,7 @@ from collections import Counter
 from pocketgraph.litert.program import Operation, Program, Value
 
 
-class View:
+class ValueUses:
     """The producers and the number of readers of a program's values, kept up by ``absorb``."""
 
     def __init__(self, program: Program) -> None:

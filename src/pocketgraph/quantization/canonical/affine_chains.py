@@ -13,7 +13,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 from pocketgraph.quantization.core.program_runner import Array
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps together come to
@@ -21,7 +21,7 @@ SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps toget
 
 def merge_affine_chains(program: Program) -> None:
     """Rewrites such chains of two steps and more, where fewer are left."""
-    view = View(program)
+    view = ValueUses(program)
     readers = {value: operation for operation in program.operations for value in operation.inputs if value is not None}
     taken: set[Operation] = set()
     made: dict[Operation, list[Operation]] = {}

@@ -30,7 +30,7 @@ from pocketgraph.litert.rewriting.strength_reduction import (
     reshape_instead_of_transposing,
 )
 from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
-from pocketgraph.litert.rewriting.value_uses import View
+from pocketgraph.litert.rewriting.value_uses import ValueUses
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
@@ -68,7 +68,7 @@ def _weights(program: Program) -> int:
 
 def batches_as_pictures(program: Program) -> None:
     """Lets space go to batch and back as pictures of one row, where a convolution along one axis stands between."""
-    view = View(program)
+    view = ValueUses(program)
     readers = {value: operation for operation in program.operations for value in operation.inputs if value is not None}
     done: list[Operation] = []
     gone: list[Operation] = []
@@ -149,7 +149,7 @@ def products_as_layers(program: Program) -> None:
 
 def affine_before_reshapes(program: Program) -> None:
     """Moves factors, offsets and activations from behind a reshape to the layer before it, which takes them in."""
-    view = View(program)
+    view = ValueUses(program)
     layers = {operation.outputs[0] for operation in program.operations if _may_take(operation)}
     done: list[Operation] = []
     for operation in program.operations:
@@ -193,7 +193,7 @@ def _may_take(operation: Operation) -> bool:
     return operation.code in LINEAR and not operation.options.get("activation") and operation.whole is None
 
 
-def _behind_reshape(operation: Operation, view: View, layers: set[Value]) -> tuple[Operation, Value | None] | None:
+def _behind_reshape(operation: Operation, view: ValueUses, layers: set[Value]) -> tuple[Operation, Value | None] | None:
     """The reshape of a layer's results before an operation that the layer can take in, and its constant operand."""
     is_affine = operation.code in ARITHMETIC and len(operation.inputs) == 2
     if not is_affine and operation.code not in ACTIVATIONS:

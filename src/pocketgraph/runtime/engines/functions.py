@@ -103,16 +103,16 @@ class FunctionLibrary:
         if node.op in CALLS:
             return _CompiledBody(self, _func(node, "f"), node)
         if node.op == REMOTE:
-            return _OnDevice(_CompiledBody(self, _func(node, "f"), node))
+            return _on_device(_CompiledBody(self, _func(node, "f"), node))
         if node.op in ("If", "StatelessIf"):
             branches = [_func(node, "else_branch"), _func(node, "then_branch")]
-            return _Branches([_CompiledBody(self, func, node) for func in branches], truth)
+            return _branches([_CompiledBody(self, func, node) for func in branches], truth)
         if node.op in BRANCHES:
             bodies = [_CompiledBody(self, func, node) for func in node.attr("branches", ()) if isinstance(func, Func)]
-            return _Branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
+            return _branches(bodies, lambda index: int(index) if 0 <= int(index) < len(bodies) else len(bodies) - 1)
         if node.op == COUNTED:
-            return _For(node.name, _CompiledBody(self, _func(node, "body"), node))
-        return _While(
+            return _for(node.name, _CompiledBody(self, _func(node, "body"), node))
+        return _while(
             node.name, _CompiledBody(self, _func(node, "cond"), node), _CompiledBody(self, _func(node, "body"), node)
         )
 
@@ -179,69 +179,59 @@ class _CompiledBody:
             run.depth, run.caller = run.depth - 1, caller
 
 
-class _OnDevice:
+def _traces_itself(call: Call) -> Call:
+    """Marks a call whose nodes are traced one by one."""
+    call.traces_itself = True  # type: ignore[attr-defined]
+    return call
+
+
+def _on_device(body: _CompiledBody) -> Call:
     """Runs one function on the device that the first input names, as long as that is this machine's processor."""
 
-    traces_itself = True
-
-    def __init__(self, body: _CompiledBody) -> None:
-        self.body = body
-
-    def __call__(self, run: Any, target: Any, *inputs: Any) -> tuple[Any, ...]:
+    def call(run: Any, target: Any, *inputs: Any) -> tuple[Any, ...]:
         array = np.asarray(target)
         name = array.item().decode(errors="replace") if array.size == 1 and array.dtype.kind == "O" else str(array)
         if not HERE.fullmatch(name):
             raise RunError(f"a RemoteCall to the device '{name}': only '/device:CPU:0' of this process is here")
-        return self.body(run, *inputs)
+        return body(run, *inputs)
+
+    return _traces_itself(call)
 
 
-class _Branches:
+def _branches(bodies: list[_CompiledBody], choose: Callable[[Any], int]) -> Call:
     """Runs the function that the first input chooses."""
 
-    traces_itself = True
+    def call(run: Any, chosen: Any, *inputs: Any) -> tuple[Any, ...]:
+        return bodies[choose(chosen)](run, *inputs)
 
-    def __init__(self, bodies: list[_CompiledBody], choose: Callable[[Any], int]) -> None:
-        self.bodies = bodies
-        self.choose = choose
-
-    def __call__(self, run: Any, chosen: Any, *inputs: Any) -> tuple[Any, ...]:
-        return self.bodies[self.choose(chosen)](run, *inputs)
+    return _traces_itself(call)
 
 
-class _While:
+def _while(name: str, condition: _CompiledBody, body: _CompiledBody) -> Call:
     """Runs a function on its own results as long as another says so."""
 
-    traces_itself = True
-
-    def __init__(self, name: str, condition: _CompiledBody, body: _CompiledBody) -> None:
-        self.name = name
-        self.condition = condition
-        self.body = body
-
-    def __call__(self, run: Any, *values: Any) -> tuple[Any, ...]:
-        while truth(self.condition(run, *values)[0]):
-            run.spend(1 + len(self.body.library.program(self.body.func)), self.name)
-            values = self.body(run, *values)
+    def call(run: Any, *values: Any) -> tuple[Any, ...]:
+        while truth(condition(run, *values)[0]):
+            run.spend(1 + len(body.library.program(body.func)), name)
+            values = body(run, *values)
         return values
 
+    return _traces_itself(call)
 
-class _For:
+
+def _for(name: str, body: _CompiledBody) -> Call:
     """Runs a function on a count and its own results, for each number from a start to a limit."""
 
-    traces_itself = True
-
-    def __init__(self, name: str, body: _CompiledBody) -> None:
-        self.name = name
-        self.body = body
-
-    def __call__(self, run: Any, start: Any, limit: Any, delta: Any, *values: Any) -> tuple[Any, ...]:
+    def call(run: Any, start: Any, limit: Any, delta: Any, *values: Any) -> tuple[Any, ...]:
         first, end, step = (int(np.asarray(bound).item()) for bound in (start, limit, delta))
         if (end - first) * step < 0 or (not step and first != end):
-            raise RunError(f"Invalid start/limit/delta: {first} {end} {step}", where=f"node '{self.name}'")
+            raise RunError(f"Invalid start/limit/delta: {first} {end} {step}", where=f"node '{name}'")
         for count in range(first, end, step or 1):
-            run.spend(1 + len(self.body.library.program(self.body.func)), self.name)
-            values = self.body(run, np.array(count, np.int32), *values)
+            run.spend(1 + len(body.library.program(body.func)), name)
+            values = body(run, np.array(count, np.int32), *values)
         return values
+
+    return _traces_itself(call)
 
 
 def truth(value: Any) -> int:
