@@ -12,8 +12,11 @@ from typing import Any
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 
 REASON = "NumPy computes this gradient sooner"
+LAYER_REASON = "NumPy computes this layer and its gradient sooner"
 
 
 def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
@@ -25,6 +28,29 @@ def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str
         static: the names of nodes whose values are known before the run.
     """
     return {node.name: REASON for node in nodes if node.op in _RULES and _RULES[node.op](node, inferred, static)}
+
+
+def layers_sooner_in_numpy(plan: Plan, held: Collection[str], inferred: Any, static: Collection[str]) -> dict[str, str]:
+    """Why LiteRT shall not run nodes of layers that are pooled and trained, by name (engines/pooled_layers.py).
+
+    Args:
+        plan: the needed nodes.
+        held: what is fed, fetched or run.
+        inferred: static shapes and types (kernels.shapes.infer).
+        static: the names of nodes whose values are known before the run.
+    """
+    layers = [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
+    return {name: LAYER_REASON for layer in layers for name in layer.names}
+
+
+def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
+    """Windows of few elements, with computed weights."""
+    weights, results = (_sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0"))
+    if weights is None or results is None or layer.conv.data[1].node in static:
+        return False
+    elements = weights[0] * weights[1] * weights[2]
+    is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
+    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static)
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
