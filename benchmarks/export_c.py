@@ -129,7 +129,7 @@ def code_bytes(folder: str) -> int:
 
 def by_size(library: Library) -> int:
     """The arena that the largest buffer first gives."""
-    buffers = library.lifetimes
+    buffers = library.buffers
     return placed(buffers, sorted(range(len(buffers)), key=lambda n: (-buffers[n].size, buffers[n].first))).size
 
 

@@ -9,9 +9,8 @@ from kernels.cases import cases, from_list
 from pocketgraph.formats.tflite import OPERATORS
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.text_format import parse
-from pocketgraph.inspect.flop_formulas import FORMULAS
+from pocketgraph.inspect.flop_formulas import FORMULAS, FREE
 from pocketgraph.inspect.flops import ORIGINAL, count, count_graph
-from pocketgraph.inspect.free_ops import FREE
 from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
 
 CONV = 'strides=[1, 1, 1, 1], padding="SAME", T=float'

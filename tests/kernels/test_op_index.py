@@ -1,8 +1,10 @@
 """Which module holds which op: the indexes are right, an op has one family in all tables, no room is overfull."""
 
+import pathlib
 import subprocess
 import sys
 import threading
+from types import SimpleNamespace
 
 import pytest
 
@@ -72,14 +74,24 @@ def test_an_op_has_one_row_in_a_table() -> None:
         rules.shape_rule("Cast")(lambda call: call.shape(0))
 
 
+def package_of(folder: pathlib.Path, *modules: str) -> SimpleNamespace:
+    """What importing a package of these modules gives."""
+    for module in modules:
+        (folder / f"{module}.py").touch()
+    return SimpleNamespace(__path__=[str(folder)])
+
+
 def test_a_table_of_modules_is_whole_for_whoever_asks_while_another_thread_imports_them(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:
-    table: OpTable[str] = OpTable("row", "rows", ["first", "second"])
+    table: OpTable[str] = OpTable("row", "rows")
+    package = package_of(tmp_path, "first", "second")
     is_asked, may_go_on = threading.Event(), threading.Event()
     entered: set[str] = set()
 
-    def imported(module: str) -> None:
+    def imported(module: str) -> SimpleNamespace | None:
+        if module == "rows":
+            return package
         if threading.current_thread() is slow:
             is_asked.set()
             assert may_go_on.wait(10)
@@ -87,6 +99,7 @@ def test_a_table_of_modules_is_whole_for_whoever_asks_while_another_thread_impor
         if op not in entered:
             entered.add(op)
             table.add(op, module)
+        return None
 
     monkeypatch.setattr(op_table, "import_module", imported)
     slow = threading.Thread(target=table.row, args=("B",))
@@ -101,14 +114,26 @@ def test_a_table_of_modules_is_whole_for_whoever_asks_while_another_thread_impor
     assert table.row("C") is None
 
 
-def test_a_table_whose_modules_were_not_imported_asks_for_them_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    table: OpTable[str] = OpTable("row", "rows", ["only"])
+def test_a_table_whose_modules_were_not_imported_asks_for_them_again(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    table: OpTable[str] = OpTable("row", "rows")
+    package = package_of(tmp_path, "only")
 
-    def stopped(module: str) -> None:
+    def stopped(module: str) -> SimpleNamespace:
+        if module == "rows":
+            return package
         raise KeyboardInterrupt
+
+    def imported(module: str) -> SimpleNamespace | None:
+        if module == "rows":
+            return package
+        if "A" not in table._rows:
+            table.add("A", module)
+        return None
 
     monkeypatch.setattr(op_table, "import_module", stopped)
     with pytest.raises(KeyboardInterrupt):
         table.row("A")
-    monkeypatch.setattr(op_table, "import_module", lambda module: "A" in table._rows or table.add("A", module))
+    monkeypatch.setattr(op_table, "import_module", imported)
     assert table.row("A") == "rows.only"

@@ -63,7 +63,7 @@ def test_limits_on_the_size_of_files_cost_no_answer(limit: int, tmp_path: pathli
 @pytest.fixture
 def told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A process that has not warned yet."""
-    monkeypatch.setattr(cache, "_told", [])
+    monkeypatch.setattr(cache, "_warned", [])
 
 
 def check(folder: str | None) -> list[str]:
@@ -136,7 +136,7 @@ def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monke
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
     monkeypatch.setattr(cached_executable, "room_for", lambda path, size: "the disk is full")
-    monkeypatch.setattr(cache, "_told", [])
+    monkeypatch.setattr(cache, "_warned", [])
     (warning,) = check(str(tmp_path))
     assert "the disk is full" in warning
     assert not list(tmp_path.glob("*.xnn*"))

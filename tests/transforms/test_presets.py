@@ -14,7 +14,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.transforms import tool, transform
 from pocketgraph.transforms.parts import signal_to_noise, weight_rules
-from pocketgraph.transforms.rules.mobile import until_settled
+from pocketgraph.transforms.rules.mobile import until_fixed_point
 from support import assert_close, golden, model_dir, model_info, needs_shared
 
 
@@ -115,7 +115,7 @@ def test_rules_that_never_settle_are_stopped(caplog: pytest.LogCaptureFixture) -
     tool.transform(swap)
     try:
         with caplog.at_level(logging.INFO, "pocketgraph.transforms"):
-            until_settled(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), "swap")
+            until_fixed_point(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), "swap")
     finally:
         tool.forget("tests.swap")
     assert "stopped after 5 rounds" in caplog.text

@@ -141,14 +141,14 @@ def read_embeddings(path: str | os.PathLike[str]) -> Embeddings:
     try:
         with np.load(place, allow_pickle=False) as file:
             names, labels, vectors, about = (file[key] for key in KEYS)
-        told = json.loads(str(about))
+        kept = json.loads(str(about))
         found = Embeddings(
             tuple(map(str, names)),
             tuple(map(str, labels)),
             np.asarray(vectors, np.float32),
-            str(told["tensor"]),
-            str(told["identity"]),
-            dict(told["how"]),
+            str(kept["tensor"]),
+            str(kept["identity"]),
+            dict(kept["how"]),
         )
     except FileNotFoundError:
         raise FormatError("there is no such file", where=place) from None

@@ -210,7 +210,7 @@ class Labeler(PictureModel):
         self, graph: Graph, labels: Sequence[str] = (), *, output_layer: str | None = None, **how: Any
     ) -> None:
         super().__init__(graph, [output_layer] if output_layer else [], **how)
-        self.labels = tuple(labels) or (self.told.labels if self.told else ())
+        self.labels = tuple(labels) or (self.metadata_of_file.labels if self.metadata_of_file else ())
 
     def scores(self, picture: str | os.PathLike[str] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The graph's scores for a picture, a float array with one entry a class.

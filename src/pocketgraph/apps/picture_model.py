@@ -80,10 +80,10 @@ class PictureModel:
         if chosen is None and input_layer is None and not outputs:
             chosen = presets.recognise(graph)
         self.preset = chosen
-        self.told: Metadata | None = metadata(graph.extra) if is_litert_file(graph) else None
-        if self.told is not None:
-            mean = self.told.mean[0] if mean is None and self.told.mean else mean
-            std = self.told.std[0] if std is None and self.told.std else std
+        self.metadata_of_file: Metadata | None = metadata(graph.extra) if is_litert_file(graph) else None
+        if self.metadata_of_file is not None:
+            mean = self.metadata_of_file.mean[0] if mean is None and self.metadata_of_file.mean else mean
+            std = self.metadata_of_file.std[0] if std is None and self.metadata_of_file.std else std
         if input_layer is None:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else _find_input(graph)
         if not outputs:

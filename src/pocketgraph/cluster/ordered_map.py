@@ -60,10 +60,10 @@ def source_key(*parts: object, paths: Sequence[str] = ()) -> str:
     for path in paths:
         try:
             stat = os.stat(path)
-            told: object = (os.path.abspath(path), stat.st_size, stat.st_mtime_ns)
+            identity: object = (os.path.abspath(path), stat.st_size, stat.st_mtime_ns)
         except OSError:
-            told = path
-        digest.update(repr(told).encode("utf-8", "backslashreplace"))
+            identity = path
+        digest.update(repr(identity).encode("utf-8", "backslashreplace"))
     return digest.hexdigest()[:40]
 
 

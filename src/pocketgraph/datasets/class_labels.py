@@ -77,7 +77,7 @@ def of_two(scores: Array, names: Sequence[str] | None) -> Array:
     return np.stack([1 - share, share]) if 0 <= share <= 1 else scores
 
 
-def told_by(labels: Array) -> tuple[list[str], Array | None]:
+def classes_and_numbers(labels: Array) -> tuple[list[str], Array | None]:
     """(classes, numbers) that an array of labels holds, the samples along its first axis; either may be none.
 
     Whole numbers and names are classes, and so is the largest of each row where rows are probabilities (or a one among

@@ -111,7 +111,7 @@ def of_list(name: str) -> tuple[list[str], list[str]]:
             path, _, label = line.rpartition(" ") if " " in line else (line, "", "")
         files.append(os.path.join(os.path.dirname(name), path.strip()))
         classes.append(label.strip())
-    told = [label for label in classes if label]
-    if told and len(told) != len(files):
-        raise UsageError(f"{len(files)} pictures are listed, but only {len(told)} with a class", where=name)
-    return files, classes if told else []
+    named = [label for label in classes if label]
+    if named and len(named) != len(files):
+        raise UsageError(f"{len(files)} pictures are listed, but only {len(named)} with a class", where=name)
+    return files, classes if named else []

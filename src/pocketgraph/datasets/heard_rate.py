@@ -32,9 +32,9 @@ def heard_rate(graph: Graph) -> int | None:
         return None
     inferred = infer(graph)
     mfccs = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "Mfcc"]
-    told = {int(np.reshape(value, -1)[0]) for value in mfccs if value is not None and value.size == 1}
-    if len(told) == 1:
-        return told.pop()
+    rates = {int(np.reshape(value, -1)[0]) for value in mfccs if value is not None and value.size == 1}
+    if len(rates) == 1:
+        return rates.pop()
     counts = {node.attr("desired_samples", -1) for node in graph if node.op in ops_with("recording")}
     windows = {node.attr("window_size", 0) for node in graph if node.op == "AudioSpectrogram"}
     transforms = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "RFFT"]

@@ -110,8 +110,8 @@ def _of_codes(graph: Graph, name: str) -> InferredScaling | None:
     scales, zeros, dtype = attrs.get(SCALES), attrs.get(ZERO_POINTS), attrs.get("dtype")
     if not isinstance(scales, tuple) or not isinstance(zeros, tuple) or not (dtype is INT8 or dtype is UINT8):
         return None
-    told = metadata(graph.extra)
-    if told is not None and told.mean:
+    about = metadata(graph.extra)
+    if about is not None and about.mean:
         return None
     scale, of_black = float(scales[0]), float(zeros[0]) - np.iinfo(dtype.numpy).min
     low, high = -of_black * scale, (255 - of_black) * scale

@@ -81,7 +81,7 @@ def of_inputs(
             raise UsageError(
                 f"there are {counted(len(arrays[0]), 'sample')} but only {counted(count, 'label')}", where=name
             )
-        classes, targets = class_labels.told_by(labels[: len(arrays[0])])
+        classes, targets = class_labels.classes_and_numbers(labels[: len(arrays[0])])
     return arrays, classes, targets
 
 

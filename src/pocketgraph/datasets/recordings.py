@@ -77,8 +77,8 @@ def rate_of(path: str) -> int | None:
 
 def sample_count(path: str, rate: int) -> int | None:
     """How many samples a recording has at ``rate`` a second, as its header tells; None where it cannot be read."""
-    told = next(((own, count) for own, count in _heads(path) if own and count is not None), None)
-    return None if told is None else math.ceil(told[1] * rate / told[0])
+    header = next(((own, count) for own, count in _heads(path) if own and count is not None), None)
+    return None if header is None else math.ceil(header[1] * rate / header[0])
 
 
 def _heads(path: str) -> Iterator[tuple[int, int | None]]:

@@ -166,7 +166,7 @@ def _of_arrays(source: Any) -> TextTable:
     if not columns or len({len(cells) for cells in columns.values()}) != 1 or not len(next(iter(columns.values()))):
         sizes = ", ".join(f"{name or 'texts'}: {len(cells)}" for name, cells in columns.items())
         raise UsageError(f"there must be as many texts in each array, and at least one ({sizes})", where=place)
-    classes = class_labels.told_by(labels)[0] if labels is not None else []
+    classes = class_labels.classes_and_numbers(labels)[0] if labels is not None else []
     count = len(next(iter(columns.values())))
     if classes and len(classes) != count:
         raise UsageError(f"there are {counted(count, 'sample')} but {counted(len(classes), 'label')}", where=place)

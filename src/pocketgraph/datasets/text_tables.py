@@ -87,14 +87,14 @@ def _of_lines(place: str, lines: Sequence[str]) -> TextTable:
         raise UsageError("there are no texts here", where=place)
     parts = [line.rpartition("\t") if "\t" in line else (line, "", "") for line in lines]
     texts, classes = [text for text, _, _ in parts], [label.strip() for _, _, label in parts]
-    told = [label for label in classes if label]
-    if told and len(told) < len(texts):
-        raise UsageError(f"{len(texts)} texts are listed, but only {len(told)} with a class", where=place)
+    named = [label for label in classes if label]
+    if named and len(named) < len(texts):
+        raise UsageError(f"{len(texts)} texts are listed, but only {len(named)} with a class", where=place)
     folder = os.path.dirname(place)
     paths = [os.path.join(folder, text.strip()) for text in texts]
     if all(text.strip().lower().endswith(file_lists.TEXTS) for text in texts):
         texts = [read_text(path) for path in paths]
-    classes = classes if told else []
+    classes = classes if named else []
     return TextTable(place, {"text": file_lists.mixed(texts, classes)}, "text", file_lists.mixed(classes, classes))
 
 

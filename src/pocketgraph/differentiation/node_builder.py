@@ -108,20 +108,20 @@ class GraphBuilder:
         definition = opdefs.definition(op)
         if len(inputs) != len(definition.inputs):
             raise GraphError(f"{op} takes {len(definition.inputs)} arguments, not {len(inputs)}")
-        told: dict[str, AttrValue] = {}  # by the inputs
+        inferred_attrs: dict[str, AttrValue] = {}  # by the inputs
         refs: list[str] = []
         for argument, given in zip(definition.inputs, inputs, strict=True):
             tensors = [given] if isinstance(given, str) else list(given)
             refs += tensors
             if argument.number_attr:
-                told[argument.number_attr] = len(tensors)
+                inferred_attrs[argument.number_attr] = len(tensors)
             if argument.type_list_attr:
-                told[argument.type_list_attr] = tuple(self.dtype(ref).base for ref in tensors)
+                inferred_attrs[argument.type_list_attr] = tuple(self.dtype(ref).base for ref in tensors)
             elif argument.type_attr and tensors:
-                told[argument.type_attr] = self.dtype(tensors[0]).base
+                inferred_attrs[argument.type_attr] = self.dtype(tensors[0]).base
         written = definition.written_defaults
         found: dict[str, AttrValue] = {}
-        for key, value in {**told, **attrs}.items():
+        for key, value in {**inferred_attrs, **attrs}.items():
             default = definition.attrs[key].default
             if key in written or default is None or not same_value(value, default):
                 found[key] = value

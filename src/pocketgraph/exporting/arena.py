@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 ALIGNMENT = 64  # bytes: a line of the cache, and the widest vectors
@@ -14,12 +15,26 @@ MOST_SHUFFLED = 200  # buffers; beyond, other orders than the greedy ones take t
 TRIES = 400
 
 
-class Lifetime(NamedTuple):
-    """A buffer of ``size`` bytes that is needed from step ``first`` to step ``last``, both included."""
+@dataclass(eq=False)
+class Buffer:
+    """A place in the arena.
+
+    Attributes:
+        size: in bytes; an empty one is given a byte.
+        first: the step that writes it first; -1 for what is there before.
+        last: the last one that reads it.
+        is_input: whether it holds an input, which must be left as it is.
+    """
 
     size: int
     first: int
     last: int
+    is_input: bool = False
+
+    @property
+    def room(self) -> int:
+        """The bytes that it takes, with what it is filled up with."""
+        return aligned(max(self.size, 1))
 
 
 class Layout(NamedTuple):
@@ -29,12 +44,12 @@ class Layout(NamedTuple):
     size: int
 
 
-def least(buffers: Sequence[Lifetime]) -> int:
+def least(buffers: Sequence[Buffer]) -> int:
     """A number of bytes below which no layout can be: the most that is needed at one step."""
     steps: dict[int, int] = {}
     for buffer in buffers:
-        steps[buffer.first] = steps.get(buffer.first, 0) + aligned(buffer.size)
-        steps[buffer.last + 1] = steps.get(buffer.last + 1, 0) - aligned(buffer.size)
+        steps[buffer.first] = steps.get(buffer.first, 0) + buffer.room
+        steps[buffer.last + 1] = steps.get(buffer.last + 1, 0) - buffer.room
     now = most = 0
     for step in sorted(steps):
         now += steps[step]
@@ -42,10 +57,10 @@ def least(buffers: Sequence[Lifetime]) -> int:
     return most
 
 
-def planned(buffers: Sequence[Lifetime]) -> Layout:
+def planned(buffers: Sequence[Buffer]) -> Layout:
     """The smallest layout of several orders in which buffers are put into the first gap that fits.
 
-    >>> planned([Lifetime(100, 0, 1), Lifetime(50, 1, 2), Lifetime(100, 2, 3)]).size
+    >>> planned([Buffer(100, 0, 1), Buffer(50, 1, 2), Buffer(100, 2, 3)]).size
     192
     """
     bound, numbers = least(buffers), range(len(buffers))
@@ -79,13 +94,13 @@ def planned(buffers: Sequence[Lifetime]) -> Layout:
     return best
 
 
-def placed(buffers: Sequence[Lifetime], order: Sequence[int]) -> Layout:
+def placed(buffers: Sequence[Buffer], order: Sequence[int]) -> Layout:
     """Each buffer, in this order, at the lowest place that is free as long as it is needed."""
-    done: list[tuple[int, int, Lifetime]] = []  # by place
+    done: list[tuple[int, int, Buffer]] = []  # by place
     offsets = [0] * len(buffers)
     for number in order:
         buffer = buffers[number]
-        size, at = aligned(buffer.size), 0
+        size, at = buffer.room, 0
         for begin, end, other in done:
             if other.first > buffer.last or other.last < buffer.first:
                 continue
@@ -103,7 +118,7 @@ def aligned(size: int, alignment: int = ALIGNMENT) -> int:
     return -(-size // alignment) * alignment
 
 
-def _breadths(buffers: Sequence[Lifetime]) -> list[int]:
+def _breadths(buffers: Sequence[Buffer]) -> list[int]:
     """For each buffer the most bytes that are needed at any step of its life."""
     last = max((buffer.last for buffer in buffers), default=0)
     first = min((buffer.first for buffer in buffers), default=0)

@@ -37,7 +37,7 @@ def options_of(target: Target) -> dict[str, Option]:
     """The options of a target by name, in the order of its exporter's signature."""
     write = target.function
     hints = typing.get_type_hints(write)
-    told = _told(inspect.getdoc(write) or "")
+    texts = _documented(inspect.getdoc(write) or "")
     found = {}
     for name, parameter in inspect.signature(write).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -45,11 +45,11 @@ def options_of(target: Target) -> dict[str, Option]:
         members = [hints[name], *typing.get_args(hints[name])]
         choices = next((typing.get_args(m) for m in members if typing.get_origin(m) is typing.Literal), ())
         kind = type(choices[0]) if choices else next(m for m in members if m in (bool, int, float, str))
-        found[name] = Option(name, kind, choices, parameter.default, told.get(name, ""))
+        found[name] = Option(name, kind, choices, parameter.default, texts.get(name, ""))
     return found
 
 
-def _told(text: str) -> dict[str, str]:
+def _documented(text: str) -> dict[str, str]:
     """What a docstring's ``Args:`` say of each argument."""
     found: dict[str, str] = {}
     name = ""

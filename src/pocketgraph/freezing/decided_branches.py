@@ -11,7 +11,7 @@ from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow, inlined
 
 
-def settled(graph: Graph, outputs: Sequence[str], control_flow: ControlFlow) -> Graph:
+def with_decided_branches(graph: Graph, outputs: Sequence[str], control_flow: ControlFlow) -> Graph:
     """The part that ``outputs`` need once calls are inlined and every branch that is decided before the run is taken.
 
     One may decide the other: an inlined function holds a Switch, and a Merge that is gone a predicate.

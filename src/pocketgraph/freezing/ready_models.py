@@ -178,10 +178,10 @@ def ready(
             break  # a served model, too, may have been exported with what changes training's pictures at random
     names = list(frozen.graph.outputs)
     said = tuple(dict.fromkeys(map(node_name, names))) if wanted or others is not None else ()
-    told = (*notes, *_notes(name, frozen, others))
+    all_notes = (*notes, *_notes(name, frozen, others))
     if not wanted and not is_saved_model:
-        told += inner_results(frozen.graph)
-    return ReadyModel(frozen.graph, told, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
+        all_notes += inner_results(frozen.graph)
+    return ReadyModel(frozen.graph, all_notes, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
 def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, list[str] | None]:

@@ -12,7 +12,7 @@ from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound, without_idle_waits
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
-from pocketgraph.freezing.decided_branches import settled, without_idle_dropout
+from pocketgraph.freezing.decided_branches import with_decided_branches, without_idle_dropout
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
@@ -185,15 +185,15 @@ def freeze_and_tell(
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
-    told: list[str] = []
+    repairs_made: list[str] = []
     whole = bound(graph, _by_tensor(graph, bind or {}, signature))
     if "batch_norms" in wanted_repairs:  # what updates their averages is not needed by the outputs
-        whole, told = repairs.repaired(whole, "batch_norms")
+        whole, repairs_made = repairs.repaired(whole, "batch_norms")
     part = extract_sub_graph(whole, names).replace(outputs=names)
     kept = set(part.nodes)
     if control_flow is None and source.is_saved_model:
         control_flow = "lower"
-    told = [line for line in told if line.split("'")[1] in kept]
+    repairs_made = [line for line in repairs_made if line.split("'")[1] in kept]
     part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
         part = without_idle_dropout(part, names)
@@ -221,7 +221,13 @@ def freeze_and_tell(
     )
     warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     return Frozen(
-        frozen, source.graph, source.checkpoint or "", tuple(values), tuple(warnings), (*told, *lines), tuple(state)
+        frozen,
+        source.graph,
+        source.checkpoint or "",
+        tuple(values),
+        tuple(warnings),
+        (*repairs_made, *lines),
+        tuple(state),
     )
 
 
@@ -275,16 +281,16 @@ def _repaired(
     """
     lines: list[str] = []
     if "flags" in wanted:
-        part, told = repairs.repaired(part, "flags")
-        lines += told
+        part, repairs_made = repairs.repaired(part, "flags")
+        lines += repairs_made
     if control_flow is not None or is_bound or lines:
-        part = settled(part, names, control_flow or "keep")
+        part = with_decided_branches(part, names, control_flow or "keep")
     state = run_state(part, names)
     for name in wanted:
         if name != "flags":  # batch norms once more: those of functions are seen now
-            part, told = repairs.repaired(part, name)
+            part, repairs_made = repairs.repaired(part, name)
             part = extract_sub_graph(part, names)
-            lines += told
+            lines += repairs_made
     return part, lines, state
 
 

@@ -181,9 +181,9 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     Raises:
         GraphError: the op is unknown, or the node lacks an attribute that tells.
     """
-    told = node.attrs.get(TYPES) if node.op.startswith((PREFIX, ONNX_PREFIX)) else None
-    if isinstance(told, tuple):
-        return told
+    listed = node.attrs.get(TYPES) if node.op.startswith((PREFIX, ONNX_PREFIX)) else None
+    if isinstance(listed, tuple):
+        return listed
     args = definition(node.op).outputs
     if len(args) == 1:
         return arg_dtypes(node, args[0])

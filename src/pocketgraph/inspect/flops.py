@@ -11,8 +11,7 @@ from typing import Any
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.inspect.flop_formulas import FORMULAS, Formula, Sizes
-from pocketgraph.inspect.free_ops import FREE
+from pocketgraph.inspect.flop_formulas import FORMULAS, FREE, Formula, Sizes
 from pocketgraph.inspect.litert_flop_formulas import LITERT_FORMULAS, LITERT_FREE
 
 ORIGINAL = frozenset(("Conv2D", "MatMul", "QuantizedConv2D", "QuantizedMatMul", "DepthwiseConv2dNative"))

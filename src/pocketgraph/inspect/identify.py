@@ -110,14 +110,14 @@ class IdentifiedFile(FileFacts):
             parts.append(f"{named}{inputs or 'nothing'} -> {outputs}")
         about = self.metadata
         if about is not None:
-            told = [f"metadata of '{about.name}'" if about.name else "metadata"]
+            facts = [f"metadata of '{about.name}'" if about.name else "metadata"]
             if about.mean:
-                told.append(
+                facts.append(
                     f"mean {','.join(f'{m:g}' for m in about.mean)} std {','.join(f'{s:g}' for s in about.std)}"
                 )
-            told += [f"{counted(len(about.labels), 'label')}"] if about.labels else []
-            told += [f"by {about.author}"] if about.author else []
-            parts.append(", ".join(told))
+            facts += [f"{counted(len(about.labels), 'label')}"] if about.labels else []
+            facts += [f"by {about.author}"] if about.author else []
+            parts.append(", ".join(facts))
         return "; ".join(parts)
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ session imports what its ops need and nothing else, and nobody keeps a list of m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
@@ -20,14 +20,14 @@ class OpTable(Generic[Row]):
     Args:
         what: what a row is, as errors call it.
         package: the package whose modules hold the rows; it has an ``op_index``.
-        index: the name of the table in that index; or, where the package has none, its modules with rows, all of which
-            are imported for the first row that is asked for.
+        index: the name of the table in that index; "" where the package has none, all of whose modules are imported for
+            the first row that is asked for.
 
     Attributes:
         given: the ops whose rows a user gave; another set after each change.
     """
 
-    def __init__(self, what: str, package: str, index: str | Sequence[str]) -> None:
+    def __init__(self, what: str, package: str, index: str = "") -> None:
         self._what, self._package, self._index = what, package, index
         self._rows: dict[str, Row] = {}
         self._given: dict[str, Row] = {}
@@ -99,12 +99,14 @@ class OpTable(Generic[Row]):
     def _index_of_ops(self) -> Mapping[str, str]:
         """The module, from the package on, of each op."""
         if self._homes is None:
-            if isinstance(self._index, str):
+            if self._index:
                 modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
                 self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
             else:
+                from pkgutil import iter_modules
+
                 homes: dict[str, str] = {}
-                for module in self._index:
+                for _, module, _ in iter_modules(import_module(self._package).__path__):
                     import_module(f"{self._package}.{module}")
                     homes.update((op, module) for op in self._rows if op not in homes)
                 self._homes = homes  # when it is whole: another thread may ask meanwhile, and an import may fail

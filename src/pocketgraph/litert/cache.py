@@ -72,13 +72,13 @@ def directory(cache_dir: Folder | None = None) -> str | None:
     return chosen
 
 
-_told: list[str] = []
+_warned: list[str] = []
 
 
 def unusable(why: str) -> None:
     """Warns that compiled parts are not kept; once in a process, the first reason."""
-    if not _told:
-        _told.append(why)
+    if not _warned:
+        _warned.append(why)
         import warnings
 
         warnings.warn(

@@ -202,10 +202,12 @@ def resizable(
     from pocketgraph.litert.sizes.resizable import Resizable, least_sizes
     from pocketgraph.litert.writing import writer
 
-    told = open_program.told
-    about, model = split(open_program.program, [*inputs, *told], [*types, *("int32" for _ in told)], keep_shapes=True)
+    operands = open_program.size_inputs
+    about, model = split(
+        open_program.program, [*inputs, *operands], [*types, *("int32" for _ in operands)], keep_shapes=True
+    )
     about["opened"] = opened
-    if open_program.is_limited and not told:
+    if open_program.is_limited and not operands:
         about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
     resized = open_program.resized
     entry = (

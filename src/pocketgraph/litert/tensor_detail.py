@@ -31,7 +31,7 @@ class TensorDetail(NamedTuple):
     place: int = -1
 
     @staticmethod
-    def told(entry: Mapping[str, Any]) -> TensorDetail:
+    def of_interpreter(entry: Mapping[str, Any]) -> TensorDetail:
         """What LiteRT's interpreter tells of an input or output (``get_input_details``)."""
         scale, zero = entry["quantization"]
         shape, declared = (tuple(int(size) for size in entry[key]) for key in ("shape", "shape_signature"))

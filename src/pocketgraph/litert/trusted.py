@@ -39,7 +39,7 @@ class TrustedInterpreter:
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=name) from error
         self._sides = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        self.inputs, self.outputs = ([TensorDetail.told(entry) for entry in side] for side in self._sides)
+        self.inputs, self.outputs = ([TensorDetail.of_interpreter(entry) for entry in side] for side in self._sides)
         self.seconds = 0.0
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:

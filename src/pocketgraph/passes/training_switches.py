@@ -123,8 +123,8 @@ def dropout_share(graph: Graph, name: str) -> float | None:
         return None
     idle = len(without_dropout(graph, only_idle=True)[1])
     for share in (1.0, 0.0):
-        told = const(node.name, np.float32(share))
-        bound = graph.map_nodes(lambda other, told=told: told if other.name == told.name else other)  # type: ignore[misc]
+        constant = const(node.name, np.float32(share))
+        bound = graph.map_nodes(lambda other, constant=constant: constant if other.name == constant.name else other)  # type: ignore[misc]
         if len(without_dropout(bound, only_idle=True)[1]) > idle:
             return share
     return None

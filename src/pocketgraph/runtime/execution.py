@@ -82,10 +82,10 @@ class Running:
 
                 deadline = Deadline(milliseconds)
                 with limits(deadline):
-                    return self._run(again, fetches, feeds, targets, trace, deadline)
-        return self._run(again, fetches, feeds, targets, trace)
+                    return self._plan_and_run(again, fetches, feeds, targets, trace, deadline)
+        return self._plan_and_run(again, fetches, feeds, targets, trace)
 
-    def _run(
+    def _plan_and_run(
         self,
         again: Callable[..., list[Array]],
         fetches: Any,
@@ -151,7 +151,7 @@ class Running:
         results: list[Any] = (
             again(found.tensors, feeds, targets=targets)
             if is_plain
-            else self._run(again, found.tensors, feeds, targets, trace, deadline)
+            else self._plan_and_run(again, found.tensors, feeds, targets, trace, deadline)
         )
         for place in found.places:
             results.insert(place, None)

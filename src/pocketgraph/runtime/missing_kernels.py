@@ -100,8 +100,8 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     unknown = [op for op in missing if op not in known]
     if unknown:
         near = [hint for op in unknown[:3] if (hint := did_you_mean(op, known))]
-        told = f" ({' '.join(near)})" if near else ""
-        hints.append(f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{told}")
+        suggestion = f" ({' '.join(near)})" if near else ""
+        hints.append(f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{suggestion}")
     told_of: dict[str, list[str]] = {}
     for op in missing:
         if why := why_not(op):

@@ -13,7 +13,7 @@ from PIL import Image
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.labelling.exports import settle
+from pocketgraph.apps.labelling.exports import resolve_labels
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
 from pocketgraph.apps.labelling.rater_agreement import agreement, cohen_kappa, fleiss_kappa, matched
 from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
@@ -111,7 +111,7 @@ def test_the_majority_counts_and_what_was_settled(tmp_path: pathlib.Path) -> Non
     said(file, "ann", "cat", "cat", "cat", "cat")
     said(file, "bob", "cat", "dog", "dog", "-")
     said(file, "cy", "cat", "dog", "eel", "-")
-    found = settle(file)
+    found = resolve_labels(file)
     assert {path: one.label for path, one in found.judgements.items()} == {
         "0.png": "cat",
         "1.png": "dog",
@@ -119,7 +119,7 @@ def test_the_majority_counts_and_what_was_settled(tmp_path: pathlib.Path) -> Non
     }
     assert found.disputed == ("2.png",)
     file.decide(Judgement("2.png", AGREED, "label", "eel"), "settled-1")
-    assert settle(file).judgements["2.png"].label == "eel"
+    assert resolve_labels(file).judgements["2.png"].label == "eel"
     assert "2.png" not in agreement(file).disputed
     assert AGREED not in file.raters
 

@@ -166,7 +166,7 @@ def test_classes_that_were_picked_are_equal_or_not() -> None:
     comparison = Comparison()
     comparison.add(reference, np.array([[[0, 7, 7, 7]]], np.int64))
     assert comparison.agreement == 0.75
-    assert comparison.tells_classes
+    assert comparison.has_classes
     assert np.isnan(comparison.kl)
     assert comparison.words() == "same class 75.00%"
     assert comparison.quality == "bad"

@@ -59,7 +59,7 @@ class SoundAverage(FedAvg):  # type: ignore[misc]  # Flower's classes are not kn
             min_fit_clients=1,
             min_available_clients=clients,
             initial_parameters=ndarrays_to_parameters(list(first)),
-            fit_metrics_aggregation_fn=lambda told: {},
+            fit_metrics_aggregation_fn=lambda metrics: {},
         )
         self.values = list(first)
         self.rounds: list[Round] = []
@@ -109,10 +109,10 @@ class SoundAverage(FedAvg):  # type: ignore[misc]  # Flower's classes are not kn
         samples = {name: int(result.num_examples) for name, _, result in sound}
         total = sum(samples.values())
         loss = sum(float(one.metrics["loss"]) * one.num_examples for _, _, one in sound) / total if total else np.nan
-        told = Round(server_round, float(loss), samples, dict(sorted(left_out.items())))
-        self.rounds.append(told)
+        finished = Round(server_round, float(loss), samples, dict(sorted(left_out.items())))
+        self.rounds.append(finished)
         if self._on_round is not None:
-            self._on_round(told)
+            self._on_round(finished)
         return averaged, {}
 
     def _unsound(self, result: Any) -> str:
@@ -137,8 +137,8 @@ class SoundAverage(FedAvg):  # type: ignore[misc]  # Flower's classes are not kn
         """What a client calls itself; a name that is taken gets its address behind it."""
         if proxy.cid not in self._names:
             try:
-                told = proxy.get_properties(GetPropertiesIns({}), self._patience, None)
-                name = str(told.properties.get("name", "")) if told.status.code == Code.OK else ""
+                reply = proxy.get_properties(GetPropertiesIns({}), self._patience, None)
+                name = str(reply.properties.get("name", "")) if reply.status.code == Code.OK else ""
             except Exception:  # it is gone again; asking it to train will say so
                 name = ""
             taken = name in self._names.values()

@@ -192,8 +192,8 @@ def take_part(
             server_address=address, client=client, root_certificates=root, insecure=insecure, max_wait_time=patience
         )
     except grpc.RpcError as error:
-        told = getattr(error, "details", lambda: "")() or str(error)
-        raise PocketgraphError(f"the server cannot be reached: {told}", where=address) from None
+        details = getattr(error, "details", lambda: "")() or str(error)
+        raise PocketgraphError(f"the server cannot be reached: {details}", where=address) from None
     finally:
         participant.close()
     return client.rounds

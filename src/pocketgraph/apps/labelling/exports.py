@@ -19,7 +19,7 @@ from pocketgraph.formats.files import write_atomically
 
 
 @dataclass(frozen=True)
-class Settled:
+class ResolvedLabels:
     """What all raters together say.
 
     Attributes:
@@ -33,7 +33,7 @@ class Settled:
     skipped: tuple[str, ...]
 
 
-def settle(labels: LabelsFile) -> Settled:
+def resolve_labels(labels: LabelsFile) -> ResolvedLabels:
     """What all raters of a file together say of each photo."""
     by_rater = [labels.of(name) for name in labels.raters]
     settled = labels.of(AGREED)
@@ -56,7 +56,7 @@ def settle(labels: LabelsFile) -> Settled:
                 disputed.append(path)
             else:
                 found[path] = next(one for one in said if one.label == first)
-    return Settled(found, tuple(disputed), tuple(skipped))
+    return ResolvedLabels(found, tuple(disputed), tuple(skipped))
 
 
 def export_command(labels: str, photos: str, *, has_boxes: bool) -> str:
@@ -66,7 +66,7 @@ def export_command(labels: str, photos: str, *, has_boxes: bool) -> str:
     return f"pocketgraph dataset export {shlex.quote(labels)} {shlex.quote(photos)} -o {shlex.quote(new)}"
 
 
-def as_folders(settled: Settled, photos: list[str], folder: str, new: str) -> int:
+def as_folders(settled: ResolvedLabels, photos: list[str], folder: str, new: str) -> int:
     """Copies the labelled photos into a new folder, one folder a class. Gives how many.
 
     Args:
@@ -86,7 +86,7 @@ def as_folders(settled: Settled, photos: list[str], folder: str, new: str) -> in
     return apply_decisions(decisions, folder, new)["relabel"]
 
 
-def as_csv(settled: Settled, labels: LabelsFile, path: str) -> int:
+def as_csv(settled: ResolvedLabels, labels: LabelsFile, path: str) -> int:
     """Writes a table: path, label, what each rater said; of boxes path, label and their sides. Gives how many rows."""
     said = {name: labels.of(name) for name in labels.raters}
     rows: list[list[Any]] = []
@@ -104,7 +104,7 @@ def as_csv(settled: Settled, labels: LabelsFile, path: str) -> int:
     return len(rows) - 1
 
 
-def as_coco(settled: Settled, labels: LabelsFile, folder: str, path: str) -> int:
+def as_coco(settled: ResolvedLabels, labels: LabelsFile, folder: str, path: str) -> int:
     """Writes boxes as a JSON file of COCO's object detection: images, annotations, categories. Gives how many boxes.
 
     The format: https://cocodataset.org/#format-data; ``bbox`` is x, y, width, height in pixels of the file.

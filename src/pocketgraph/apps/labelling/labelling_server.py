@@ -135,10 +135,10 @@ class LabelServer(PageServer):
 
     def _written(self, data: bytes) -> bool:
         try:
-            told = json.loads(data)
-            path, kind, key = (str(told[name]) for name in ("path", "decision", "id"))
-            shares = [(str(box["label"]), *map(float, box["box"])) for box in told.get("boxes", ())]
-            rater = AGREED if told.get("settles") else self._rater
+            request = json.loads(data)
+            path, kind, key = (str(request[name]) for name in ("path", "decision", "id"))
+            shares = [(str(box["label"]), *map(float, box["box"])) for box in request.get("boxes", ())]
+            rater = AGREED if request.get("settles") else self._rater
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise UsageError("this is no decision") from None
         if path not in self._places or not 8 <= len(key) <= 64:
@@ -146,7 +146,7 @@ class LabelServer(PageServer):
         if kind == "undo":
             return self._labels.decide(None, key, path=path, rater=rater)
         boxes = self._in_pixels(path, shares) if shares else ()
-        label = str(told.get("label", "")) if kind == "label" else ""
+        label = str(request.get("label", "")) if kind == "label" else ""
         return self._labels.decide(Judgement(path, rater, kind, label, boxes), key)
 
     def _in_pixels(self, path: str, shares: Sequence[tuple[Any, ...]]) -> tuple[Box, ...]:
@@ -170,14 +170,16 @@ class LabelServer(PageServer):
         return os.path.join(self._folder, *path.split("/"))
 
 
-def _plain(told: Judgement | None) -> dict[str, Any] | None:
-    if told is None:
+def _plain(judgement: Judgement | None) -> dict[str, Any] | None:
+    if judgement is None:
         return None
-    plain: dict[str, Any] = {"rater": told.rater, "decision": told.kind}
-    if told.kind == "label":
-        plain["label"] = told.label
-    if told.kind == "boxes":
-        plain["boxes"] = [{"label": box.label, "pixels": [box.x, box.y, box.width, box.height]} for box in told.boxes]
+    plain: dict[str, Any] = {"rater": judgement.rater, "decision": judgement.kind}
+    if judgement.kind == "label":
+        plain["label"] = judgement.label
+    if judgement.kind == "boxes":
+        plain["boxes"] = [
+            {"label": box.label, "pixels": [box.x, box.y, box.width, box.height]} for box in judgement.boxes
+        ]
     return plain
 
 

@@ -139,7 +139,7 @@ class LabelsFile:
             if line.strip():
                 self._take(line)
 
-    def decide(self, told: Judgement | None, key: str, *, path: str = "", rater: str = "") -> bool:
+    def decide(self, judgement: Judgement | None, key: str, *, path: str = "", rater: str = "") -> bool:
         """Writes a decision to the disk; it is there when this returns.
 
         Args:
@@ -157,13 +157,13 @@ class LabelsFile:
         if key in self._known:
             return False
         record: dict[str, Any] = {"path": path, "decision": "undo", "rater": rater}
-        if told is not None:
-            self._check(told)
-            record = {"path": told.path, "decision": told.kind, "rater": told.rater}
-            if told.kind == "label":
-                record["label"] = told.label
-            if told.kind == "boxes":
-                record["boxes"] = [vars(box) for box in told.boxes]
+        if judgement is not None:
+            self._check(judgement)
+            record = {"path": judgement.path, "decision": judgement.kind, "rater": judgement.rater}
+            if judgement.kind == "label":
+                record["label"] = judgement.label
+            if judgement.kind == "boxes":
+                record["boxes"] = [vars(box) for box in judgement.boxes]
         self._append({**record, "id": key, "at": strftime("%Y-%m-%dT%H:%M:%SZ", gmtime())})
         self.refresh()
         return True
@@ -182,15 +182,17 @@ class LabelsFile:
         """The photos that a rater decided on, in order, without those that were taken back."""
         return list(self._raters.get(rater, _Rater()).order)
 
-    def _check(self, told: Judgement) -> None:
-        if told.kind not in KINDS[:3] or (told.kind == "label" if self.has_boxes else told.kind == "boxes"):
-            raise UsageError(f"'{told.kind}' is no decision here")
-        if len(told.boxes) > MOST_BOXES:
+    def _check(self, judgement: Judgement) -> None:
+        if judgement.kind not in KINDS[:3] or (
+            judgement.kind == "label" if self.has_boxes else judgement.kind == "boxes"
+        ):
+            raise UsageError(f"'{judgement.kind}' is no decision here")
+        if len(judgement.boxes) > MOST_BOXES:
             raise UsageError(f"a photo has {MOST_BOXES} boxes at most")
-        for label in [told.label] if told.kind == "label" else [box.label for box in told.boxes]:
+        for label in [judgement.label] if judgement.kind == "label" else [box.label for box in judgement.boxes]:
             if label not in self.classes:
                 raise UsageError(f"'{label[:100]}' is none of the classes")
-        for box in told.boxes:
+        for box in judgement.boxes:
             if not (0 <= box.x < 1e6 and 0 <= box.y < 1e6 and 0 < box.width < 1e6 and 0 < box.height < 1e6):
                 raise UsageError("a box has no place in the photo")
 

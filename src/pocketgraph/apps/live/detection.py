@@ -127,7 +127,10 @@ class DetectionApp(Settings):
             how[name] = value if how.get(name) is None else how[name]
         self.parts = list(found.tensors)
         self.model = PictureModel(graph, [found.tensors[part] for part in self.parts], fallback=320, **how)
-        self.family, self.labels = family, tuple(labels) or (self.model.told.labels if self.model.told else ())
+        self.family, self.labels = (
+            family,
+            tuple(labels) or (self.model.metadata_of_file.labels if self.model.metadata_of_file else ()),
+        )
         self.anchors = self._boxes(boxes)
         self.threshold, self.overlap, self.track, self.line = family.least, 0.5, "on", 0.5
         self.begin()

@@ -54,7 +54,7 @@ def writer(output: str) -> Writer:
     )
 
 
-def told(given: Frame | Sound, answer: Answer) -> dict[str, Any]:
+def json_line(given: Frame | Sound, answer: Answer) -> dict[str, Any]:
     """One line of JSON lines."""
     return {"time": round(given.time, 3), **({"name": given.name} if given.name else {}), **answer.as_json()}
 
@@ -75,7 +75,7 @@ class _JsonLines:
 
     def __call__(self, given: Frame | Sound, answer: Answer) -> None:
         """Writes a line at once, so that a program behind a pipe can use it."""
-        print(json.dumps(told(given, answer), ensure_ascii=False), file=self._file, flush=True)
+        print(json.dumps(json_line(given, answer), ensure_ascii=False), file=self._file, flush=True)
         self._count += 1
 
     def close(self) -> str:

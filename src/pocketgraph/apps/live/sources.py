@@ -230,13 +230,13 @@ def _jpeg(data: bytes) -> Array | None:
 def _y4m(reader: _Joined, where: str) -> Iterator[Frame]:
     """YUV4MPEG2: a line of parameters, then frames of planes (4:2:0, 4:2:2, 4:4:4 or gray, 8 bits)."""
     words = reader.line().decode("ascii", "replace").split()
-    told = {word[0]: word[1:] for word in words[1:] if word}
+    header = {word[0]: word[1:] for word in words[1:] if word}
     try:
-        width, height = int(told["W"]), int(told["H"])
-        over, under = (int(part) for part in told.get("F", "25:1").split(":"))
+        width, height = int(header["W"]), int(header["H"])
+        over, under = (int(part) for part in header.get("F", "25:1").split(":"))
     except (KeyError, ValueError):
         raise FormatError("the video does not tell its size and rate", where=where) from None
-    space = told.get("C", "420")
+    space = header.get("C", "420")
     down = {"420": (2, 2), "422": (1, 2), "444": (1, 1), "mono": (0, 0)}
     kind = next((kind for kind in down if space.startswith(kind) and "p1" not in space.removeprefix(kind)[:3]), None)
     if kind is None:

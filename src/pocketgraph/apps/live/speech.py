@@ -53,8 +53,8 @@ class SoundModel:
         from pocketgraph.runtime import Session
 
         self.output = canonical(output or find_output(graph))
-        self.samples, self.rate_tensor, count, told = _entrance(graph, node_name(self.output))
-        self.rate = rate or told or USUAL_RATE
+        self.samples, self.rate_tensor, count, own_rate = _entrance(graph, node_name(self.output))
+        self.rate = rate or own_rate or USUAL_RATE
         self.count = count or self.rate
         self.is_open = count is None and not self.rate_tensor
         self.session = Session(graph, threads=threads)
@@ -93,8 +93,8 @@ def hears(graph: Graph) -> bool:
     """Whether a graph takes sound."""
     if any(node.op in ops_with("recording") for node in graph):
         return True
-    told = metadata(graph.extra) if is_litert_file(graph) else None
-    if told is not None and told.sample_rate > 0:
+    about = metadata(graph.extra) if is_litert_file(graph) else None
+    if about is not None and about.sample_rate > 0:
         return True
     sizes = [_shape(graph, node.name) for node in graph if node.op in ops_with("placeholder")]
     if len(sizes) == 1 and sizes[0] is not None and sizes[0][-1] is None and _hears_any_length(graph, sizes[0]):
@@ -121,8 +121,8 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     for node in graph:
         if node.op == "DecodeWav" and node.name in needed:
             count = node.attr("desired_samples")
-            told = count if isinstance(count, int) and count > 0 else None
-            return f"{node.name}:0", f"{node.name}:1", told, heard_rate(graph)
+            fixed = count if isinstance(count, int) and count > 0 else None
+            return f"{node.name}:0", f"{node.name}:1", fixed, heard_rate(graph)
     places = [
         node
         for node in graph
@@ -233,8 +233,8 @@ class SpeechApp(Settings):
         recognizer.threshold, recognizer.window_ms = float(self.threshold), int(self.window_ms)
         recognizer.suppression_ms, recognizer.minimum_count = int(self.suppression_ms), int(self.minimum_count)
         heard = recognizer(scores, time_ms)
-        told = heard.is_new and heard.label != SILENCE and not heard.label.startswith("_")
-        return (heard.label, heard.score, time_ms / 1000) if told else None
+        is_word = heard.is_new and heard.label != SILENCE and not heard.label.startswith("_")
+        return (heard.label, heard.score, time_ms / 1000) if is_word else None
 
     def name(self, index: int) -> str:
         """The label of a class."""

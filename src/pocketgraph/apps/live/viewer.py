@@ -99,22 +99,22 @@ class Viewer:
     async def _obeyed(self, text: str) -> dict[str, Any]:
         """Does what a text says; the reply, empty for none."""
         try:
-            told = json.loads(text)
+            message = json.loads(text)
         except (ValueError, RecursionError):
             raise UsageError("a message is not JSON") from None
-        if not isinstance(told, dict):
+        if not isinstance(message, dict):
             raise UsageError("a message is an object")
-        if "set" in told:
-            self._application.change(str(told["set"]), told.get("value"))
+        if "set" in message:
+            self._application.change(str(message["set"]), message.get("value"))
             return {"settings": settings_of(self._application)}
-        if "report" in told:
+        if "report" in message:
             loop = asyncio.get_running_loop()
             return {"report": await loop.run_in_executor(self._worker, self._able("report"))}
-        if "remember" in told:
-            self._able("remember")(str(told["remember"])[:100])
-        elif "stats" in told:
+        if "remember" in message:
+            self._able("remember")(str(message["remember"])[:100])
+        elif "stats" in message:
             self._timed = True
-        elif "ack" in told:
+        elif "ack" in message:
             self._acknowledged.set()
         else:
             raise UsageError("this message is not known")
@@ -134,13 +134,13 @@ class Viewer:
         self._tell(error)
         return f"this program made a mistake: {unexpected(error)}"
 
-    async def _send(self, told: dict[str, Any], made: bytes | None = None) -> None:
+    async def _send(self, message: dict[str, Any], made: bytes | None = None) -> None:
         """Sends an answer, after what belongs to it; to a page that is gone nothing is sent."""
         with suppress(WebSocketDisconnect, RuntimeError):
             if not self._closed:
                 if made is not None:
                     await self._socket.send_bytes(made)
-                await self._socket.send_text(json.dumps(told))
+                await self._socket.send_text(json.dumps(message))
 
     async def _answer(self) -> None:
         """Answers the newest frame, again and again; of sounds each."""
@@ -166,16 +166,16 @@ class Viewer:
             begun = perf_counter()
             answer = self._application(given)
             ended = perf_counter()
-            told = answer.as_json()
+            message = answer.as_json()
             if self._timed and isinstance(given, Frame):
                 self._timed = False
                 model = getattr(self._application, "labeler", getattr(self._application, "model", None))
-                told["stats"] = model.times(given.pixels) if isinstance(model, PictureModel) else []
+                message["stats"] = model.times(given.pixels) if isinstance(model, PictureModel) else []
             made = None if answer.picture is None else struct.pack("<I", identity) + jpeg(answer.picture)
         except Exception as error:  # one frame's; the next one may be answered
             return {"id": identity, "error": self._said(error)}, None
-        told.update(id=identity, waited=round(1000 * (begun - arrived), 2), worked=round(1000 * (ended - begun), 2))
-        return told, made
+        message.update(id=identity, waited=round(1000 * (begun - arrived), 2), worked=round(1000 * (ended - begun), 2))
+        return message, made
 
     def _given(self, data: bytes) -> Frame | Sound:
         time = monotonic() - self._begun
@@ -211,9 +211,9 @@ class Viewer:
                 if given is None:
                     await self._send({"ended": True})
                     return
-                told, picture = await loop.run_in_executor(self._worker, self._shown, given, identity)
+                message, picture = await loop.run_in_executor(self._worker, self._shown, given, identity)
                 self._acknowledged.clear()
-                await self._send(told, picture)
+                await self._send(message, picture)
                 await asyncio.wait_for(self._acknowledged.wait(), 30)
                 identity += 1
         except asyncio.TimeoutError:
@@ -224,15 +224,15 @@ class Viewer:
             newest.close()
 
     def _shown(self, given: Frame | Sound, identity: int) -> tuple[dict[str, Any], bytes | None]:
-        told: dict[str, Any] = {"id": identity, "name": given.name}
+        message: dict[str, Any] = {"id": identity, "name": given.name}
         pixels = given.pixels if isinstance(given, Frame) else None
         try:
             answer = self._application(given)
-            told = {**answer.as_json(), **told}
+            message = {**answer.as_json(), **message}
             pixels = pixels if answer.picture is None else answer.picture
         except Exception as error:  # as in _run; the frame is shown without an answer
-            told["error"] = self._said(error)
-        return told, None if pixels is None else struct.pack("<I", identity) + jpeg(pixels)
+            message["error"] = self._said(error)
+        return message, None if pixels is None else struct.pack("<I", identity) + jpeg(pixels)
 
 
 def unexpected(error: Exception) -> str:

@@ -56,7 +56,7 @@ class WakeApp(Settings):
     def _look_out(self, given: Frame | Sound) -> tuple[Answer, float]:
         """The small model's answer; where it is the wake word, the large one is awake for a while from now on."""
         answer = self.small(given)
-        if self.word in self._told(answer):
+        if self.word in self._labels_of(answer):
             self._until = given.time + float(self.awake_s)
         self._is_awake = given.time < self._until
         if not self._is_awake:
@@ -66,7 +66,7 @@ class WakeApp(Settings):
         self._first = answer
         return answer, 1.0
 
-    def _told(self, answer: Answer) -> set[str]:
+    def _labels_of(self, answer: Answer) -> set[str]:
         """The labels that the small model tells: a word, the best class, what was detected."""
         if self.small.kind == "speech":
             return {answer.word[0]} if answer.word is not None else set()

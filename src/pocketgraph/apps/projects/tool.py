@@ -44,7 +44,7 @@ has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
 
 
 @dataclass(frozen=True)
-class Made:
+class WrittenProject:
     """A project that was written.
 
     Attributes:
@@ -91,7 +91,7 @@ def make_project(
     force: bool = False,
     progress: Progress | None = None,
     notify: Notify | None = None,
-) -> Made:
+) -> WrittenProject:
     """Writes a small, complete app around a model.
 
     Args:
@@ -151,7 +151,7 @@ def make_project(
         chosen.write(project, made)
         written = put_in_place(made, place)
     size = sum(os.path.getsize(file) for file in written)
-    return Made(place, kind, tuple(written), size, project.has_camera, tuple(project.notes))
+    return WrittenProject(place, kind, tuple(written), size, project.has_camera, tuple(project.notes))
 
 
 def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Sequence[str]) -> tuple[ExportModel, str]:
@@ -167,13 +167,13 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Seque
         hint = f", or {option('engine')}=tflite" if takes_files else ""
         refuse_finished(model.graph, f"a project with {option('engine')}={engine}", hint)
     assert where is not None
-    told = metadata(model.graph.extra)
-    if told is None:
+    about = metadata(model.graph.extra)
+    if about is None:
         return model, where
     normalization = model.normalization
-    if normalization is None and told.mean:
-        normalization = Normalization(told.mean, told.std)
-    return replace(model, labels=model.labels or told.labels, normalization=normalization), where
+    if normalization is None and about.mean:
+        normalization = Normalization(about.mean, about.std)
+    return replace(model, labels=model.labels or about.labels, normalization=normalization), where
 
 
 def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str, notes: list[str]) -> Project:

@@ -77,7 +77,7 @@ def write(project: Project, folder: str) -> None:
     if kind in ("classify", "speech"):
         check_labels(project.model)
     project.place_model(path, labelled=kind in ("classify", "speech"))
-    told = facts(project, path)
+    described = facts(project, path)
     words = {
         "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
         "litert_version": LITERT_VERSION,
@@ -89,11 +89,11 @@ def write(project: Project, folder: str) -> None:
         made[f"src/{name}"] = page.joinpath(name).read_bytes()
     for size in (192, 512):
         made[f"public/icon-{size}.png"] = icon(size)
-    order = _orders(told)
-    told_of_it = _model(project, kind, told, order)
+    order = _orders(described)
+    content = _model(project, kind, described, order)
     if sizes:
-        told_of_it["sizes"] = [_at(size, entry, order) for size, entry in _with_main(project, sizes)]
-    made["public/model.json"] = as_json(told_of_it)
+        content["sizes"] = [_at(size, entry, order) for size, entry in _with_main(project, sizes)]
+    made["public/model.json"] = as_json(content)
     for kind, places in zip(("input", "output"), order, strict=True):
         given = project.golden_files()
         for place, port in enumerate(places):
@@ -101,9 +101,9 @@ def write(project: Project, folder: str) -> None:
     write_project(folder, made)
 
 
-def _orders(told: dict[str, Any]) -> tuple[list[int], list[int]]:
+def _orders(ports: dict[str, Any]) -> tuple[list[int], list[int]]:
     """For each of the file's inputs, and of its outputs, which of the model's ports it is."""
-    return _inverse(told["input_places"]), _inverse(told["output_places"])
+    return _inverse(ports["input_places"]), _inverse(ports["output_places"])
 
 
 def _inverse(places: Sequence[int]) -> list[int]:
@@ -141,7 +141,7 @@ def _at(size: int, entry: EntryPoint, order: tuple[list[int], list[int]]) -> dic
     return {"size": size, "signature": entry.name, "inputs": inputs, "outputs": outputs}
 
 
-def _model(project: Project, kind: str, told: dict[str, Any], order: tuple[list[int], list[int]]) -> dict[str, Any]:
+def _model(project: Project, kind: str, ports: dict[str, Any], order: tuple[list[int], list[int]]) -> dict[str, Any]:
     """What the page has to know: model.json."""
     graph, entry = project.model.graph, project.model.main
     channels = (entry.outputs[0].sizes or (0,))[-1]
@@ -158,8 +158,8 @@ def _model(project: Project, kind: str, told: dict[str, Any], order: tuple[list[
         "tolerance": project.tolerance,
         "by_mean": project.by_mean,
         "flops": _operations(project),
-        "inputs": [_port(project, told["inputs"][i], entry.inputs[i].tensor) for i in order[0]],
-        "outputs": [_port(project, told["outputs"][i], entry.outputs[i].tensor) for i in order[1]],
+        "inputs": [_port(project, ports["inputs"][i], entry.inputs[i].tensor) for i in order[0]],
+        "outputs": [_port(project, ports["outputs"][i], entry.outputs[i].tensor) for i in order[1]],
     }
     if app == "segment":
         found["palette"] = PALETTE.tolist()
@@ -168,13 +168,13 @@ def _model(project: Project, kind: str, told: dict[str, Any], order: tuple[list[
     if kind == "benchmark":
         return found
     detector = recognised(graph) if kind == "detect" else None
-    described = [_described(graph, port) for port in entry.inputs]
-    places = [i for i, picture in enumerate(described) if picture is not None]
+    pictures = [_described(graph, port) for port in entry.inputs]
+    places = [i for i, picture in enumerate(pictures) if picture is not None]
     if len(places) != 1:
         if project.app:
             raise UsageError(f"a page for '{kind}' gives the model one picture, and this model takes {len(places)}")
         return {**found, "kind": "benchmark", "app": "benchmark"}
-    found["input"] = _picture(project, described[places[0]], detector, 127.5 if kind == "pose" else None)
+    found["input"] = _picture(project, pictures[places[0]], detector, 127.5 if kind == "pose" else None)
     if kind == "stylize":
         found["place"] = order[0].index(places[0])
         size = np.prod(entry.inputs[1 - places[0]].sizes or (1,))
@@ -199,17 +199,17 @@ def _known(parts: dict[str, str], tensor: str) -> str:
     return tensor if tensor in parts else tensor.removesuffix(":0")
 
 
-def _port(project: Project, told: dict[str, Any], tensor: str) -> dict[str, Any]:
+def _port(project: Project, port: dict[str, Any], tensor: str) -> dict[str, Any]:
     """One input or output; with what its codes stand for where it has codes."""
     graph = project.model.graph
     scale, zero = 0.0, 0
     if is_litert_file(graph):
-        node, _, port = tensor.partition(":")
+        node, _, number = tensor.partition(":")
         attrs = graph[node].attrs
         scales, zeros = attrs.get(SCALES, ()), attrs.get(ZERO_POINTS, ())
         if isinstance(scales, tuple) and isinstance(zeros, tuple) and scales:
-            scale, zero = float(scales[int(port or 0)]), int(zeros[int(port or 0)])
-    return {"name": told["name"], "shape": told["shape"], "dtype": told["type"], "scale": scale, "zero_point": zero}
+            scale, zero = float(scales[int(number or 0)]), int(zeros[int(number or 0)])
+    return {"name": port["name"], "shape": port["shape"], "dtype": port["type"], "scale": scale, "zero_point": zero}
 
 
 def _is_picture(sizes: tuple[int | None, ...] | None) -> bool:

@@ -72,7 +72,7 @@ def fine_tuned(
     seed: int = 0,
     threads: int | None = None,
     progress: Callable[[str, int, int], None] | None = None,
-    told: Callable[[int, Mapping[str, float]], None] = lambda step, figures: None,
+    on_step: Callable[[int, Mapping[str, float]], None] = lambda step, figures: None,
 ) -> tuple[Graph, Head]:
     """Trains the last layers of a base, and the head, on distorted examples.
 
@@ -90,7 +90,7 @@ def fine_tuned(
         seed: of the drawing.
         threads: as in Session.
         progress: told the stage, how much is done, and of how much.
-        told: of a step and the figures there.
+        on_step: called with a step and the figures there.
 
     Returns:
         the base with trained constants, and the head.
@@ -129,7 +129,7 @@ def fine_tuned(
     try:
         made = training.run(
             rows, classes, validation=validation, shares=shares, seed=seed, state=state,
-            progress=progress and partial(progress, "training"), told=told,
+            progress=progress and partial(progress, "training"), on_step=on_step,
         )  # fmt: skip
     except KeyboardInterrupt:
         state.save()
@@ -182,7 +182,7 @@ class FineTuning:
         seed: int = 0,
         state: ResumeState | None = None,
         progress: Callable[[int, int], None] | None = None,
-        told: Callable[[int, Mapping[str, float]], None] = lambda step, figures: None,
+        on_step: Callable[[int, Mapping[str, float]], None] = lambda step, figures: None,
     ) -> tuple[Graph, Head]:
         """Trains.
 
@@ -194,7 +194,7 @@ class FineTuning:
             seed: of the drawing.
             state: in which an interrupted training is found, and kept.
             progress: told the steps done, and their number.
-            told: of a step and the figures there.
+            on_step: called with a step and the figures there.
 
         Returns:
             the base with trained constants, and the head.
@@ -217,7 +217,7 @@ class FineTuning:
                 since = 0 if right >= best else since + 1
                 best = max(best, right)
             self._keep(state, done, best, since)
-            told(done, figures)
+            on_step(done, figures)
             if progress is not None:
                 progress(done, steps)
         return self._made(self._outcome())
@@ -245,18 +245,18 @@ class FineTuning:
     def _begun(self, state: ResumeState) -> tuple[int, float, int]:
         """Sets the variables; gives the steps that were made, the best accuracy, and evaluations since."""
         kept, graph = state.get("variables"), self._session.graph
-        told = {name: kept.pop(name) for name in ("count", "done", "best", "since") if name in kept}
+        numbers = {name: kept.pop(name) for name in ("count", "done", "best", "since") if name in kept}
         self._sums = {name: kept.pop(f"{SUM}{name}") for name in self._trained if f"{SUM}{name}" in kept}
         self._session.run(["init"], {graph[f"{name}/Assign"].data_inputs[1]: kept[name] for name in kept})
-        self._count = int(told.get("count", 0))
-        return int(told.get("done", 0)), float(told.get("best", 0)), int(told.get("since", 0))
+        self._count = int(numbers.get("count", 0))
+        return int(numbers.get("done", 0)), float(numbers.get("best", 0)), int(numbers.get("since", 0))
 
     def _keep(self, state: ResumeState, done: int, best: float, since: int) -> None:
         """Keeps all in one go, so that it belongs together whenever it is written."""
         numbers = {"count": self._count, "done": done, "best": best, "since": since}
         sums = {f"{SUM}{name}": total for name, total in self._sums.items()}
-        told = {name: np.array(value) for name, value in numbers.items()}
-        state.put("variables", {**self._session.variables(), **sums, **told})
+        arrays = {name: np.array(value) for name, value in numbers.items()}
+        state.put("variables", {**self._session.variables(), **sums, **arrays})
 
     def _batch(self, examples: Array, classes: Array, shares: Array | None, seed: int, step: int) -> dict[str, Array]:
         rng, count = np.random.default_rng([seed, step]), self._tuning.batch

@@ -59,7 +59,7 @@ def solved(
     class_weights: Array | None = None,
     most: int = 500,
     start: Array | None = None,
-    told: Callable[[int, float], None] | None = None,
+    on_step: Callable[[int, float], None] | None = None,
 ) -> tuple[Head, Array]:
     """The head that has the least cross entropy plus penalty.
 
@@ -73,7 +73,7 @@ def solved(
         class_weights: [count], how much an example of each class counts; 1 by default.
         most: iterations.
         start: where to begin, as the second result of another call has it.
-        told: of each iteration and its loss.
+        on_step: called with each iteration and its loss.
 
     Returns:
         the head, and its place for ``start``.
@@ -100,7 +100,7 @@ def solved(
         return value + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.reshape(-1)
 
     begin = np.zeros(x.shape[1] * count) if start is None else start
-    flat = minimized(loss, begin, most=most, told=told)
+    flat = minimized(loss, begin, most=most, on_step=on_step)
     table = flat.reshape(x.shape[1], count)
     weights = (table[:-1] if axes is None else axes @ table[:-1]) * scale
     biases = table[-1] - mean @ weights
@@ -125,7 +125,7 @@ def minimized(
     start: Array,
     *,
     most: int = 500,
-    told: Callable[[int, float], None] | None = None,
+    on_step: Callable[[int, float], None] | None = None,
 ) -> Array:
     """Where a smooth function is least, by L-BFGS.
 
@@ -133,14 +133,14 @@ def minimized(
         loss: the value and the gradient at a place.
         start: where to begin.
         most: iterations.
-        told: of each iteration and its value.
+        on_step: called with each iteration and its value.
     """
     place = start.astype(np.float64)
     value, slope = loss(place)
     steps: list[tuple[Array, Array]] = []
     for number in range(most):
-        if told is not None:
-            told(number, value)
+        if on_step is not None:
+            on_step(number, value)
         if np.abs(slope).max(initial=0.0) <= TOLERANCE * max(1.0, abs(value)) or not np.isfinite(value):
             break
         direction = _direction(slope, steps)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from pocketgraph.apps.live.speech import hears
 from pocketgraph.apps.retraining.base_model import Cut, cut_model, found_cut, output_of
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.distortions import Distortions
-from pocketgraph.apps.retraining.example_lists import CATEGORIES, by_category, check_counts, examples_of
+from pocketgraph.apps.retraining.example_lists import CATEGORIES, Example, by_category, check_counts, examples_of
 from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
 from pocketgraph.apps.retraining.judgement import (
     STILL_RISING,
@@ -178,98 +178,180 @@ def retrain(
         FormatError: there is no such folder, or none of a class's photos opens.
     """
     place = os.fspath(folder)
-    rows = None
+    shares = {"testing": testing, "validation": validation}
     if is_table(place):
-        distortions = Distortions()
-        rows = read_table(place, None if graph is None else taken_by(graph, _cut(graph, bottleneck).tensor))
-        labels, examples = examples_of_table(rows, testing=testing, validation=validation, warn=notify)
-        graph, cut = (graph, _cut(graph, bottleneck)) if graph is not None else columns_alike(rows, examples)
-        source: FeatureModel = TableFeatures(graph, cut.tensor, rows, threads=how.get("threads"))
+        base = _base_of_table(place, graph, bottleneck, shares, tuning, notify, how.get("threads"))
         bottleneck_dir = ""  # rows are quick, and many
-        tuning = tuning and replace(tuning, plain=(PLAIN,), variants=1)
-    elif graph is None:
-        raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
     else:
-        kind = RECORDINGS if hears(graph) else file_lists.SUFFIXES
-        labels, examples = examples_of(place, testing=testing, validation=validation, suffixes=kind, warn=notify)
-        if hears(graph):
-            distortions = replace(distortions, flip=False)
-    if tuning is not None and rows is None:
-        distortions = distortions if distortions else replace(distortions, phone=True)
-        tuning = replace(tuning, plain=(PLAIN, MIRRORED) if distortions.flip else (PLAIN,))
-    if rows is None:
-        cut, source = _source(graph, bottleneck, distortions, seed, sample_rate, how)
+        base = _base_of_files(
+            place, graph, bottleneck, shares, distortions, tuning, notify, seed=seed, rate=sample_rate, how=how
+        )
+    source, cut, labels, tuning = base.source, base.cut, base.labels, base.tuning
     left_out: list[str] = []
 
     def broken(error: FormatError) -> None:
         notify(f"{error}; it is left out")
         left_out.append(error.where or "")
 
-    cached = Bottlenecks(source, content_digest(graph), bottleneck_dir)
-    examples, plain = cached.all(examples, progress=progress and partial(progress, "photos"), broken=broken)
-    for label in labels:
-        check_counts(label, [entry for entry in examples if entry.label == label])
-    places = {name: np.array(rows, np.int64) for name, rows in by_category(examples).items()}
-    classes = np.array([labels.index(entry.label) for entry in examples], np.int64)
-    features = plain[:, 0]
-    if not np.isfinite(features).all():
-        raise UsageError(f"the base gives numbers that are not finite at '{cut.tensor}'", hint="look at mean and std")
-    train = places["training"]
-    chosen, x, y = [examples[row] for row in train], features[train], classes[train]
-    more = [MIRRORED] if distortions.flip else []
-    more += range(DISTORTED, DISTORTED + copies) if distortions and tuning is None else []
+    cached = Bottlenecks(source, content_digest(base.graph), bottleneck_dir)
+    data = _features(base, cached, progress and partial(progress, "photos"), broken)
+    train = data.places["training"]
+    chosen, x, y = [data.examples[row] for row in train], data.features[train], data.classes[train]
+    more = [MIRRORED] if base.distortions.flip else []
+    more += range(DISTORTED, DISTORTED + copies) if base.distortions and tuning is None else []
     variants = cached.all(chosen, more, progress=progress and partial(progress, "variants"))[1] if more else None
     weights = _class_weights(y, len(labels)) if class_weights else None
     groups = [entry.group for entry in chosen]
     strength, held = cross_validated(
         x, y, len(labels), variants=variants, groups=groups, seed=seed, class_weights=weights
     )
-    steps_told: list[tuple[int, Mapping[str, float]]] = []
+    figures: list[tuple[int, Mapping[str, float]]] = []
     head, _ = solved(
         *joined(x, y, variants, np.ones(len(train), bool)),
         len(labels),
         strength,
         class_weights=weights,
         most=steps,
-        told=lambda step, loss: steps_told.append((step, {"cross_entropy": loss})),
+        on_step=lambda step, loss: figures.append((step, {"cross_entropy": loss})),
     )
-    base, tail = graph, None
+    trained, tail = base.graph, None
     if tuning is not None:
-        tail = tail_of(graph, source.entrance, cut.tensor, tuning.layers)
-        by_name = {name: [examples[row] for row in places[name]] for name in CATEGORIES}
-        base, head = fine_tuned(
+        tail = tail_of(base.graph, source.entrance, cut.tensor, tuning.layers)
+        by_name = {name: [data.examples[row] for row in data.places[name]] for name in CATEGORIES}
+        trained, head = fine_tuned(
             tail, source, cut.tensor, head, by_name, labels, tuning, folder=bottleneck_dir, class_weights=weights,
             seed=seed, threads=how.get("threads"), progress=progress,
-            told=lambda step, measured: steps_told.append((step, measured)),
+            on_step=lambda step, measured: figures.append((step, measured)),
         )  # fmt: skip
-    made = with_head(base, cut.tensor, head, final, _rank(source, cut))
+    made = with_head(trained, cut.tensor, head, final, _rank(source, cut))
     final_model = source.at(made, final)
-    scores = head.scores(features)
+    scores = head.scores(data.features)
     if tail is not None:
-        scores = Bottlenecks(final_model, "").all(examples)[1][:, 0].astype(np.float64)
-    answers = scores.argmax(axis=1)
-    accuracy = {name: float((answers[rows] == classes[rows]).mean()) for name, rows in places.items() if len(rows)}
-    accuracy["cross_validation" if tail is None else HEAD_ALONE] = float((held.argmax(axis=1) == y).mean())
-    judged = places["testing"]
+        scores = Bottlenecks(final_model, "").all(data.examples)[1][:, 0].astype(np.float64)
+    judged = data.places["testing"]
     return Retrained(
         made,
         tuple(labels),
         cut,
         head,
         () if tail is None else tail.layers,
-        {name: len(places[name]) for name in CATEGORIES},
-        accuracy,
-        confusion_of(classes[judged], answers[judged], len(labels)),
+        {name: len(data.places[name]) for name in CATEGORIES},
+        _accuracy(data, scores, held, HEAD_ALONE if tail is not None else "cross_validation"),
+        confusion_of(data.classes[judged], scores[judged].argmax(axis=1), len(labels)),
         confusion_of(y, held.argmax(axis=1), len(labels)),
-        mistakes_of([examples[row] for row in judged], scores[judged], classes[judged], labels),
+        mistakes_of([data.examples[row] for row in judged], scores[judged], data.classes[judged], labels),
         mistakes_of(chosen, held, y, labels),
         learning_curve(x, y, len(labels), strength, groups, seed),
         certainties(held, y),
         source.scaling,
         _milliseconds(final_model.prepared(chosen[0].path)),
-        tuple(steps_told),
+        tuple(figures),
         tuple(left_out),
     )
+
+
+class _Base(NamedTuple):
+    """What is retrained, and how it takes examples."""
+
+    graph: Graph
+    cut: Cut
+    source: FeatureModel
+    labels: list[str]
+    examples: list[Example]
+    distortions: Distortions
+    tuning: Tuning | None
+
+
+def _base_of_table(
+    place: str,
+    graph: Graph | None,
+    bottleneck: str | None,
+    shares: Mapping[str, float],
+    tuning: Tuning | None,
+    notify: Callable[[str], None],
+    threads: int | None,
+) -> _Base:
+    """A base of rows; without a graph one that makes the table's columns alike."""
+    rows = read_table(place, None if graph is None else taken_by(graph, _cut(graph, bottleneck).tensor))
+    labels, examples = examples_of_table(rows, **shares, warn=notify)
+    graph, cut = (graph, _cut(graph, bottleneck)) if graph is not None else columns_alike(rows, examples)
+    source = TableFeatures(graph, cut.tensor, rows, threads=threads)
+    tuning = tuning and replace(tuning, plain=(PLAIN,), variants=1)
+    return _Base(graph, cut, source, labels, examples, Distortions(), tuning)
+
+
+def _base_of_files(
+    place: str,
+    graph: Graph | None,
+    bottleneck: str | None,
+    shares: Mapping[str, float],
+    distortions: Distortions,
+    tuning: Tuning | None,
+    notify: Callable[[str], None],
+    *,
+    seed: int,
+    rate: int | None,
+    how: dict[str, Any],
+) -> _Base:
+    """A base of photos or recordings."""
+    if graph is None:
+        raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
+    is_of_sound = hears(graph)
+    kind = RECORDINGS if is_of_sound else file_lists.SUFFIXES
+    labels, examples = examples_of(place, **shares, suffixes=kind, warn=notify)
+    if is_of_sound:
+        distortions = replace(distortions, flip=False)
+    if tuning is not None:
+        distortions = distortions if distortions else replace(distortions, phone=True)
+        tuning = replace(tuning, plain=(PLAIN, MIRRORED) if distortions.flip else (PLAIN,))
+    if is_of_sound:
+        cut = _cut(graph, bottleneck)
+        source: FeatureModel = RecordingFeatures(graph, cut.tensor, rate=rate, threads=how.get("threads"), seed=seed)
+    else:
+        cut, model = cut_model(graph, bottleneck, **how)
+        source = PhotoFeatures(model, distortions, seed)
+    return _Base(graph, cut, source, labels, examples, distortions, tuning)
+
+
+class _Features(NamedTuple):
+    """The examples that opened: what the base makes of each, its class, and the rows of each category."""
+
+    examples: list[Example]
+    features: Array
+    classes: Array
+    places: dict[str, Array]
+
+
+def _features(
+    base: _Base,
+    cached: Bottlenecks,
+    progress: Callable[[int, int], None] | None,
+    broken: Callable[[FormatError], None],
+) -> _Features:
+    """
+    Raises:
+        UsageError: a class has too few examples that open, or the base gives numbers that are not finite.
+    """
+    examples, plain = cached.all(base.examples, progress=progress, broken=broken)
+    for label in base.labels:
+        check_counts(label, [entry for entry in examples if entry.label == label])
+    places = {name: np.array(rows, np.int64) for name, rows in by_category(examples).items()}
+    classes = np.array([base.labels.index(entry.label) for entry in examples], np.int64)
+    features = plain[:, 0]
+    if not np.isfinite(features).all():
+        tensor = base.cut.tensor
+        raise UsageError(f"the base gives numbers that are not finite at '{tensor}'", hint="look at mean and std")
+    return _Features(examples, features, classes, places)
+
+
+def _accuracy(data: _Features, scores: Array, held: Array, of_held: str) -> dict[str, float]:
+    """Shares of right answers by category, and under ``of_held`` that of training examples that were held out."""
+    answers = scores.argmax(axis=1)
+    found = {
+        name: float((answers[rows] == data.classes[rows]).mean()) for name, rows in data.places.items() if len(rows)
+    }
+    found[of_held] = float((held.argmax(axis=1) == data.classes[data.places["training"]]).mean())
+    return found
 
 
 def _class_weights(classes: Array, count: int) -> Array:
@@ -297,14 +379,3 @@ def _rank(source: FeatureModel, cut: Cut) -> int:
 
 def _cut(graph: Graph, bottleneck: str | None) -> Cut:
     return found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)
-
-
-def _source(
-    graph: Graph, bottleneck: str | None, distortions: Distortions, seed: int, rate: int | None, how: dict[str, Any]
-) -> tuple[Cut, FeatureModel]:
-    """Where the base is cut, and what gives the features there of what it takes: photos or recordings."""
-    if not hears(graph):
-        cut, model = cut_model(graph, bottleneck, **how)
-        return cut, PhotoFeatures(model, distortions, seed)
-    cut = _cut(graph, bottleneck)
-    return cut, RecordingFeatures(graph, cut.tensor, rate=rate, threads=how.get("threads"), seed=seed)

@@ -9,7 +9,7 @@ from typing import Any
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
-from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
+from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
@@ -42,7 +42,7 @@ def likeliest_scaling(
         return found
 
     def judged(mean: float, std: float) -> ClassAccuracy | None:
-        evaluated = evaluate_as_told(
+        evaluated = evaluate_with_reading(
             graph, data, SampleReading(**{**found, "input_mean": mean, "input_std": std}),
             labels=labels, outputs=outputs, threads=threads, limit=max(1, min(calibrated, MOST_TRIED)),
         )  # fmt: skip

@@ -47,7 +47,7 @@ from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
-from pocketgraph.quantization.evaluation.evaluator import evaluate_as_told
+from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
@@ -134,14 +134,14 @@ def ship(
         raise UsageError(f"'{place}' is a file, not a folder for what ships")
     said: set[str] = set()
 
-    def told(text: str) -> None:
+    def notify_once(text: str) -> None:
         if text not in said and notify is not None:  # each form reads the data anew
             notify(text)
         said.add(text)
 
     found = ready(source, outputs, signature=signature, repair=True)
     for note in found.notes:
-        told(note)
+        notify_once(note)
     graph = found.graph
     refuse_finished(graph, "ship")
     keys = sorted(graph.public_signatures)
@@ -150,17 +150,19 @@ def ship(
             f"the model has the signatures {', '.join(keys)}, and data are for one of them",
             hint=f"{option('signature')}={keys[0]}",
         )
-    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, told))
+    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, notify_once))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 told, key_of(source, asked))  # fmt: skip
+                 notify_once, key_of(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
-        told(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
-    graph, work.outputs, work.reading = prepared(graph, wanted, reading, told, inputs or (), shapes or {})
-    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=told))
+        notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
+    graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
+    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     if labels is not None and work.outputs != wanted:
         work.labels = None
-        told(f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
+        notify_once(
+            f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships"
+        )
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
@@ -300,9 +302,9 @@ class _Work:
     def tells_answers(self, graph: Graph) -> bool:
         """Whether the model chooses among classes; measured once, on two samples."""
         reading = SampleReading(**self.reading)
-        first = evaluate_as_told([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
+        first = evaluate_with_reading([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
         beside = first[1].comparison
-        return beside is not None and beside.tells_classes
+        return beside is not None and beside.has_classes
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
@@ -318,7 +320,7 @@ class _Work:
                 self.problem or f"{noise_words(least)} on made-up inputs",
             )
         reading = SampleReading(**self.reading, notify=self.notify)
-        found_all = evaluate_as_told(
+        found_all = evaluate_with_reading(
             [self.path(FROZEN), path], self.data, reading, labels=self.labels, outputs=self.outputs,
             threads=self.threads, skip=calibrated if judged else 0, limit=judged or None, progress=self.progress,
         )  # fmt: skip
@@ -332,7 +334,7 @@ class _Work:
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
-            others = evaluate_as_told(
+            others = evaluate_with_reading(
                 [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
             )  # fmt: skip
@@ -350,7 +352,7 @@ class _Work:
             self.result.budget = f"{most:g} points"
             words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
             return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.tells_classes:
+        if beside.has_classes:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
             divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -145,7 +145,7 @@ class _Looking:
         }
 
 
-def _told(graph: Graph, tensor: str | None, how: dict[str, Any]) -> str:
+def _model_key(graph: Graph, tensor: str | None, how: dict[str, Any]) -> str:
     return repr((content_digest(graph), tensor, sorted((name, str(value)) for name, value in how.items())))
 
 
@@ -196,24 +196,14 @@ def check_dataset(
     paths = [entry.path for entry in (*examples, *others)]
     key = ""
     if cluster.current() is not None:
-        key = cluster.source_key("check", None if graph is None else _told(graph, tensor, how), paths=paths)
+        key = cluster.source_key("check", None if graph is None else _model_key(graph, tensor, how), paths=paths)
     rows = cluster.map_in_order(_Looking(model), paths, key=key)
 
     def look(entry: Example, done: int, inside: str) -> _Photo | FormatError:
         row = next(rows)
         if progress is not None:
             progress(done, total)
-        if "error" in row:
-            return FormatError(str(row["error"]), where=entry.path)
-        name = os.path.relpath(entry.path, inside).replace(os.sep, "/")
-        features = (row["0"], row["1"]) if "0" in row else None
-        if features is not None and not (np.isfinite(features[0]).all() and np.isfinite(features[1]).all()):
-            raise UsageError(
-                "the model gives numbers that are not finite", where=entry.path, hint="look at mean and std"
-            )
-        told: dict[str, Any] = {part: row[part] if row[part].ndim else row[part].item() for part in MEASURED}
-        measures = Measures(**told)
-        return _Photo(entry, name, measures, features)
+        return _photo(entry, row, inside)
 
     for number, entry in enumerate(examples):
         seen = look(entry, number + 1, place)
@@ -246,6 +236,18 @@ def check_dataset(
         apart,
         None if held is None else float((held.argmax(axis=1) == classes).mean()),
     )
+
+
+def _photo(entry: Example, row: Mapping[str, Array], inside: str) -> _Photo | FormatError:
+    """What ``_Looking`` found of an example, or why it does not open."""
+    if "error" in row:
+        return FormatError(str(row["error"]), where=entry.path)
+    name = os.path.relpath(entry.path, inside).replace(os.sep, "/")
+    features = (row["0"], row["1"]) if "0" in row else None
+    if features is not None and not (np.isfinite(features[0]).all() and np.isfinite(features[1]).all()):
+        raise UsageError("the model gives numbers that are not finite", where=entry.path, hint="look at mean and std")
+    measures: dict[str, Any] = {part: row[part] if row[part].ndim else row[part].item() for part in MEASURED}
+    return _Photo(entry, name, Measures(**measures), features)
 
 
 def _whole(photos: list[_Photo]) -> Array:

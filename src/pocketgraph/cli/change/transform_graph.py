@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import flag_bool, names
+from pocketgraph.cli.shared.options import flag_bool, names, page_place
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, node_name
@@ -96,12 +96,11 @@ def command(
     Every transform takes ignore_errors=true, which goes on without it when it fails.
     """
     _check_paths(model, in_graph, out_graph)
-    source, target, report, view = map(os.path.expanduser, (in_graph or model or "", out_graph, report, view))
+    source, target, report = map(os.path.expanduser, (in_graph or model or "", out_graph, report))
     if report and not report.endswith((".html", ".json")):
         raise UsageError(f"a report is .html or .json, not '{report}'", where="--report")
-    if view and not view.endswith(".html"):
-        raise UsageError(f"a view is an .html page, not '{view}'", where="--view")
-
+    if view:
+        view = page_place(view, "--view")
     from pocketgraph import formats
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.formats.files import check_place
@@ -110,8 +109,8 @@ def command(
     from pocketgraph.transforms.rule_files import load_file
     from pocketgraph.transforms.transform_report import Recorder
 
-    for place in filter(None, (report, view)):
-        check_place(place)
+    if report:
+        check_place(report)
     for path in rules:
         load_file(os.path.expanduser(path))
     _check_transforms(transforms, compat)

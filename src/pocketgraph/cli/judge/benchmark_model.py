@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.options import flag_bool, names, signature_option
+from pocketgraph.cli.shared.options import flag_bool, names, page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 
@@ -87,7 +87,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
     from pocketgraph.apps.model_timing import likely_output_names, programs_of, timed_programs
     from pocketgraph.cli.shared import benchmark_report as report
     from pocketgraph.cli.shared.benchmark_inputs import banner, chosen_layers
-    from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.benchmark import time_session
     from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
@@ -103,11 +103,8 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
         refuse_existing(flags["output_prefix"], flags["benchmark_name"])
     if flags["trace_file"]:
         check_ending(flags["trace_file"])
-    report_path = os.path.expanduser(report_path)
-    if report_path and not report_path.endswith(".html"):
-        raise UsageError(f"a report is an .html page, not '{report_path}'", where="--report")
     if report_path:
-        check_place(report_path)
+        report_path = page_place(report_path)
     for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"], report_path)):
         refuse_no_folder(file)
     programs = programs_of(flags["compare"])

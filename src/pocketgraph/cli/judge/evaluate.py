@@ -9,9 +9,8 @@ from typing import Any
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
-from pocketgraph.cli.shared.options import signature_option
+from pocketgraph.cli.shared.options import page_place, signature_option
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.errors import UsageError
 
 
 @click.command("evaluate")
@@ -44,14 +43,11 @@ def command(
     """
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
-    from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.files import write_atomically
     from pocketgraph.quantization import evaluate
 
     if report is not None:
-        report = os.path.expanduser(report)
-        if not report.endswith(".html"):
-            raise UsageError(f"a report is an .html page, not '{report}'", where="--report")
-        check_place(report)
+        report = page_place(report)
     with connected(cluster_address), progress_bar() as tell:
         found = evaluate(
             models, place, labels=labels, limit=limit, skip=skip, signature=how["signature"], progress=tell, notify=say,

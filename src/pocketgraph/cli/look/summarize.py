@@ -84,8 +84,6 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 
 def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
     """Prints the tables; ``ready`` is what was frozen in memory."""
-    from rich.table import Table
-
     from pocketgraph.graph.model_file_graph import is_model_file
     from pocketgraph.inspect.numbers import human_readable
     from pocketgraph.pages.quantities import bytes_text
@@ -99,31 +97,7 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     )
     console.print(f", {counted(len(graph.functions), 'function')}" if graph.functions else "")
 
-    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
-    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
-    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
-    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
-    titles = ["", "name", "op", "type", "shape", "why"]
-    titles = titles[: None if console.width >= FULL_WIDTH else -1]
-    if console.width < WITHOUT_OPS:
-        titles.remove("op")
-    for column in titles:
-        ends.add_column(
-            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
-            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
-        )  # fmt: skip
-    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
-        if not group:
-            ends.add_row(title, "none found")
-        for e in group[:MOST_ENDS]:
-            row: dict[str, Any] = {
-                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
-                "shape": escape(str(e.shape)), "why": escape(e.why),
-            }  # fmt: skip
-            ends.add_row(*(row[column] for column in titles))
-        if len(group) > MOST_ENDS:
-            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
-    console.print(ends)
+    _print_ends(facts, console)
     console.print(
         f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
         f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "
@@ -153,6 +127,37 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
         commands = next_commands(facts, path, is_litert=is_model_file(graph))
     for line in commands:
         echo(f"  {line}{typed_key()}")
+
+
+def _print_ends(facts: Summary, console: Any) -> None:
+    """Prints the table of inputs and outputs, as much of it as the console is wide enough for."""
+    from rich.table import Table
+
+    ends = Table(box=None, header_style="bold", pad_edge=False, padding=(0, 2, 0, 0))
+    shown = (*facts.inputs[:MOST_ENDS], *facts.outputs[:MOST_ENDS])
+    longest = [max((len(getattr(e, part)) for e in shown), default=0) for part in ("name", "op")]
+    needed = sum(longest) + OTHER_COLUMNS + max((len(str(e.shape)) for e in shown), default=0)
+    titles = ["", "name", "op", "type", "shape", "why"]
+    titles = titles[: None if console.width >= FULL_WIDTH else -1]
+    if console.width < WITHOUT_OPS:
+        titles.remove("op")
+    for column in titles:
+        ends.add_column(
+            column, overflow="fold", no_wrap=column not in ("name", "op", "why"),
+            max_width=max(LEAST_WHY, console.width - needed) if column == "why" else None,
+        )  # fmt: skip
+    for title, group in (("input", facts.inputs), ("output", facts.outputs)):
+        if not group:
+            ends.add_row(title, "none found")
+        for e in group[:MOST_ENDS]:
+            row: dict[str, Any] = {
+                "": title, "name": NamesCell(e.name), "op": NamesCell(e.op), "type": e.dtype.name if e.dtype else "?",
+                "shape": escape(str(e.shape)), "why": escape(e.why),
+            }  # fmt: skip
+            ends.add_row(*(row[column] for column in titles))
+        if len(group) > MOST_ENDS:
+            ends.add_row("", f"and {len(group) - MOST_ENDS} less likely ones (--json lists all)")
+    console.print(ends)
 
 
 def has_values(path: str) -> bool:
@@ -284,16 +289,16 @@ def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
         return False
     shares = {name: share for name, share in training_switches(graph).items() if not isinstance(share, bool)}
 
-    def as_told(node: Node) -> Node:
+    def in_use(node: Node) -> Node:
         if node.name in shares:
             return const(node.name, np.float32(shares[node.name]))
         if node.op == "PlaceholderWithDefault" and graph.constant(node.inputs[0]) is not None:
             return Node(node.name, "Identity", node.inputs, {"T": node.attr("dtype", None)})
         return node
 
-    told = graph.map_nodes(as_told)
-    settled, _ = without_dropout(told, only_idle=True)
-    return any(settled[name].op in ops_with("random") for name in reachable(settled, outputs))
+    served = graph.map_nodes(in_use)
+    simplified, _ = without_dropout(served, only_idle=True)
+    return any(simplified[name].op in ops_with("random") for name in reachable(simplified, outputs))
 
 
 def bears_few_bits(graph: Graph) -> bool:
@@ -337,30 +342,30 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     from pocketgraph.runtime.feeding.encoded_samples import decoder_of
     from pocketgraph.runtime.feeding.record_samples import parser_of
 
-    def is_told(end: EndpointSummary) -> bool:
+    def is_inferred(end: EndpointSummary) -> bool:
         if end.shape.dims is not None and None not in end.shape.dims[1:]:
             return True
         return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
     outputs = shlex.quote(",".join(facts.main_outputs))
-    if not any(e.shape.dims == () and _told_value(facts.graph, e, ()) is not None for e in fed) and all(
-        map(is_told, fed)
+    if not any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed) and all(
+        map(is_inferred, fed)
     ):
         return f" --output_layer={outputs}"
     shapes = open_shapes(facts)
     fed = [e for e in fed if e.name in shapes]
     sizes = ":".join(",".join(map(str, shapes[e.name])) for e in fed)
     types = ",".join(e.dtype.name if e.dtype else "float" for e in fed)
-    values = [_told_value(facts.graph, e, shapes[e.name]) for e in fed]
-    told = ":".join("" if value is None else f"{value:g}" for value in values)
-    values_flag = f" --input_layer_values={told}" if told.strip(":") else ""
+    values = [_value_to_feed(facts.graph, e, shapes[e.name]) for e in fed]
+    listed = ":".join("" if value is None else f"{value:g}" for value in values)
+    values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
     return (
         f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
         f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
     )
 
 
-def _told_value(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
+def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -> float | None:
     """The number to feed an input: the share with which dropouts let everything through, and 1 for a length, as one of
     zero steps leaves nothing to compute; None where any value does."""
     from pocketgraph.passes.training_switches import dropout_share

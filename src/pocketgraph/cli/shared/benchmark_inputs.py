@@ -85,7 +85,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     if len(values) > len(layer_names):
         raise UsageError(f"--input_layer_values has {counted(len(values), 'layer')}, --input_layer {len(layer_names)}")
     values += [""] * (len(layer_names) - len(values))
-    told = [
+    chosen = [
         BenchmarkLayer(
             name,
             named_type(kind),
@@ -98,7 +98,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     given = {node_name(name) for name in layer_names}
     needed = [name for name in needed_inputs(graph, outputs) if name not in given]
     known = training_switches(graph) if needed else {}
-    return told + layers_from_graph(graph, [name for name in needed if name in known])
+    return chosen + layers_from_graph(graph, [name for name in needed if name in known])
 
 
 def named_type(name: str) -> Any:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from pocketgraph.errors import UsageError
+
 F = TypeVar("F", bound=Callable[..., Any])
 _WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -110,6 +112,22 @@ def takes_both_spellings(option: click.Option) -> None:
         return click.Option.get_help_record(shown, context)
 
     setattr(option, "get_help_record", record)  # noqa: B010  mypy refuses to replace a method
+
+
+def page_place(path: str, option: str = "--report") -> str:
+    """Where a page is to be written, with a leading ``~`` looked up.
+
+    Raises:
+        UsageError: it does not end in .html.
+        FormatError: no file can be written there.
+    """
+    from pocketgraph.formats.files import check_place
+
+    path = os.path.expanduser(path)
+    if not path.endswith(".html"):
+        raise UsageError(f"a {option[2:]} is an .html page, not '{path}'", where=option)
+    check_place(path)
+    return path
 
 
 def names(text: str | None) -> list[str]:

@@ -31,8 +31,8 @@ def wide_console() -> Any:
     """Where tables are printed: as wide as the terminal, or as COLUMNS says; else wide enough for most names."""
     from rich.console import Console
 
-    is_told = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
-    return Console(highlight=False, width=None if is_told else WIDTH)
+    has_width = sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdigit()
+    return Console(highlight=False, width=None if has_width else WIDTH)
 
 
 class NamesCell:

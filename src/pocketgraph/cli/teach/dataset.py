@@ -200,14 +200,14 @@ def export(labels: str, photos: str, output: str | None) -> None:
       pocketgraph dataset export photos.labels.jsonl photos/ -o flowers/
     """
     from pocketgraph.apps.embeddings import photos_in
-    from pocketgraph.apps.labelling.exports import as_coco, as_csv, as_folders, settle
+    from pocketgraph.apps.labelling.exports import as_coco, as_csv, as_folders, resolve_labels
     from pocketgraph.apps.labelling.labels_file import LabelsFile
     from pocketgraph.apps.labelling.rater_agreement import agreement
     from pocketgraph.formats.files import check_place
 
     file = LabelsFile(labels, must_exist=True)
     inside = [os.path.relpath(one.path, photos).replace(os.sep, "/") for one in photos_in(photos)]
-    settled, agreed = settle(file), agreement(file)
+    settled, agreed = resolve_labels(file), agreement(file)
     judged = {*settled.judgements, *settled.skipped, *settled.disputed}
     left = sum(path not in judged for path in inside)
     echo(f"{counted(len(settled.judgements), 'photo')} labelled, {len(settled.skipped)} skipped, {left} not judged")

@@ -152,15 +152,15 @@ def client(training: str, data: str, address: str, certificate: str, insecure: b
     echo(f"took part in {counted(count, 'round')}")
 
 
-def _tell(told: Round) -> None:
+def _tell(finished: Round) -> None:
     """A line a round, and one for each client that was left out."""
-    samples = sum(told.clients.values())
+    samples = sum(finished.clients.values())
     echo(
-        f"round {told.number}: {counted(len(told.clients), 'client')}, {counted(samples, 'sample')}, "
-        f"loss {told.loss:.6g}"
+        f"round {finished.number}: {counted(len(finished.clients), 'client')}, {counted(samples, 'sample')}, "
+        f"loss {finished.loss:.6g}"
     )
-    for name, why in told.left_out.items():
-        echo(f"warning: round {told.number} leaves out {name}: {why}", err=True)
+    for name, why in finished.left_out.items():
+        echo(f"warning: round {finished.number} leaves out {name}: {why}", err=True)
 
 
 def _check_output(graph: Graph, output: str, outputs: str | None) -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.options import page_place
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
+
+if TYPE_CHECKING:
+    from pocketgraph.apps.retraining.fine_tuning import Tuning
+    from pocketgraph.apps.retraining.tool import Retrained
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
@@ -119,14 +124,12 @@ def command(
       pocketgraph label_image --graph=flowers.pb --labels=labels.txt photo.jpg
     """
     from pocketgraph.apps.retraining.distortions import Distortions
-    from pocketgraph.apps.retraining.fine_tuning import Tuning
     from pocketgraph.apps.retraining.retraining_page import as_html, next_commands
     from pocketgraph.apps.retraining.table_features import is_table
     from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
     from pocketgraph.formats import load, save
-    from pocketgraph.formats.event_file import write_scalars
     from pocketgraph.formats.files import check_place, write_atomically
 
     base = base or model
@@ -141,20 +144,11 @@ def command(
             "Must set flag --image_dir.", hint="a folder with one folder of photos a class; or --data=TABLE.csv"
         )
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
-    for name in IGNORED if train_layers else (*TUNING, *IGNORED):
-        if given[name] is not None:
-            echo(f"note: --{name} is of the original's gradient descent, and not used", err=True)
-    tuning = None
-    if train_layers:
-        told = (how_many_training_steps, *(given[name] for name in TUNING))
-        chosen = {name: value for name, value in zip(("steps", "rate", "batch"), told, strict=True) if value}
-        tuning = Tuning(train_layers, **chosen)
+    tuning = _tuning(train_layers, how_many_training_steps, given)
     beside = "retrained_graph.pb" if output_graph in CALLED else output_graph  # a pipe has no folder
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
-    page = report or f"{os.path.splitext(beside)[0]}.html"
-    if not page.endswith(".html"):
-        raise UsageError(f"a report is an .html page, not '{page}'", where="--report")
-    for place in (output_graph, labels_file, page):
+    page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
+    for place in (output_graph, labels_file):
         check_place(place)
     unfinished = f"{output_graph}.unfinished"
     if os.path.isdir(unfinished):
@@ -184,15 +178,55 @@ def command(
     write_atomically(page, html.encode("utf-8", "backslashreplace"))
     write_atomically(labels_file, "".join(f"{label}\n" for label in made.labels).encode())
     if summaries_dir:
-        os.makedirs(summaries_dir, exist_ok=True)
-        write_atomically(os.path.join(summaries_dir, "figures.json"), made.as_json().encode())
-        for run, tag in (("train", "cross_entropy"), ("validation", "accuracy")):
-            points = [(step, {tag: told[tag]}) for step, told in made.figures if tag in told]
-            if points:
-                write_scalars(os.path.join(summaries_dir, run), points)
+        _write_summaries(made, summaries_dir)
     shutil.rmtree(unfinished, ignore_errors=True)
-    counts = made.counts
     kind = "rows" if is_table(image_dir) else "photos" if made.scaling else "recordings"
+    _print_figures(made, kind)
+    if print_misclassified_test_images:
+        echo("=== MISCLASSIFIED TEST IMAGES ===")
+        for mistake in made.mistakes:
+            echo(f"{mistake.path:>70}  {mistake.answer}")
+    if made.wants_more_photos:
+        echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
+    if made.left_out:
+        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
+        left_out = counted(len(made.left_out), "file that did not open was", "files that did not open were")
+        echo(f"{left_out} left out: {some}")
+    echo(f"{output_graph}, {labels_file}, {page}; next:")
+    for command_line in commands:
+        echo(f"  {command_line}")
+
+
+def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning | None:
+    """How the base's last layers are trained; None where they are not. Flags without a use are named in notes."""
+    from pocketgraph.apps.retraining.fine_tuning import Tuning
+
+    for name in IGNORED if layers else (*TUNING, *IGNORED):
+        if given[name] is not None:
+            echo(f"note: --{name} is of the original's gradient descent, and not used", err=True)
+    if not layers:
+        return None
+    values = (steps, *(given[name] for name in TUNING))
+    return Tuning(
+        layers, **{key: value for key, value in zip(("steps", "rate", "batch"), values, strict=True) if value}
+    )
+
+
+def _write_summaries(made: Retrained, folder: str) -> None:
+    """Writes the figures, and curves for TensorBoard."""
+    from pocketgraph.formats.event_file import write_scalars
+    from pocketgraph.formats.files import write_atomically
+
+    os.makedirs(folder, exist_ok=True)
+    write_atomically(os.path.join(folder, "figures.json"), made.as_json().encode())
+    for run, tag in (("train", "cross_entropy"), ("validation", "accuracy")):
+        points = [(step, {tag: figures[tag]}) for step, figures in made.figures if tag in figures]
+        if points:
+            write_scalars(os.path.join(folder, run), points)
+
+
+def _print_figures(made: Retrained, kind: str) -> None:
+    counts = made.counts
     echo(f"{counted(len(made.labels), 'class')}, {counts['training']} {kind} to train on; cut at '{made.cut.tensor}'")
     if made.trained_layers:
         echo(
@@ -209,19 +243,6 @@ def command(
             echo(f"{text} = {100 * made.accuracy[name]:.1f}%")
     if "testing" in made.accuracy:
         echo(f"Final test accuracy = {100 * made.accuracy['testing']:.1f}% (N={counts['testing']})")
-    if print_misclassified_test_images:
-        echo("=== MISCLASSIFIED TEST IMAGES ===")
-        for mistake in made.mistakes:
-            echo(f"{mistake.path:>70}  {mistake.answer}")
-    if made.wants_more_photos:
-        echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
-    if made.left_out:
-        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
-        left_out = counted(len(made.left_out), "file that did not open was", "files that did not open were")
-        echo(f"{left_out} left out: {some}")
-    echo(f"{output_graph}, {labels_file}, {page}; next:")
-    for command_line in commands:
-        echo(f"  {command_line}")
 
 
 @contextlib.contextmanager

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from pocketgraph.apps.live.answers import Application
 
 KINDS = ("classify", "detect", "stylize", "image", "pose", "speech", "embed", "benchmark")
-MOST_TOLD = 100
+MOST_NOTES = 100
 """Mistakes that the terminal is told of."""
 
 
@@ -180,7 +180,7 @@ def _serve(
     from pocketgraph.apps.live.sources import stream
     from pocketgraph.apps.page_server import LOOPBACK, Place
 
-    told: set[str] = set()
+    printed: set[str] = set()
 
     def tell(error: Exception) -> None:
         import traceback
@@ -188,8 +188,8 @@ def _serve(
         from pocketgraph.apps.live.viewer import unexpected
 
         text = unexpected(error)
-        if text not in told and len(told) < MOST_TOLD:  # once, not once a frame
-            told.add(text)
+        if text not in printed and len(printed) < MOST_NOTES:  # once, not once a frame
+            printed.add(text)
             echo(f"error: this program made a mistake: {text}; POCKETGRAPH_DEBUG=1 shows the traceback", err=True)
             if os.environ.get("POCKETGRAPH_DEBUG"):
                 echo("".join(traceback.format_exception(error)), err=True)

@@ -8,7 +8,7 @@ from typing import Literal
 
 import numpy as np
 
-from pocketgraph.exporting.arena import Layout, Lifetime, planned
+from pocketgraph.exporting.arena import Buffer, Layout, planned
 from pocketgraph.exporting.c import operators  # noqa: F401  (fills the table)
 from pocketgraph.exporting.c.cortex_m import board_files, board_parts, fits
 from pocketgraph.exporting.c.operators import xnnpack
@@ -40,7 +40,7 @@ class Library:
         arena: bytes that it computes in.
         weights: bytes of constants.
         kernels: the kernel files that it has.
-        lifetimes: when each buffer of the arena is needed.
+        buffers: what lies in the arena, and when it is needed.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Library:
     arena: int
     weights: int
     kernels: tuple[str, ...]
-    lifetimes: list[Lifetime] = field(default_factory=list)
+    buffers: list[Buffer] = field(default_factory=list)
 
 
 class LackingOperatorsError(Exception):
@@ -97,7 +97,7 @@ def built(
     unit = Unit(program, Storage(program, _overwrites))
     _emit(unit, backend)
     buffers = unit.storage.buffers
-    layout = planned([buffer.lifetime for buffer in buffers])
+    layout = planned(buffers)
     offsets = dict(zip(buffers, layout.offsets, strict=True))
     entering = tuple(map(CTensor, inputs, program.inputs))
     leaving = tuple(map(CTensor, outputs, program.outputs))
@@ -129,9 +129,7 @@ def built(
         for kind, arrays in zip(("input", "output"), golden, strict=True):
             for place, array in enumerate(arrays):
                 files[f"golden/{kind}_{place}.bin"] = np.ascontiguousarray(array).tobytes()
-    return Library(
-        name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), [b.lifetime for b in buffers]
-    )
+    return Library(name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), buffers)
 
 
 def _emit(unit: Unit, backend: Backend) -> None:

@@ -9,8 +9,7 @@ from functools import lru_cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from pocketgraph.exporting.arena import ALIGNMENT, Layout
-from pocketgraph.exporting.c.storage import Buffer
+from pocketgraph.exporting.arena import ALIGNMENT, Buffer, Layout
 from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, CConstant, Pointer, Unit, number
 from pocketgraph.exporting.c_identifiers import comment, identifiers, literal
 from pocketgraph.exporting.templates import filled

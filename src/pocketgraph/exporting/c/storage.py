@@ -4,34 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
-from pocketgraph.exporting.arena import Lifetime
+from pocketgraph.exporting.arena import Buffer
 from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.program import Operation, Program, Value
 
 SPARE = 3  # bytes behind int8 tensors, which kernels read four at a time
-
-
-@dataclass(eq=False)
-class Buffer:
-    """A place in the arena.
-
-    Attributes:
-        size: in bytes.
-        first: the operation that writes it first; -1 for what is there before.
-        last: the last one that reads it.
-        is_input: whether it holds an input, which must be left as it is.
-    """
-
-    size: int
-    first: int
-    last: int
-    is_input: bool = False
-
-    @property
-    def lifetime(self) -> Lifetime:
-        return Lifetime(max(self.size, 1), self.first, self.last)
 
 
 class Storage:
@@ -55,7 +33,7 @@ class Storage:
             if operation.code == "RESHAPE":
                 self._alias(operation, lasts)
                 continue
-            spot = self._overwritten(operation, number, lasts, overwrites)
+            spot = self._overwritten(operation, number, overwrites)
             for place, value in enumerate(operation.outputs):
                 if place == 0 and spot is not None:
                     self._of[value] = spot
@@ -92,7 +70,7 @@ class Storage:
             self.constants[result] = self.constants.get(source, source)
 
     def _overwritten(
-        self, operation: Operation, number: int, lasts: dict[Value, int], overwrites: Callable[[Operation], list[Value]]
+        self, operation: Operation, number: int, overwrites: Callable[[Operation], list[Value]]
     ) -> Buffer | None:
         result = operation.outputs[0]
         size = math.prod(result.shape) * result.dtype.size + (SPARE if result.dtype is INT8 else 0)

@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from pocketgraph.exporting.arena import aligned
-from pocketgraph.exporting.c.storage import Buffer, Storage
+from pocketgraph.exporting.arena import Buffer, aligned
+from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType
 from pocketgraph.litert.lowering import Unsupported

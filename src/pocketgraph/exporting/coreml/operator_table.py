@@ -11,9 +11,7 @@ OperatorTranslation: TypeAlias = Callable[[Any, Any], Any]
 """Called with a Translation and an Operation; gives the Core ML value of each output, or the only one. It raises
 ``translation.unsupported`` for what Core ML cannot say."""
 
-MODULES = ("elementwise", "convolution", "reducing", "moving", "looking_up", "recurrent", "quantized", "audio")
-
-TRANSLATIONS: OpTable[OperatorTranslation] = OpTable("translation", "pocketgraph.exporting.coreml.operators", MODULES)
+TRANSLATIONS: OpTable[OperatorTranslation] = OpTable("translation", "pocketgraph.exporting.coreml.operators")
 """What says each ONNX operator in Core ML's."""
 
 translates = TRANSLATIONS.enters

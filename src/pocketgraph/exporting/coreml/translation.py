@@ -205,8 +205,8 @@ class Translation:
             self.reasons.setdefault(operation.node, refusal.what)
             self._broken.update(outputs)
         except (ValueError, TypeError, RuntimeError, AttributeError, IndexError, NotImplementedError) as error:
-            told = " ".join(str(error).split())[:200]
-            self.reasons.setdefault(operation.node, f"Core ML does not take it as ONNX's {operation.code} ({told})")
+            reason = " ".join(str(error).split())[:200]
+            self.reasons.setdefault(operation.node, f"Core ML does not take it as ONNX's {operation.code} ({reason})")
             self._broken.update(outputs)
 
     def _check_shape(self, value: OnnxValue, made: Any) -> None:

@@ -44,7 +44,7 @@ class MemoryPlan(NamedTuple):
 def memory_plan(program: Program, unknown: int = 0) -> MemoryPlan:
     """The plan of a program, as LiteRT's memory planner has it: results never take the place of an operand."""
     storage = Storage(program, lambda operation: [])
-    layout = planned([buffer.lifetime for buffer in storage.buffers])
+    layout = planned(storage.buffers)
     steps = range(-1, len(program.operations) + 1)
     loads = dict.fromkeys(steps, 0)
     for buffer in storage.buffers:

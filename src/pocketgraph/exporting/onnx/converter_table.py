@@ -12,13 +12,7 @@ Converter: TypeAlias = Callable[[Any, Any], Any]
 back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported`` for
 what ONNX cannot say."""
 
-MODULES = (
-    "pass_through", "elementwise", "comparison", "reductions", "array", "slicing", "gathering", "nn", "pooling",
-    "normalization", "image", "blocks", "random", "segments", "sorting", "linear_algebra", "arrays_of_tensors",
-    "recurrent", "quantized", "fake_quantization", "quantized_joins", "audio", "text",
-)  # fmt: skip
-
-CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops", MODULES)
+CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops")
 """What turns each op into ONNX operators."""
 
 converts = CONVERTERS.enters

@@ -28,13 +28,6 @@ CELLS = frozenset(("Sigmoid", "Tanh", "MatMul"))
 """Not a trait: ops that recurrent cells are made of."""
 
 
-class _Seen(NamedTuple):
-    """What ``trip_count`` looks at."""
-
-    items: Mapping[str, Item]
-    inferred: Inferred
-
-
 class Prepared(NamedTuple):
     """A graph ready for conversion.
 
@@ -111,7 +104,7 @@ def _is_worth_unrolling(known: GraphState, without_loops: bool) -> bool:
     _, found = split(list(items), ROOT, items, frames)
     for loop in found:
         members = {name: items[name] for name in loop.members}
-        rounds = trip_count(_Seen(items, known.inferred), members, heads_of(items, members))
+        rounds = trip_count(items, known.inferred, members, heads_of(items, members))
         ops = {item.node.op for item in members.values()}
         most = MOST_OF_ALL if without_loops else MOST_OF_CELLS if ops >= CELLS else MOST_UNROLLED
         if rounds is not None and rounds * len(members) > most:

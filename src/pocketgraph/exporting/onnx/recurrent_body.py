@@ -58,7 +58,7 @@ class RecurrentBody:
 
     def source(self, endpoint: Endpoint) -> Endpoint:
         """What a tensor is, behind what only passes it on."""
-        return behind(self.prepared, endpoint)
+        return behind(self.prepared.items, endpoint)
 
     def item(self, endpoint: Endpoint, *ops: str) -> Item:
         """The node that makes a tensor, which must be one of these ops."""
@@ -69,7 +69,7 @@ class RecurrentBody:
 
     def constant(self, endpoint: Endpoint) -> Array | None:
         """A tensor's value, where it is a constant from outside of the loop."""
-        top = outside(self.prepared, endpoint)
+        top = outside(self.prepared.items, endpoint)
         found = self.emit.known(str(top))
         if found is not None:
             return found.numpy()

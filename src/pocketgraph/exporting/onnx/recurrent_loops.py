@@ -30,8 +30,10 @@ def recurrent(
 ) -> dict[str, OnnxValue] | None:
     """What the variables of a loop are when it ends, where it is an LSTM or a GRU over a whole sequence; else None."""
     cell = RecurrentCell(prepared, heads, emit)
-    rounds = trip_count(prepared, members, heads)
-    states = [n for n in heads if not counts(prepared, n, *heads[n]) and _is_matrix(prepared, n)]
+    rounds = trip_count(prepared.items, prepared.inferred, members, heads)
+    states = [
+        n for n in heads if not counts(prepared.items, prepared.inferred, n, *heads[n]) and _is_matrix(prepared, n)
+    ]
     if rounds is None or not 1 <= len(states) <= 2:
         return None
     one, other = states[0], states[-1]
@@ -61,9 +63,9 @@ def _sequence(cell: RecurrentCell, members: Mapping[str, Item], rounds: int) -> 
         raise NoMatch
     item = reads[0]
     index = cell.source(item.data[1]).node
-    if index not in cell.heads or not counts(cell.prepared, index, *cell.heads[index]):
+    if index not in cell.heads or not counts(cell.prepared.items, cell.prepared.inferred, index, *cell.heads[index]):
         raise NoMatch
-    value = cell.emit.value(str(outside(cell.prepared, item.data[READS[item.node.op]])))
+    value = cell.emit.value(str(outside(cell.prepared.items, item.data[READS[item.node.op]])))
     if not value.is_made or value.rank != 3 or value.shape[0] != rounds:
         raise NoMatch
     return value
@@ -80,7 +82,7 @@ def _at_the_end(
     for name, (first, last) in cell.heads.items():
         if name in states or name not in left:
             continue
-        if counts(cell.prepared, name, first, last):
+        if counts(cell.prepared.items, cell.prepared.inferred, name, first, last):
             dtype = cell.prepared.inferred.dtype(f"{name}:0")
             if dtype is None:
                 raise NoMatch
@@ -97,7 +99,9 @@ def _at_the_end(
         if place is not None and int(place.reshape(-1)[0]) == 0:
             made = emit.unsqueeze(found[output], [0])
         elif (
-            counter in cell.heads and counts(cell.prepared, counter, *cell.heads[counter]) and found.get("") is not None
+            counter in cell.heads
+            and counts(cell.prepared.items, cell.prepared.inferred, counter, *cell.heads[counter])
+            and found.get("") is not None
         ):
             if len(states) == 2 and not _is_output(cell, output, states):
                 raise NoMatch

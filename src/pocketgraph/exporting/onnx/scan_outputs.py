@@ -17,18 +17,20 @@ def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, End
     """The nodes that write such arrays, in every round, by the Merge of the loop's variable."""
     found: dict[str, str] = {}
     items = prepared.items
-    counters = {name for name, (first, last) in carried.items() if counts(prepared, name, first, last)}
+    counters = {
+        name for name, (first, last) in carried.items() if counts(prepared.items, prepared.inferred, name, first, last)
+    }
     for name, (first, last) in carried.items():
-        end = behind(prepared, last)
+        end = behind(prepared.items, last)
         item = items.get(end.node)
         if item is None or item.node.op not in WRITES:
             continue
-        index, array = (behind(prepared, item.data[place]) for place in WRITES[item.node.op])
+        index, array = (behind(prepared.items, item.data[place]) for place in WRITES[item.node.op])
         if array.node != name or index.node not in counters:
             continue
         if _readers(prepared, name) != {item.node.name}:
             continue
-        source = items.get(outside(prepared, first).node)
+        source = items.get(outside(prepared.items, first).node)
         if source is None or source.node.op not in ("TensorArrayV3", "TensorListReserve", "TensorArrayV2"):
             continue
         if not _fills(prepared, source.node.name, index.node):
@@ -64,11 +66,11 @@ def _fills(prepared: Prepared, array: str, counter: str) -> bool:
         return True
     size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
     for item in prepared.items.values():
-        if item.node.op != "Less" or behind(prepared, item.data[0]).node != counter:
+        if item.node.op != "Less" or behind(prepared.items, item.data[0]).node != counter:
             continue
-        limit = outside(prepared, item.data[1])
-        known, wanted = (prepared.inferred.value(str(e)) for e in (limit, outside(prepared, size)))
-        if limit == outside(prepared, size):
+        limit = outside(prepared.items, item.data[1])
+        known, wanted = (prepared.inferred.value(str(e)) for e in (limit, outside(prepared.items, size)))
+        if limit == outside(prepared.items, size):
             return True
         if known is not None and wanted is not None and int(known.reshape(-1)[0]) == int(wanted.reshape(-1)[0]):
             return True

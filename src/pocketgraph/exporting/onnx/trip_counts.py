@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
@@ -15,48 +14,36 @@ PASSES = ("Identity", "Switch")
 """Ops that pass a variable on within its loop."""
 
 
-class Known(Protocol):
-    """A graph and what is known of it (see Prepared)."""
-
-    @property
-    def items(self) -> Mapping[str, Item]:
-        """Its needed nodes."""
-
-    @property
-    def inferred(self) -> Inferred:
-        """What is known of its tensors."""
-
-
-def counts(prepared: Known, name: str, first: Endpoint, last: Endpoint) -> bool:
+def counts(items: Mapping[str, Item], inferred: Inferred, name: str, first: Endpoint, last: Endpoint) -> bool:
     """Whether a variable goes 0, 1, 2 …"""
-    start = prepared.inferred.value(str(outside(prepared, first)))
-    item = prepared.items.get(behind(prepared, last).node)
+    start = inferred.value(str(outside(items, first)))
+    item = items.get(behind(items, last).node)
     if start is None or start.size != 1 or int(start.reshape(-1)[0]) != 0 or start.dtype.kind not in "iu":
         return False
     if item is None or item.node.op not in ops_with("sum"):
         return False
-    sources = [behind(prepared, endpoint) for endpoint in item.data]
+    sources = [behind(items, endpoint) for endpoint in item.data]
     for one, other in (sources, sources[::-1]):
-        step = prepared.inferred.value(str(outside(prepared, other)))
+        step = inferred.value(str(outside(items, other)))
         if one.node == name and step is not None and step.size == 1 and int(step.reshape(-1)[0]) == 1:
             return True
     return False
 
 
-def behind(prepared: Known, endpoint: Endpoint) -> Endpoint:
+def behind(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
     """What a tensor is, behind what only passes it on within the loop."""
-    for _ in range(len(prepared.items)):
-        item = prepared.items.get(endpoint.node)
+    for _ in range(len(items)):
+        item = items.get(endpoint.node)
         if item is None or item.node.op not in PASSES:
             break
         endpoint = item.data[0]
     return endpoint
 
 
-def outside(prepared: Known, endpoint: Endpoint) -> Endpoint:
+def outside(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
     """What a tensor is outside of the loop."""
-    for _ in range(len(prepared.items)):
-        item = prepared.items.get(endpoint.node)
+    for _ in range(len(items)):
+        item = items.get(endpoint.node)
         if item is None or item.node.op not in (*PASSES, *loops.ENTER):
             break
         endpoint = item.data[0]
@@ -64,7 +51,10 @@ def outside(prepared: Known, endpoint: Endpoint) -> Endpoint:
 
 
 def trip_count(
-    prepared: Known, members: Mapping[str, Item], heads: Mapping[str, tuple[Endpoint, Endpoint]]
+    items: Mapping[str, Item],
+    inferred: Inferred,
+    members: Mapping[str, Item],
+    heads: Mapping[str, tuple[Endpoint, Endpoint]],
 ) -> int | None:
     """How often a loop turns: its condition holds counters below constants; None for any other loop."""
     conditions = [item for item in members.values() if item.node.op == "LoopCond"]
@@ -73,15 +63,20 @@ def trip_count(
     limits: list[int] = []
     waiting = [conditions[0].data[0]]
     while waiting:
-        item = prepared.items.get(behind(prepared, waiting.pop()).node)
+        item = items.get(behind(items, waiting.pop()).node)
         if item is None or item.node.op not in ("LogicalAnd", "Less"):
             return None
         if item.node.op == "LogicalAnd":
             waiting.extend(item.data)
             continue
-        counter = behind(prepared, item.data[0]).node
-        limit = prepared.inferred.value(str(outside(prepared, item.data[1])))
-        if counter not in heads or limit is None or limit.size != 1 or not counts(prepared, counter, *heads[counter]):
+        counter = behind(items, item.data[0]).node
+        limit = inferred.value(str(outside(items, item.data[1])))
+        if (
+            counter not in heads
+            or limit is None
+            or limit.size != 1
+            or not counts(items, inferred, counter, *heads[counter])
+        ):
             return None
         limits.append(int(limit.reshape(-1)[0]))
     return max(0, min(limits)) if limits else None

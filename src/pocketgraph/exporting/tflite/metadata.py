@@ -54,10 +54,10 @@ def described(model: ExportModel, made: Callable[[Mapping[str, bytes]], bytes]) 
     Raises:
         UsageError: labels or calibration do not fit the output.
     """
-    told = packed(model)
-    if told is None:
+    parts = packed(model)
+    if parts is None:
         return None
-    about, files = told
+    about, files = parts
     content = made({NAME: about})
     return content + (archive(files, len(content)) if files else b"")
 
@@ -74,7 +74,7 @@ def packed(model: ExportModel, *, takes_bytes: bool = False) -> tuple[bytes, dic
         UsageError: labels or calibration do not fit the output.
     """
     is_detector = {port.name for port in model.main.outputs} == set(DETECTIONS)
-    told = (
+    entries = (
         model.labels,
         model.calibration,
         model.normalization,
@@ -82,7 +82,7 @@ def packed(model: ExportModel, *, takes_bytes: bool = False) -> tuple[bytes, dic
         is_detector,
         model.about != About(),
     )
-    if not any(told):
+    if not any(entries):
         return None
     files: dict[str, bytes] = {}
     rate = model.sample_rate if model.front is None and model.texts is None else None

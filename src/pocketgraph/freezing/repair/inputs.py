@@ -110,8 +110,8 @@ def _components(graph: Graph, node: Node) -> Iterator[tuple[DType, Shape]]:
         return
     listed = next((node.attrs[name] for name in _TYPES if name in node.attrs), ())
     types = [dtype for dtype in listed if isinstance(dtype, DType)] if isinstance(listed, tuple) else []
-    told = node.attrs.get("_output_shapes") or node.attrs.get("output_shapes")
-    shapes: list[object] = list(told) if isinstance(told, tuple) else []
+    written = node.attrs.get("_output_shapes") or node.attrs.get("output_shapes")
+    shapes: list[object] = list(written) if isinstance(written, tuple) else []
     if not shapes and node.data_inputs:
         queue = graph.find_producer(node.data_inputs[0])
         kept = queue.attrs.get("shapes") if queue is not None else None

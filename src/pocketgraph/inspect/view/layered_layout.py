@@ -103,7 +103,7 @@ def _piece(
     order, is_back = _acyclic(count, pairs)
     forward = [(b, a) if back else (a, b) for (a, b), back in zip(pairs, is_back, strict=True)]
     rank = _ranks(count, forward, order)
-    chains, ranks = _with_bends(count, forward, rank, order)
+    chains, ranks = _with_bends(count, forward, rank)
     below: list[list[int]] = [[] for _ in range(len(ranks))]
     above: list[list[int]] = [[] for _ in range(len(ranks))]
     for chain in chains:
@@ -189,9 +189,7 @@ def _ranks(count: int, edges: Sequence[tuple[int, int]], order: Sequence[int]) -
     return [value - first for value in rank]
 
 
-def _with_bends(
-    count: int, edges: Sequence[tuple[int, int]], rank: Sequence[int], order: Sequence[int]
-) -> tuple[list[list[int]], list[int]]:
+def _with_bends(count: int, edges: Sequence[tuple[int, int]], rank: Sequence[int]) -> tuple[list[list[int]], list[int]]:
     """Each edge as a chain of vertices, one in every rank that it passes, and the rank of each vertex."""
     ranks = list(rank)
     chains: list[list[int]] = [[a, b] for a, b in edges]

@@ -17,10 +17,10 @@ STREAMED = 0x7FFFF000
 
 def format_of(chunk: bytes) -> int:
     """The number of the format that a ``fmt`` chunk of 16 bytes or more tells."""
-    (told,) = struct.unpack_from("<H", chunk)
-    if told == EXTENSIBLE and len(chunk) >= 26:
-        (told,) = struct.unpack_from("<H", chunk, 24)
-    return int(told)
+    (tag,) = struct.unpack_from("<H", chunk)
+    if tag == EXTENSIBLE and len(chunk) >= 26:
+        (tag,) = struct.unpack_from("<H", chunk, 24)
+    return int(tag)
 
 
 def samples_of(body: bytes, form: int, bits: int) -> Array:

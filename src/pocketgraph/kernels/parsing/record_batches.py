@@ -69,12 +69,12 @@ class Batch:
         try:
             kind = kind_of(feature)
             if kind is not dtype:
-                told = (
+                mismatch = (
                     f"Data type: {kind.name} but expected type: {dtype.name}"
                     if dense
                     else f"Expected type: {dtype.name}, Actual type: {kind.name}"
                 )
-                raise ValueError(f"{place}Data types don't match. {told}")
+                raise ValueError(f"{place}Data types don't match. {mismatch}")
             return values_of(feature)
         except WireError:
             why = f": Parsing {LIST_NAMES[dtype]}_list failed." if self.single else "."

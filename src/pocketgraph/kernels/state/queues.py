@@ -62,9 +62,9 @@ class Queue:
                     f"Queue '{self.name}' has no room for {len(elements)} more: it holds {len(self.elements)} of "
                     f"{self.capacity}, and nothing empties it during this run"
                 )
-            self.append(elements)
+            self.enqueue(elements)
 
-    def append(self, elements: Sequence[tuple[Array, ...]]) -> None:
+    def enqueue(self, elements: Sequence[tuple[Array, ...]]) -> None:
         """Puts elements in their places; the lock is held."""
         self.elements.extend(elements)
 
@@ -83,13 +83,13 @@ class Queue:
             if not self.enough(count):
                 state = "is closed and has insufficient elements" if self.closed else "has too few elements"
                 raise RunError(f"Queue '{self.name}' {state} (requested {count}, current size {there})")
-            return [self.pop() for _ in range(count)]
+            return [self.dequeue() for _ in range(count)]
 
     def enough(self, count: int) -> bool:
         """Whether so many can be taken."""
         return len(self.elements) >= count
 
-    def pop(self) -> tuple[Array, ...]:
+    def dequeue(self) -> tuple[Array, ...]:
         """The next element, taken out."""
         return self.elements.popleft()
 

@@ -42,7 +42,7 @@ class ShuffledQueue(Queue):
     def enough(self, count: int) -> bool:
         return len(self.elements) >= count + (0 if self.closed else self.least)
 
-    def pop(self) -> tuple[Array, ...]:
+    def dequeue(self) -> tuple[Array, ...]:
         place = self._chosen()
         self.elements[place], self.elements[-1] = self.elements[-1], self.elements[place]
         return self.elements.pop()
@@ -55,12 +55,12 @@ class PriorityQueue(Queue):
         super().__init__(*arguments)
         self.heap: Heap[tuple[Array, ...]] = Heap()
 
-    def append(self, elements: Sequence[tuple[Array, ...]]) -> None:
-        super().append(elements)
+    def enqueue(self, elements: Sequence[tuple[Array, ...]]) -> None:
+        super().enqueue(elements)
         for element in elements:
             self.heap.push(int(element[0]), element)
 
-    def pop(self) -> tuple[Array, ...]:
+    def dequeue(self) -> tuple[Array, ...]:
         self.elements.pop()  # the heap has the order; here they are only counted
         return self.heap.pop()[1]
 

@@ -52,7 +52,7 @@ def _redirected() -> Iterator[None]:
     try:
         sink = _sink()
         os.dup2(sink, 2)
-        with _told_on_abort(sink, kept):
+        with _passed_on_at_abort(sink, kept):
             yield
         if threading.active_count() > 1:  # others may have written meanwhile
             _pass_on(sink, kept, of_others=True)
@@ -100,7 +100,7 @@ def _is_native(line: bytes) -> bool:
 
 
 @contextlib.contextmanager
-def _told_on_abort(sink: int, kept: int) -> Iterator[None]:
+def _passed_on_at_abort(sink: int, kept: int) -> Iterator[None]:
     """Passes the messages on when native code aborts.
 
     Python's own handlers run when native code has come back, which it does not; so this is one of the C library's,

@@ -18,7 +18,6 @@ VERSION = 4
 HEADER = struct.Struct("<QQQ")  # the version, and where the list is and how long
 ALIGNMENT = 128  # bytes: what the places of weights, and of the list, are multiples of
 FINGERPRINTS, BUFFERS, BASE = 0, 1, 2  # slots of the list
-NO_BIAS = 2**64 - 1
 
 
 class PackedBuffer(NamedTuple):

@@ -5,8 +5,8 @@ becomes
     x [1, ?, 128] ─RESHAPE (-1, 128)─ FULLY_CONNECTED ─RESHAPE (1, -1, 4, 32)─ …
 
 Operators compute the shapes of their results from those of their operands (``operator_sizes.py``); only what reshapes,
-slices and the like are told has to be changed. What the graph computes of sizes they are told with each call
-(``told_sizes.py``). What cannot be followed is not opened. Where a fixed size happened to be an open one's number, a
+slices and the like take has to be changed. What the graph computes of sizes comes in with each call
+(``size_operands.py``). What cannot be followed is not opened. Where a fixed size happened to be an open one's number, a
 reshape may have been followed wrongly: whoever opens a program compares it once, with sizes that are all others.
 """
 
@@ -30,9 +30,9 @@ from pocketgraph.litert.sizes.operator_sizes import (
     merged_sizes,
     taken_elements,
 )
-from pocketgraph.litert.sizes.told_sizes import Element, Told, ToldInputs, constant
+from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
 
-__all__ = ["OpenProgram", "Origins", "Sizes", "Told", "opened"]
+__all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
@@ -43,13 +43,13 @@ class Origins(NamedTuple):
 
     Attributes:
         nodes: they, by name.
-        told: of nodes that take numbers that follow from the sizes, these by the places of the inputs.
+        size_operands: of nodes that take numbers that follow from the sizes, these by the places of the inputs.
         cuts: names of nodes that take some elements of open axes.
         value: gives the elements of a tensor that are the same for all sizes, None where there are none such.
     """
 
     nodes: Mapping[str, Node] = {}
-    told: Mapping[str, Mapping[int, Told]] = {}
+    size_operands: Mapping[str, Mapping[int, SizeOperand]] = {}
     cuts: Collection[str] = ()
     value: Callable[[str], np.ndarray[Any, Any] | None] = lambda ref: None
 
@@ -58,15 +58,15 @@ class OpenProgram(NamedTuple):
     """A program for all sizes.
 
     Attributes:
-        program: it; its inputs are those that it had, and then those that tell it numbers.
-        told: what these are in the graph.
+        program: it; its inputs are those that it had, and then those whose shapes are numbers.
+        size_inputs: what these are in the graph.
         fits: says whether all operators take inputs of these shapes and these numbers.
         is_limited: whether there may be sizes that they do not take.
         resized: results that LiteRT resizes where the file says that their sizes are open, -1 for each.
     """
 
     program: Program
-    told: tuple[str, ...]
+    size_inputs: tuple[str, ...]
     fits: Callable[[Sequence[tuple[int, ...]], Sequence[Sequence[int]]], bool]
     is_limited: bool
     resized: Mapping[Value, tuple[int, ...]] = {}
@@ -92,18 +92,18 @@ def opened(
         opening.check_all_met()
     except (NotCertain, ValueError):
         return None
-    told = opening.told
+    more = opening.size_inputs
     whole = Program(
-        [*program.inputs, *told.values], list(program.outputs), [*told.operations, *operations], dict(program.rounded)
+        [*program.inputs, *more.values], list(program.outputs), [*more.operations, *operations], dict(program.rounded)
     )
     resized = {made: (-1,) * len(made.shape) for made in opening.counted}
-    return OpenProgram(whole, tuple(told.refs), opening.fits, opening.is_limited, resized)
+    return OpenProgram(whole, tuple(more.refs), opening.fits, opening.is_limited, resized)
 
 
 class _Opening:
     """
     Attributes:
-        told: the inputs that tell numbers.
+        size_inputs: the inputs whose shapes are numbers.
         is_limited: as OpenProgram's.
         counted: what slices make that are told numbers.
     """
@@ -115,7 +115,7 @@ class _Opening:
         known: Mapping[tuple[int, ...], Collection[Sizes]],
         origins: Origins,
     ) -> None:
-        self.told = ToldInputs()
+        self.size_inputs = SizeInputs()
         self.is_limited = False
         self.counted: list[Value] = []
         self._known = known
@@ -131,34 +131,36 @@ class _Opening:
     def follow(self, operation: Operation) -> list[Operation]:
         """What computes the same for open sizes; notes those of its results."""
         taken = [self._sizes.of(value) for value in operation.inputs if value is not None]
-        is_told = operation.code in TOLD_AT and not self._origins.told.keys().isdisjoint(operation.nodes)
-        if not is_told and not any(None in sizes for sizes in taken):
+        takes_sizes = operation.code in SIZE_OPERAND_AT and not self._origins.size_operands.keys().isdisjoint(
+            operation.nodes
+        )
+        if not takes_sizes and not any(None in sizes for sizes in taken):
             return [operation]
         if operation.code == "RESHAPE":
             return [self._reshape(operation)]
-        made = self._as_told(operation)
+        made = self._with_size_operands(operation)
         for each in made:
-            self._sizes.vectors = self.told.unknown
+            self._sizes.vectors = self.size_inputs.unknown
             self._note(each, self._sizes.result(each))
         if made[-1].code == "STRIDED_SLICE":  # how many it takes of shorter axes, depends on these
             (result,) = operation.outputs
             counts = [-1 if size is None else size for size in self._sizes.of(result)]
-            self._checked.append((result, self.told.vector(counts)))
+            self._checked.append((result, self.size_inputs.vector(counts)))
         return made
 
     def check_all_met(self) -> None:
         """
         Raises:
-            NotCertain: an operator that was to be told numbers is not there: for these sizes there was nothing to do.
+            NotCertain: an operator that was to take numbers is not there: for these sizes there was nothing to do.
         """
-        missing = {*self._origins.told, *self._origins.cuts} - self._met
+        missing = {*self._origins.size_operands, *self._origins.cuts} - self._met
         if any(self._origins.nodes[name].op != "Reshape" for name in missing):
             raise NotCertain
 
-    def fits(self, shapes: Sequence[tuple[int, ...]], told: Sequence[Sequence[int]]) -> bool:
+    def fits(self, shapes: Sequence[tuple[int, ...]], numbers: Sequence[Sequence[int]]) -> bool:
         """As OpenProgram's."""
         try:
-            sizes = OperatorSizes(dict(zip(self._inputs, shapes, strict=True)), self.told.numbers(told))
+            sizes = OperatorSizes(dict(zip(self._inputs, shapes, strict=True)), self.size_inputs.numbers(numbers))
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):
@@ -184,43 +186,43 @@ class _Opening:
         self._followed.append(operation)
         self.is_limited |= operation.options.get("padding") == "VALID" or operation.code in LIMITED
 
-    def _as_told(self, operation: Operation) -> list[Operation]:
-        """The operation with what it is told of sizes, where it is told such."""
-        code, told = operation.code, self._origins.told
+    def _with_size_operands(self, operation: Operation) -> list[Operation]:
+        """The operation with the sizes that it takes, where it takes such."""
+        code, operands = operation.code, self._origins.size_operands
         if code in SLICES:
             return self._slices(operation)
-        place = TOLD_AT.get(code)
+        place = SIZE_OPERAND_AT.get(code)
         if place is not None:
             numbers = constant_numbers(operation.inputs[place])
-            found = self._told(operation, numbers)
+            found = self._size_operand(operation, numbers)
             if found is None:
                 return [operation]
             inputs = list(operation.inputs)
-            inputs[place] = self.told.vector(found, inputs[place].shape)  # type: ignore[union-attr]
+            inputs[place] = self.size_inputs.vector(found, inputs[place].shape)  # type: ignore[union-attr]
             return [operation.replace(inputs=inputs)]
         for name in operation.nodes:
-            if name in told and code == "DEPTH_TO_SPACE":  # what a transposed convolution has become
-                (target,) = told[name].values()
+            if name in operands and code == "DEPTH_TO_SPACE":  # what a transposed convolution has become
+                (target,) = operands[name].values()
                 if target.numbers != operation.outputs[0].shape:
                     raise NotCertain
                 self._met.add(name)
-                self._checked.append((operation.outputs[0], self.told.vector(_elements(target))))
+                self._checked.append((operation.outputs[0], self.size_inputs.vector(_elements(target))))
         return [operation]
 
-    def _told(self, operation: Operation, numbers: Sequence[int]) -> list[Element] | None:
-        """What an operator's numbers are told by; None where they are constants."""
-        told = self._origins.told
+    def _size_operand(self, operation: Operation, numbers: Sequence[int]) -> list[Element] | None:
+        """The operand that an operator's numbers come from; None where they are constants."""
+        operands = self._origins.size_operands
         found = {
             each: name
             for name in operation.nodes
-            for each in told.get(name, {}).values()
+            for each in operands.get(name, {}).values()
             if list(each.numbers) == list(numbers)
         }
         if len(found) == 1:
             ((target, name),) = found.items()
             self._met.add(name)
             return _elements(target)
-        if found or not told.keys().isdisjoint(operation.nodes):
+        if found or not operands.keys().isdisjoint(operation.nodes):
             raise NotCertain
         return None
 
@@ -228,7 +230,7 @@ class _Opening:
         """Slices by what the graph's node says of them, which holds for all sizes."""
         name = operation.nodes[-1] if operation.nodes else ""
         node = self._origins.nodes.get(name)
-        if operation.code == "SLICE" and name not in self._origins.told and self._takes_first(operation):
+        if operation.code == "SLICE" and name not in self._origins.size_operands and self._takes_first(operation):
             self._met.add(name)
             return [operation]
         if node is None or node.op not in ("MirrorPad", "Slice", "StridedSlice"):
@@ -278,8 +280,8 @@ class _Opening:
         rest = Value(f"{made.name}/rest", made.dtype, tuple(n - b for n, b in zip(source.shape, fixed, strict=True)))
         free = sum(1 << axis for axis, count in enumerate(counts) if count == -1)
         ends = [0 if count == -1 else count for count in counts]
-        self._checked.append((made, self.told.vector(counts)))
-        begin, end, none = self.told.vector(starts), self.told.vector(ends), constant([0] * rank)
+        self._checked.append((made, self.size_inputs.vector(counts)))
+        begin, end, none = self.size_inputs.vector(starts), self.size_inputs.vector(ends), constant([0] * rank)
         return [
             _cut(operation, source, rest, (begin, none), (0, whole)),
             _cut(operation, rest, made, (none, end), (whole, free)),
@@ -313,15 +315,15 @@ class _Opening:
         if counts is not None and made not in self._cut_again:
             starts = [0 if free_begin >> axis & 1 else first for axis, first in enumerate(begin)]
             return self._by_counts(operation, source, made, starts, counts)
-        places = self.told.vector(begin), self.told.vector(end)
-        return _cut(operation, source, made, places, (free_begin, free_end), self.told.vector(step))
+        places = self.size_inputs.vector(begin), self.size_inputs.vector(end)
+        return _cut(operation, source, made, places, (free_begin, free_end), self.size_inputs.vector(step))
 
     def _by_counts(
         self, operation: Operation, source: Value, made: Value, starts: Sequence[Element], counts: Sequence[Element]
     ) -> Operation:
         """The slice that LiteRT copies by rows, of which numbers are told; by element it copies a STRIDED_SLICE."""
         self.counted.append(made)
-        inputs: list[Value | None] = [source, self.told.vector(starts), self.told.vector(counts)]
+        inputs: list[Value | None] = [source, self.size_inputs.vector(starts), self.size_inputs.vector(counts)]
         return operation.replace(code="SLICE", inputs=inputs, outputs=[made], options={})
 
     def _counts(
@@ -345,7 +347,7 @@ class _Opening:
 
     def _numbers(self, node: Node, place: int) -> list[Element]:
         """What a node's input says."""
-        target = self._origins.told.get(node.name, {}).get(place)
+        target = self._origins.size_operands.get(node.name, {}).get(place)
         if target is not None:
             return _elements(target)
         value = self._origins.value(canonical(node.data_inputs[place]))
@@ -354,7 +356,7 @@ class _Opening:
         return [int(number) for number in np.asarray(value).reshape(-1)]
 
     def _reshape(self, operation: Operation) -> Operation:
-        """A reshape that finds out the open size itself, or is told several."""
+        """A reshape that finds out the open size itself, or takes several."""
         (result,) = operation.outputs
         source, target = self._sizes.of(operation.inputs[0]), result.shape
         said = self._known.get(target, ())
@@ -369,27 +371,29 @@ class _Opening:
             )
             self._note(operation, found)
             return operation
-        told = [each for name in operation.nodes[-1:] for each in self._origins.told.get(name, {}).values()]
-        if len(told) != 1 or len(told[0].numbers) != len(target):
+        operands = [
+            each for name in operation.nodes[-1:] for each in self._origins.size_operands.get(name, {}).values()
+        ]
+        if len(operands) != 1 or len(operands[0].numbers) != len(target):
             raise NotCertain
-        elements = _elements(told[0])
-        if any(number not in (-1, own) for number, own in zip(told[0].numbers, target, strict=True)):
+        elements = _elements(operands[0])
+        if any(number not in (-1, own) for number, own in zip(operands[0].numbers, target, strict=True)):
             raise NotCertain
         sizes = tuple(each if isinstance(each, int) and each != -1 else None for each in elements)
         options = {key: value for key, value in operation.options.items() if key != "new_shape"}
-        operation = operation.replace(inputs=[operation.inputs[0], self.told.vector(elements)], options=options)
+        operation = operation.replace(inputs=[operation.inputs[0], self.size_inputs.vector(elements)], options=options)
         self._note(operation, sizes)
         return operation
 
 
-TOLD_AT = {**dict.fromkeys(RESIZES | PADS, 1), "TRANSPOSE_CONV": 0}
+SIZE_OPERAND_AT = {**dict.fromkeys(RESIZES | PADS, 1), "TRANSPOSE_CONV": 0}
 """Which operand of an operator says sizes."""
 LIMITED = frozenset(("MIRROR_PAD", "STRIDED_SLICE", "SPACE_TO_DEPTH", "TRANSPOSE_CONV"))
 """Operators that do not take all sizes."""
 
 
-def _elements(told: Told) -> list[Element]:
-    return [(told, place) if number is None else number for place, number in enumerate(told.known)]
+def _elements(operand: SizeOperand) -> list[Element]:
+    return [(operand, place) if number is None else number for place, number in enumerate(operand.known)]
 
 
 def _number(element: Element) -> int:

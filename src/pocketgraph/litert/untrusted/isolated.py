@@ -72,8 +72,8 @@ class IsolatedInterpreter:
             raise RunError(f"no process can be started to run this file: {error}", where=path) from error
         self._end = finalize(self, _ended, self._process, self._notes)
         about, _ = self._asked({"path": os.path.abspath(path), "threads": threads, "seconds": most_seconds}, [])
-        self.inputs = [TensorDetail.told(entry) for entry in about["inputs"]]
-        self.outputs = [TensorDetail.told(entry) for entry in about["outputs"]]
+        self.inputs = [TensorDetail.of_interpreter(entry) for entry in about["inputs"]]
+        self.outputs = [TensorDetail.of_interpreter(entry) for entry in about["outputs"]]
 
     def run(self, arrays: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input.

@@ -19,7 +19,7 @@ from pocketgraph.quantization.core import cost_model, operator_rules
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import Array, float_weights, replace_weights
-from pocketgraph.quantization.observing.calibration import observe_again
+from pocketgraph.quantization.observing.calibration import reobserve
 from pocketgraph.quantization.program_pass import copied
 
 CLIPPED = 6.0  # where RELU6 ends
@@ -123,5 +123,5 @@ def apply(state: QuantizationState) -> bool:
     state.program, changed = equalize_across_layers(state.program, state.seen)
     state.notes.append(f"made the channels of {changed} tensors even")
     if changed:
-        observe_again(state, "seen evened")
+        reobserve(state, "seen evened")
     return changed > 0

@@ -9,7 +9,7 @@ from pocketgraph.pages.document import fragment, report
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
+from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled
 from pocketgraph.runtime.comparison.answer_metrics import interval
 
 MOST = 50  # models and notes in a notebook
@@ -104,13 +104,13 @@ def _judged(one: ModelVerdict, first: ModelVerdict) -> tuple[str, str]:
 
 def _table(found: Sequence[ModelVerdict]) -> str:
     rows = [one.as_dict() for one in found]
-    used = [column for column in COLUMNS if any(is_told(row.get(column[0])) for row in rows)]
+    used = [column for column in COLUMNS if any(is_filled(row.get(column[0])) for row in rows)]
     head = [Column("model"), *(Column(title, MEANS.get(key, WORDS.get(title, ""))) for key, title, _ in used)]
     made = [Row([words(row["model"]), *(_cell(row.get(key), form) for key, _, form in used)]) for row in rows]
     return table(head, made)
 
 
 def _cell(value: Any, form: str) -> Cell:
-    if not is_told(value):
+    if not is_filled(value):
         return Cell("")
     return Cell(form.format(value), value[0] if isinstance(value, list) else float(value))

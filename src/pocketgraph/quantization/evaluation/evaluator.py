@@ -81,14 +81,14 @@ def evaluate(
         "threads": threads,
     }  # fmt: skip
     given = _listed(models)
-    found = evaluate_as_told(given, samples, reading, limit=limit, progress=progress, **how)
+    found = evaluate_with_reading(given, samples, reading, limit=limit, progress=progress, **how)
     first = found[0].accuracy
     if found.has_unsaid_scaling and first is not None and first.top1 < DOUBTFUL:
 
         def judged(mean: float, std: float) -> ClassAccuracy | None:
             scaled = replace(reading, input_mean=mean, input_std=std, notify=unheard)
             tried = min(limit or MOST_TRIED, MOST_TRIED)
-            return evaluate_as_told(given[:1], samples, scaled, limit=tried, **how)[0].accuracy
+            return evaluate_with_reading(given[:1], samples, scaled, limit=tried, **how)[0].accuracy
 
         better = better_scaling(judged)
         if better is not None:
@@ -96,7 +96,7 @@ def evaluate(
     return found
 
 
-def evaluate_as_told(
+def evaluate_with_reading(
     models: Evaluated | Sequence[Evaluated],
     samples: SampleSource,
     reading: SampleReading,
@@ -147,8 +147,8 @@ def evaluate_as_told(
     taken = largest_inputs(judged)
     if not are_arrays(samples) and not taken[0].rate:
         files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
-        told = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
-        taken = tuple(replace(item, rate=next(filter(None, told), None)) for item in taken)
+        rates = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
+        taken = tuple(replace(item, rate=next(filter(None, rates), None)) for item in taken)
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
     data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
     data = data.after(skip) if skip else data
@@ -175,8 +175,8 @@ def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading
     if not paths:
         return reading
     graph = load(paths[0])
-    told = metadata(graph.extra)
-    if told is not None and told.mean and told.std:
-        return replace(reading, input_mean=told.mean[0], input_std=told.std[0])
+    about = metadata(graph.extra)
+    if about is not None and about.mean and about.std:
+        return replace(reading, input_mean=about.mean[0], input_std=about.std[0])
     scaling = reading.scaling(graph)
     return replace(reading, input_mean=scaling.mean, input_std=scaling.std)

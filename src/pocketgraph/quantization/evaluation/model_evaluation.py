@@ -23,7 +23,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
-from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_told
+from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
@@ -228,10 +228,10 @@ def _shapes(model: RunnableModel) -> str:
 
 def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     """The verdicts in columns."""
-    used = [column for column in COLUMNS if any(is_told(row.get(column[0])) for row in rows)]
+    used = [column for column in COLUMNS if any(is_filled(row.get(column[0])) for row in rows)]
     cells = [["model", *(title for _, title, _ in used)]]
     for row in rows:
-        filled = [form.format(row[key]) if is_told(row.get(key)) else "" for key, _, form in used]
+        filled = [form.format(row[key]) if is_filled(row.get(key)) else "" for key, _, form in used]
         cells.append([row["model"], *filled])
     widths = [max(len(line[index]) for line in cells) for index in range(len(cells[0]))]
     lines = [f"{counted(count, 'sample')}" + (f"; agreement is with {rows[0]['model']}" if len(rows) > 1 else "")]

@@ -80,7 +80,7 @@ class ModelVerdict:
         row: dict[str, Any] = {"model": self.model, "bytes": self.size}
         if right is not None:
             row |= {"top1": right.top1, "top1_interval": right.top1_interval}
-            if right.tells_five:
+            if right.has_top_five:
                 row |= {"top5": right.top5, "top5_interval": right.top5_interval}
         if self.errors is not None:
             row |= {"true_error": self.errors.average, "true_error_interval": mean_interval(self.errors)}
@@ -110,6 +110,6 @@ def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def is_told(value: Any) -> bool:
+def is_filled(value: Any) -> bool:
     """Whether there is a number, or an interval with both ends."""
     return value is not None and not (isinstance(value, list) and None in value)

@@ -34,13 +34,13 @@ class AnswerCounts:
 
     Attributes:
         given: how often each class had the largest score.
-        told: how often each was the right one.
+        labels: how often each was the right one.
         kinds: how many samples the data have of each class, whatever it is called in the model.
         way_in: what is easily wrong about how samples of this kind go in, as a question; empty where nothing is.
     """
 
     given: Counter[int] = field(default_factory=Counter)
-    told: Counter[int] = field(default_factory=Counter)
+    labels: Counter[int] = field(default_factory=Counter)
     kinds: Counter[str] = field(default_factory=Counter)
     way_in: str = ""
 
@@ -57,7 +57,7 @@ class AnswerCounts:
             return
         self.given[int(answer.argmax())] += 1
         if label is not None:
-            self.told[label] += 1
+            self.labels[label] += 1
 
     def doubt(self, model: str, accuracy: ClassAccuracy | None) -> str:
         """What speaks against the answers, in a sentence; empty where nothing does.
@@ -71,7 +71,7 @@ class AnswerCounts:
             return ""
         remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores?"
         most = self.given.most_common(1)[0][1]
-        is_varied = not self.told or self.told.most_common(1)[0][1] <= VARIED * count
+        is_varied = not self.labels or self.labels.most_common(1)[0][1] <= VARIED * count
         if most >= ALL_ALIKE * count and is_varied:
             return f"{model} gives the same answer for {most} of {counted(count, 'sample')}: {remedy}"
         if accuracy is not None and accuracy.width > 1 and accuracy.top1_interval[0] <= 1 / accuracy.width:

@@ -192,12 +192,12 @@ def layer_statistics(program: Program, graphs: Sequence[Graph]) -> dict[Operatio
     return found
 
 
-def known_values(program: Program, told: Collection[Operation]) -> set[Value]:
+def known_values(program: Program, observed: Collection[Operation]) -> set[Value]:
     """The tensors whose statistics follow from the layers that they are told of, or that are pictures."""
     known = {value for value in program.inputs if is_picture(value)}
     for operation in program.operations:
         moving = [value for value in operator_rules.float_operands(operation) if value.constant is None]
-        if operation in told or (moving and all(value in known for value in moving)):
+        if operation in observed or (moving and all(value in known for value in moving)):
             known.update(operation.outputs)
     return known
 

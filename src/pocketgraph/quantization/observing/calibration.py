@@ -146,12 +146,12 @@ class _Observing:
 
 def calibrate(state: QuantizationState) -> bool:
     """The step: observes all samples, and says what is odd about them."""
-    observe_again(state, "seen")
+    reobserve(state, "seen")
     state.notes += warnings(state.program, state.seen, state.samples, state.count)
     return True
 
 
-def observe_again(state: QuantizationState, stage: str) -> None:
+def reobserve(state: QuantizationState, stage: str) -> None:
     """Observes all tensors of the program as it is; ``stage`` is what an interrupted run finds them by."""
     options = state.options
     state.seen = observe(

@@ -16,7 +16,7 @@ from pocketgraph.quantization.core import cost_model
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.observing.calibration import observe_again
+from pocketgraph.quantization.observing.calibration import reobserve
 
 
 def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[int], str]:
@@ -67,5 +67,5 @@ def leave_out_outliers(state: QuantizationState) -> bool:
         return False
     state.notes.append(warning)
     state.samples, state.count = without(state.samples, left_out), state.count - len(left_out)
-    observe_again(state, "seen without outliers")
+    reobserve(state, "seen without outliers")
     return True

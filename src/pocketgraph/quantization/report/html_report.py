@@ -88,10 +88,10 @@ def to_json(report: QuantizationReport, about: dict[str, Any] | None = None) -> 
 def _figures(compared: Comparison | None) -> dict[str, Any] | None:
     if compared is None:
         return None
-    told = {"agreement": compared.agreement} if compared.width > 1 else {}
-    if told and compared.has_scores:
-        told["kl"] = compared.kl
-    return {"samples": compared.count, **told, "snr_db": compared.snr, "cosine": compared.cosine}
+    metrics = {"agreement": compared.agreement} if compared.width > 1 else {}
+    if metrics and compared.has_scores:
+        metrics["kl"] = compared.kl
+    return {"samples": compared.count, **metrics, "snr_db": compared.snr, "cosine": compared.cosine}
 
 
 def to_html(report: QuantizationReport, title: str, speed: SizeAndLatency | None = None) -> str:

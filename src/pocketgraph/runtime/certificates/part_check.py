@@ -184,6 +184,6 @@ class PartCheck:
         from pocketgraph.runtime.certificates.reproduction import write_reproduction
 
         where = write_reproduction(self.reference, feeds, self.cache_dir)
-        told = f"; to report it, send {where}.pb and {where}.npz" if where else ""
-        said = f"{self.part.place} gives other numbers compiled than on the reference engine, which computes it{told}"
+        report = f"; to report it, send {where}.pb and {where}.npz" if where else ""
+        said = f"{self.part.place} gives other numbers compiled than on the reference engine, which computes it{report}"
         warnings.warn(said, RuntimeWarning, stacklevel=2)

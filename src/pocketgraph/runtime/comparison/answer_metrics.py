@@ -190,8 +190,8 @@ class Comparison(Likeness):
             self.agreed += 1 - float(np.count_nonzero(apart)) / apart.size
         if wanted is not None:
             given = right.reshape(wanted.shape)
-            is_told = ~(np.isnan(wanted) | np.isnan(given)).any(axis=1)
-            self.agreed += float(((wanted.argmax(axis=1) == given.argmax(axis=1)) & is_told).mean())
+            are_numbers = ~(np.isnan(wanted) | np.isnan(given)).any(axis=1)
+            self.agreed += float(((wanted.argmax(axis=1) == given.argmax(axis=1)) & are_numbers).mean())
             p, q = probabilities(wanted), probabilities(given)
             apart_by = float((p * np.log((p + SMALLEST) / (q + SMALLEST))).sum(axis=1).mean())
             self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
@@ -199,7 +199,7 @@ class Comparison(Likeness):
         self.largest = max(self.largest, float(apart.max(initial=0)))
 
     @property
-    def tells_classes(self) -> bool:
+    def has_classes(self) -> bool:
         """Whether answers are classes: finite scores of some, or those that the model picked."""
         return self.width > 1 and (not self.has_scores or math.isfinite(self.kl))
 
@@ -294,7 +294,7 @@ class ClassAccuracy:
         return self.among / max(self.count, 1)
 
     @property
-    def tells_five(self) -> bool:
+    def has_top_five(self) -> bool:
         """Whether to be among the first five says anything, which it does of more classes than that."""
         return self.has_scores and self.width > 5
 

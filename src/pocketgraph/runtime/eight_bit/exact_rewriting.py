@@ -196,8 +196,8 @@ class ExactCodes:
         if sums is not None:
             held = write.in_a_byte(zero)
         if op != "Mul":
-            is_told = held.value is not None or sums is not None or not leaves_out_zero
-            attrs[WHOLE_NUMBERS] = (-int(held.value or 0), BYTE.high - int(held.value or 0)) if is_told else (0, 0)
+            is_known = held.value is not None or sums is not None or not leaves_out_zero
+            attrs[WHOLE_NUMBERS] = (-int(held.value or 0), BYTE.high - int(held.value or 0)) if is_known else (0, 0)
         found = write.op(op, self.centred(first, held), self.centred(second, write.zero(self.span(second))), **attrs)
         if sums is not None:
             found = write.op("Add", found, write.op("Mul", write.constant(sums), write.number("Sub", held, zero)))

@@ -31,7 +31,7 @@ def execute_within(ledger: LiveBytes, steps: Sequence[Step], values: list[Any], 
         with limits(memory=ledger.limit - ledger.live):  # for what kernels make on the way, and what only they foresee
             if not any(values[slot] is DEAD for slot in step.guard) and not getattr(step.call, "traces_itself", False):
                 arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
-                wanted, who = bytes_made(step, arguments)
+                wanted, who = bytes_allocated(step, arguments)
                 if wanted:
                     ledger.check(wanted, place(step), who)
             if trace is None:
@@ -43,7 +43,7 @@ def execute_within(ledger: LiveBytes, steps: Sequence[Step], values: list[Any], 
         ledger.settle(place(step))
 
 
-def bytes_made(step: Step, arguments: Sequence[Any]) -> tuple[int, str]:
+def bytes_allocated(step: Step, arguments: Sequence[Any]) -> tuple[int, str]:
     """Bytes that a step will allocate for its outputs, and what to call these; 0 where that cannot be told beforehand.
 
     Of a compiled part the operation with the largest output counts.

@@ -47,7 +47,7 @@ class Builder(RegionDraft):
     def build(self, names: Sequence[str], wanted: Sequence[Endpoint] = ()) -> None:
         """Makes the steps of the nodes that are named, in an order that their inputs allow."""
         own, inner = loops.split(names, self.within, self.plan.items, self.plan.frames)
-        self.used_ports(own, wanted)
+        self.note_used_ports(wanted)
         self.subexpressions: dict[tuple[Any, ...], str] = {}
         if self.plan.dynamic is not None and self.plan.finds_dynamic and self.plan.uses("dynamic_parts"):
             self.find_dynamic_parts(own, inner, wanted)
@@ -89,7 +89,7 @@ class Builder(RegionDraft):
                     f"the {node.op} is not what it should be: {error}", where=f"node '{node.name}'"
                 ) from error
 
-    def used_ports(self, own: Sequence[str], wanted: Sequence[Endpoint]) -> None:
+    def note_used_ports(self, wanted: Sequence[Endpoint]) -> None:
         """Notes which outputs of each node somebody takes."""
         self.ports: dict[str, set[int]] = {}
         for item in self.plan.items.values():

@@ -267,7 +267,7 @@ def fastest(executable: Executable) -> str:
     return min(right, key=lambda label: known[label].ratio, default="")
 
 
-def told(executable: Executable) -> tuple[str, tuple[str, ...]]:
+def chosen_engine(executable: Executable) -> tuple[str, tuple[str, ...]]:
     """The name of the engine that a part runs on, at once or in time, and a line for each engine that was looked at."""
     if not is_measured(executable):
         return "litert", ()

@@ -115,7 +115,7 @@ class CompiledPart:
     def _measured(self, arguments: Sequence[Array]) -> list[OperationShare]:
         """The nodes' shares; none when the engine does not tell. A node of several operations has one, at the first."""
         if self.runs_on != "litert":
-            return self._told_by_engine(arguments)
+            return self._shares_by_engine(arguments)
         measure: Any = getattr(self.executable, "op_times", None)
         found = measure(arguments) if measure is not None else None
         program: Any = getattr(self.executable, "program", None)
@@ -136,7 +136,7 @@ class CompiledPart:
             shares[key] = OperationShare(key, self.ops.get(name, code), before + us / total, size, outputs)
         return list(shares.values())
 
-    def _told_by_engine(self, arguments: Sequence[Array]) -> list[OperationShare]:
+    def _shares_by_engine(self, arguments: Sequence[Array]) -> list[OperationShare]:
         """The shares by another engine's own profile; none where it does not tell."""
         times = _operation_times(self.executable, arguments)
         self._how = f"inside of what {self.executable.engine} runs the times are its own profile, scaled to the part's"

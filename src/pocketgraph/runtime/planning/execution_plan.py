@@ -167,7 +167,7 @@ class ExecutionPlan:
         return self.whole.direct(self.whole_inputs)
 
 
-class Compiled(NamedTuple):
+class FixedPlan(NamedTuple):
     """A plan for fixed sizes.
 
     Attributes:

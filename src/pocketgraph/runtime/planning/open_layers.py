@@ -22,12 +22,12 @@ WITH_AXES = {
     "ArgMax": 1, "Split": 0,
 }  # fmt: skip
 """Not a trait: which input says the axes."""
-TOLD = {
+SIZE_OPERANDS = {
     "Pad": (1,), "PadV2": (1,), "MirrorPad": (1,), "Reshape": (1,), "ResizeBilinear": (1,),
     "ResizeNearestNeighbor": (1,), "Slice": (1, 2), "StridedSlice": (1, 2), "Conv2DBackpropInput": (0,),
 }  # fmt: skip
-"""Not a trait: which inputs say sizes or places that a program can be told with each call."""
-WINDOWS = TOLD.keys() - {"Reshape"}
+"""Not a trait: which inputs say sizes or places that a program can take with each call."""
+WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
@@ -39,23 +39,23 @@ class OpenLayers:
 
     Args:
         fed: the fed tensors.
-        tells: whether a program may be told numbers that follow from sizes.
+        takes_sizes: whether a program may take numbers that follow from sizes.
 
     Attributes:
         from_sizes: tensors of numbers that follow from open sizes, and of which only shapes are made.
         before: nodes that are no layers, on which layers depend.
         after: nodes that are no layers and come after them, and what depends on such.
         computing: nodes that compute something else for other feeds or sizes.
-        told: of layers that take numbers that follow from open sizes, these tensors by the places of the inputs.
+        size_operands: of layers that take numbers that follow from open sizes, these by the places of the inputs.
         cuts: layers that take some elements of open axes.
         late: nodes that compute such numbers of the sizes of what heavy nodes compute.
         has_windows: whether some layer slides a window in steps, or pads.
     """
 
-    def __init__(self, fed: frozenset[str], *, tells: bool = True) -> None:
+    def __init__(self, fed: frozenset[str], *, takes_sizes: bool = True) -> None:
         self.fed = fed
-        self.tells = tells
-        self.told: dict[str, dict[int, str]] = {}
+        self.takes_sizes = takes_sizes
+        self.size_operands: dict[str, dict[int, str]] = {}
         self.cuts: set[str] = set()
         self.late: set[str] = set()
         self.has_windows = False
@@ -68,14 +68,14 @@ class OpenLayers:
         self._able = ops_with("any_size")
 
     @property
-    def has_told(self) -> bool:
-        """Whether the graph has layers that are layers because programs may be told numbers."""
-        return self.tells and (bool(self.told or self.late) or self.has_windows)
+    def has_size_operands(self) -> bool:
+        """Whether the graph has layers that are layers because programs may take numbers."""
+        return self.takes_sizes and (bool(self.size_operands or self.late) or self.has_windows)
 
     @property
-    def tells_more_than_shapes(self) -> bool:
+    def takes_more_than_shapes(self) -> bool:
         """Whether layers other than reshapes take numbers that follow from open sizes."""
-        return self.has_windows and bool(self.told)
+        return self.has_windows and bool(self.size_operands)
 
     def look_at(self, node: Node, inferred: Inferred) -> bool:
         """Sorts a node, whose producers were looked at; says whether one program can hold all heavy ones.
@@ -111,14 +111,14 @@ class OpenLayers:
         elif not self._is_layer(node, made, taken, inferred):
             if is_heavy:
                 return False
-            if self.tells and is_of_sizes and is_behind:
+            if self.takes_sizes and is_of_sizes and is_behind:
                 self.late.add(node.name)
                 return True
             if is_behind:
                 self.after.add(node.name)
             else:
                 self.before[node.name] = node
-        if self.late and node.name not in self.told and not self.late.isdisjoint(sources):
+        if self.late and node.name not in self.size_operands and not self.late.isdisjoint(sources):
             return False
         if node.name in self.before or node.name in self.after or self._computes(node, sources, taken, inferred):
             self.computing.add(node.name)
@@ -138,31 +138,31 @@ class OpenLayers:
         return made not in self.from_sizes and inferred.value(made) is None
 
     def _is_layer(self, node: Node, made: Sequence[str], taken: Sequence[str], inferred: Inferred) -> bool:
-        is_told = not self.from_sizes.isdisjoint(taken)
+        is_sized = not self.from_sizes.isdisjoint(taken)
         shapes = [*inferred.shapes(node.name), *map(inferred.shape, taken)]
         is_open = len(shapes) == len(taken) or not all(shape.is_known for shape in shapes)
-        if not (is_told or is_open) or not self.fed.isdisjoint(made):
+        if not (is_sized or is_open) or not self.fed.isdisjoint(made):
             return True
         if inferred.value(made[0]) is not None and all(inferred.value(ref) is not None for ref in made[1:]):
             return True
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
-        told = self._told(node, taken, inferred) if self.tells and node.op in TOLD else None
-        if told and (node.op != "Reshape" or is_told):
-            self.told[node.name] = told
+        operands = self._size_operands(node, taken, inferred) if self.takes_sizes and node.op in SIZE_OPERANDS else None
+        if operands and (node.op != "Reshape" or is_sized):
+            self.size_operands[node.name] = operands
             self.has_windows |= node.op != "Reshape"
             if node.op in ("Slice", "StridedSlice"):
                 self.cuts.add(node.name)
             return True
-        if is_told and (node.op != "Reshape" or taken[0] in self.from_sizes):
+        if is_sized and (node.op != "Reshape" or taken[0] in self.from_sizes):
             selects = node.op in SELECTS and self.from_sizes.isdisjoint(_positions(node, taken))
             if selects:
                 self.from_sizes.update(made)
             return selects
         if node.op == "Reshape" and node_name(taken[1]) in self.before:
             return False
-        if node.op not in self._able or not _is_plain(node, taken, inferred, tells=self.tells):
+        if node.op not in self._able or not _is_plain(node, taken, inferred, takes_sizes=self.takes_sizes):
             return False
         if node.op in ("Slice", "StridedSlice"):
             self.cuts.add(node.name)
@@ -172,9 +172,9 @@ class OpenLayers:
             self.has_windows |= not {*node.attr("strides", ()), *node.attr("dilations", ())} <= {1}
         return True
 
-    def _told(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:
-        """The inputs of a layer that a program is told: numbers that follow from sizes; none where it is no layer."""
-        places = TOLD[node.op]
+    def _size_operands(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:
+        """The inputs of a layer that a program takes: numbers that follow from sizes; none where it is no layer."""
+        places = SIZE_OPERANDS[node.op]
         data = [ref for place, ref in enumerate(taken) if place not in places]
         numbers = {place: taken[place] for place in places if inferred.value(taken[place]) is None}
         if not numbers or not self.from_sizes.isdisjoint(data):
@@ -183,7 +183,7 @@ class OpenLayers:
             return {}
         if not any(ref in self.fed or node_name(ref) in self.computing for ref in data):
             return {}
-        return numbers if _is_plain(node, taken, inferred, tells=True) else {}
+        return numbers if _is_plain(node, taken, inferred, takes_sizes=True) else {}
 
 
 def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
@@ -193,7 +193,7 @@ def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:
     return taken[1:] if node.op in ops_with("moves") or node.op == "Prod" else ()
 
 
-def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, tells: bool) -> bool:
+def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, takes_sizes: bool) -> bool:
     """Whether a layer asks no size in the form that it has here."""
     at = WITH_AXES.get(node.op)
     if at is not None and (len(taken) <= at or inferred.value(taken[at]) is None):
@@ -206,9 +206,11 @@ def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, tells: bo
         return not node.attr("batch_dims", 0) and inferred.shape(taken[0]).is_known
     if node.op == "StridedSlice":
         has_axes = node.attr("ellipsis_mask", 0) or node.attr("new_axis_mask", 0)
-        return _takes_first(node, taken, inferred) or (tells and not has_axes and inferred.value(taken[3]) is not None)
+        return _takes_first(node, taken, inferred) or (
+            takes_sizes and not has_axes and inferred.value(taken[3]) is not None
+        )
     if node.op in ("Slice", "Pad", "PadV2", "MirrorPad"):
-        return tells
+        return takes_sizes
     if node.op.startswith("FusedBatchNorm"):
         return node.attr("is_training", True) is False
     return node.op != "Squeeze" or bool(node.attr("squeeze_dims"))

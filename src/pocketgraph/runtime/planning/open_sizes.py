@@ -23,7 +23,7 @@ from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
-    from pocketgraph.runtime.planning.execution_plan import Compiled
+    from pocketgraph.runtime.planning.execution_plan import FixedPlan
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
 
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
@@ -55,7 +55,7 @@ class SizedCalls:
         self.plans, self.seconds, self.first_seconds = 0, 0.0, 0.0
         self.spent: dict[CallKey, float] = {}
         self.refused, self.tried, self.quickest = False, 0, math.inf
-        self.compiled: deque[Compiled] = deque(maxlen=MOST_COMPILED)
+        self.compiled: deque[FixedPlan] = deque(maxlen=MOST_COMPILED)
         self.resizable: ResizableCalls | None = None
 
     @property

@@ -20,7 +20,7 @@ from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
-from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
@@ -36,7 +36,12 @@ KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
 
 
 def opened_part(
-    opened: CallKey, compiled: Compiled, request: Request, layers: OpenLayers, nodes: Sequence[Node], inferred: Inferred
+    opened: CallKey,
+    compiled: FixedPlan,
+    request: Request,
+    layers: OpenLayers,
+    nodes: Sequence[Node],
+    inferred: Inferred,
 ) -> ServedCalls | None:
     """What serves calls of any sizes; None where the layers make no program that does.
 
@@ -63,20 +68,24 @@ def opened_part(
     if len(specs) < len(taken) or None in sizes:
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
-    told = infer(graph, feeds, request.values, wanted, before=fixed)
+    of_sizes = infer(graph, feeds, request.values, wanted, before=fixed)
     opened_sizes = [own for own in sizes if own is not None]
     origins, open_now = part.origins(fixed), open_shapes(part.nodes, inferred, fixed)
     if origins is None:
         return None
     found = None
     for form in ((), KEPT_AS_THEY_ARE):
-        program = lowered_for_all(request, part.nodes, specs, part.outputs, told, without=form)
+        program = lowered_for_all(request, part.nodes, specs, part.outputs, of_sizes, without=form)
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
-        if found is not None or not layers.told:
+        if found is not None or not layers.size_operands:
             break
     if found is None:
         return None
-    tell = _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.told) if found.told else None
+    tell = (
+        _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.size_inputs)
+        if found.size_inputs
+        else None
+    )
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
         sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
@@ -119,18 +128,18 @@ def _program(
 
 
 class _Numbers:
-    """Says the numbers that a program is told for sizes of its inputs, in order.
+    """Says the numbers that a program takes for sizes of its inputs, in order.
 
     Args:
         request: what is to be run, with the whole graph.
         types: of the program's inputs, by name.
-        told: the tensors that are told.
+        operands: the tensors that hold them.
     """
 
-    def __init__(self, request: Request, types: Mapping[str, DType], told: Sequence[str]) -> None:
+    def __init__(self, request: Request, types: Mapping[str, DType], operands: Sequence[str]) -> None:
         self._graph, self._values = request.graph, request.values
         self._types = types
-        self._told = told
+        self._operands = operands
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         """
@@ -138,8 +147,8 @@ class _Numbers:
             RunError: they follow from something else as well.
         """
         feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
-        found = infer(self._graph, feeds, self._values, self._told)
-        numbers = [found.value(ref) for ref in self._told]
+        found = infer(self._graph, feeds, self._values, self._operands)
+        numbers = [found.value(ref) for ref in self._operands]
         if found.problems or any(each is None for each in numbers):
             raise RunError("what the program is told does not follow from these sizes")
         return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])

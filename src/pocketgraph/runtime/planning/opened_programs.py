@@ -28,7 +28,7 @@ from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import Compiled, Request
+from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
@@ -37,7 +37,7 @@ UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle",
 
 @collector_paused()
 def opened_program(
-    opened: CallKey, compiled: Compiled, request: Request, kept_as: tuple[str, str] | None
+    opened: CallKey, compiled: FixedPlan, request: Request, kept_as: tuple[str, str] | None
 ) -> ServedCalls | None:
     """What serves calls of any sizes; None where that is not certain.
 
@@ -53,21 +53,21 @@ def opened_program(
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    for tells in (True, False):
-        layers = OpenLayers(frozenset(map(canonical, feeds)), tells=tells)
+    for takes_sizes in (True, False):
+        layers = OpenLayers(frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
         inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
         if inferred is not None:
             found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)
             if found is not None:
                 return found
-        if not layers.has_told:
+        if not layers.has_size_operands:
             return None
     return None
 
 
 def _of_layers(
     opened: CallKey,
-    compiled: Compiled,
+    compiled: FixedPlan,
     request: Request,
     kept_as: tuple[str, str] | None,
     layers: OpenLayers,
@@ -75,11 +75,11 @@ def _of_layers(
     inferred: Inferred,
 ) -> ServedCalls | None:
     wanted = [*map(str, opened.fetches)]
-    if not (layers.before or layers.after or layers.late or layers.tells_more_than_shapes) and (
+    if not (layers.before or layers.after or layers.late or layers.takes_more_than_shapes) and (
         layers.from_sizes.isdisjoint(map(canonical, wanted))
     ):
         found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
-        if found is not None or not layers.told:
+        if found is not None or not layers.size_operands:
             return found
     from pocketgraph.runtime.planning.opened_parts import opened_part
 
@@ -88,7 +88,7 @@ def _of_layers(
 
 def _of_all(
     opened: CallKey,
-    compiled: Compiled,
+    compiled: FixedPlan,
     request: Request,
     kept_as: tuple[str, str] | None,
     layers: OpenLayers,

@@ -191,6 +191,6 @@ def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]
     """The engine that runs a part, or will after some runs, and what is known of others."""
     if request.engine != "auto":
         return part.runs_on, ()
-    from pocketgraph.runtime.part_engines.engine_choice import told
+    from pocketgraph.runtime.part_engines.engine_choice import chosen_engine
 
-    return told(part.executable)
+    return chosen_engine(part.executable)

@@ -1,4 +1,4 @@
-"""The layers of a graph that become one LiteRT program for all sizes, and the numbers that it is to be told."""
+"""The layers of a graph that become one LiteRT program for all sizes, and the numbers that it takes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pocketgraph.graph import Node, canonical, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.litert.sizes.open_program import Origins, Told
+from pocketgraph.litert.sizes.open_program import Origins, SizeOperand
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.open_layers import OpenLayers
 
@@ -45,39 +45,39 @@ class ProgramLayers:
             if ref in self._fed or name in outside:
                 continue
             inside[name] = by_name[name]
-            told = layers.told.get(name, {}).values()
-            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if ref not in told]
+            operands = layers.size_operands.get(name, {}).values()
+            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if ref not in operands]
         self.nodes = [node for node in nodes if node.name in inside and node.op != "Const"]
         self.ops = {node.name: node.op for node in self.nodes if self._is_open(node)}
         for node in self.nodes:
             for ref in map(canonical, node.data_inputs):
                 name = parse_ref(ref)[0]
                 enters = ref in self._fed or (name in outside and not self._is_known(ref))
-                is_told = ref in layers.told.get(node.name, {}).values()
-                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_told:
+                is_operand = ref in layers.size_operands.get(node.name, {}).values()
+                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_operand:
                     inputs[ref] = None
         self.inputs = tuple(inputs)
         self.outputs = tuple(dict.fromkeys(ref for ref in map(canonical, wanted) if parse_ref(ref)[0] in self.ops))
 
     def origins(self, fixed: Inferred) -> Origins | None:
-        """What the program is lowered from; None where numbers that it is told are not known for its own sizes.
+        """What the program is lowered from; None where numbers that it takes are not known for its own sizes.
 
         Args:
             fixed: what is known for these.
         """
-        told: dict[str, dict[int, Told]] = {}
+        operands: dict[str, dict[int, SizeOperand]] = {}
         for node in self.nodes:
-            for place, ref in self._layers.told.get(node.name, {}).items():
+            for place, ref in self._layers.size_operands.get(node.name, {}).items():
                 numbers = fixed.value(ref)
                 if numbers is None:
                     return None
                 known = self._inferred.elements(ref)
                 all_open = (None,) * numbers.size
-                told.setdefault(node.name, {})[place] = Told(
+                operands.setdefault(node.name, {})[place] = SizeOperand(
                     ref, tuple(map(int, numbers.reshape(-1))), all_open if known is None else tuple(known)
                 )
         names = {node.name: node for node in self.nodes}
-        return Origins(names, told, self._layers.cuts & names.keys(), self._inferred.value)
+        return Origins(names, operands, self._layers.cuts & names.keys(), self._inferred.value)
 
     def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
         """These nodes, and the layers that they depend on, be it for their shapes."""

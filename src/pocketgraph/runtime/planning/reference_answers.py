@@ -23,7 +23,7 @@ from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 
 Array = np.ndarray[Any, Any]
 UNFIT = ops_with("random", "variable", "reads_handle")
@@ -34,7 +34,7 @@ FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
 
 @collector_paused()
 def answered_by_reference(
-    key: CallKey, compiled: Compiled, request: Request
+    key: CallKey, compiled: FixedPlan, request: Request
 ) -> tuple[ExecutionPlan, ReferenceAnswer] | None:
     """A plan for one run of a call; None where the reference engine is no quicker than making a program.
 

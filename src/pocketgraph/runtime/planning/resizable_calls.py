@@ -11,7 +11,7 @@ from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
-from pocketgraph.runtime.planning.execution_plan import Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ class ResizableCalls:
         """Whether no program was opened so far, nor one found that cannot be."""
         return not self._served and not self._refused
 
-    def plan(self, key: CallKey, compiled: Sequence[Compiled], request: Request, spent: float) -> ExecutionPlan | None:
+    def plan(self, key: CallKey, compiled: Sequence[FixedPlan], request: Request, spent: float) -> ExecutionPlan | None:
         """A plan for these sizes that needs no compiling; None where there cannot be one.
 
         Args:
@@ -79,7 +79,7 @@ class ResizableCalls:
         self._refused[opened] = math.inf
         return None
 
-    def _answered(self, key: CallKey, compiled: Compiled, request: Request) -> ExecutionPlan | None:
+    def _answered(self, key: CallKey, compiled: FixedPlan, request: Request) -> ExecutionPlan | None:
         """What runs this call, once."""
         if ANSWERED in request.without:
             return None
@@ -91,7 +91,7 @@ class ResizableCalls:
         plan, self._answer = found
         return plan
 
-    def _opened(self, key: CallKey, compiled: Sequence[Compiled], request: Request, spent: float) -> CallKey | None:
+    def _opened(self, key: CallKey, compiled: Sequence[FixedPlan], request: Request, spent: float) -> CallKey | None:
         """Opens the program for the sizes that are the most like these, and says for which calls.
 
         Comparing it takes at most as long as plans for fixed sizes have taken so far: twice the best at worst. Of small

@@ -24,7 +24,7 @@ from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
-from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, Compiled, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.planning.session_graph import SessionGraph
 from pocketgraph.runtime.tensor_names import spelled
@@ -227,7 +227,7 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                found = Compiled(key, plan.whole, inferred, seconds, plan.check_time)
+                found = FixedPlan(key, plan.whole, inferred, seconds, plan.check_time)
                 self._sized(key).compiled.append(found)
 
     def _needed(self, key: CallKey) -> dict[str, Item]:

@@ -256,7 +256,7 @@ class PartialUnrolling(TensorArrays, ABC):
             if not isinstance(flow, Filling):
                 raise CannotUnrollError("a TensorArray from elsewhere")
             writes = self.chunk.writes.setdefault(flow.head, {}).setdefault(node.name, {})
-            writes[turn] = self._indices(data[1], turn), self.text(value)
+            writes[turn] = self._indices(data[1]), self.text(value)
             state[result] = flow
             return
         flow = data[0] if op in LISTS else data[-1]
@@ -268,7 +268,7 @@ class PartialUnrolling(TensorArrays, ABC):
                 raise CannotUnrollError("a TensorArray that grows is asked for its size")
             state[result] = KnownValue(np.array(held.size, np.int32), held.grows)
         elif op in READS or op == "TensorListGetItem":
-            indices = self._indices(data[1], turn)
+            indices = self._indices(data[1])
             if any(index not in held.elements for index in indices):
                 raise CannotUnrollError("it reads what was not written")
             if isinstance(flow, Filling):
@@ -279,7 +279,7 @@ class PartialUnrolling(TensorArrays, ABC):
         else:
             raise CannotUnrollError(f"{op} inside of the loop")
 
-    def _indices(self, value: Value, turn: int) -> list[int]:
+    def _indices(self, value: Value) -> list[int]:
         """An index in this round of each chunk."""
         assert self.chunk is not None
         if isinstance(value, Counted):

@@ -11,7 +11,7 @@ from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, opdefs
 
 _numbers: ContextVar[Iterator[int] | None] = ContextVar("numbers", default=None)
-_twins: ContextVar[set[str] | None] = ContextVar("twins", default=None)
+_duplicates: ContextVar[set[str] | None] = ContextVar("twins", default=None)
 
 
 @contextmanager
@@ -20,12 +20,12 @@ def one_run() -> Iterator[None]:
     if _numbers.get() is not None:
         yield
         return
-    token, other = _numbers.set(count()), _twins.set(set())
+    token, other = _numbers.set(count()), _duplicates.set(set())
     try:
         yield
     finally:
         _numbers.reset(token)
-        _twins.reset(other)
+        _duplicates.reset(other)
 
 
 def numbers() -> Iterator[int]:
@@ -34,15 +34,15 @@ def numbers() -> Iterator[int]:
     return count() if found is None else found
 
 
-def twins() -> set[str]:
+def duplicate_names() -> set[str]:
     """The names of nodes that the original's rules wrote twice in this run; a graph here has one of each."""
-    found = _twins.get()
+    found = _duplicates.get()
     return set() if found is None else found
 
 
-def check_twins(graph: Graph) -> None:
+def check_duplicate_names(graph: Graph) -> None:
     """Raises TransformError where the original fails because it has two nodes of one name."""
-    for name in sorted(twins()):
+    for name in sorted(duplicate_names()):
         node = graph.nodes.get(name)
         if node is not None and not ((found := opdefs.find(node.op)) and found.stateful):
             raise TransformError(

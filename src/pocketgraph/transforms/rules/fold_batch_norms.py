@@ -13,7 +13,7 @@ from pocketgraph.graph.pattern import Match, Pattern
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.original.numbering import twins
+from pocketgraph.transforms.original.numbering import duplicate_names
 from pocketgraph.transforms.parts.affine_folding import PRODUCTS, SUMS, fold_affine
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.near_misses import around, fold_miss, is_constant_like, source_of
@@ -68,7 +68,7 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
         elsewhere = used if compat.original else used | fixed | {node_name(ref) for ref in source.inputs}
         if {conv.name, weights.name, scale.name} & elsewhere or len({node.name for node in original}) < 5:
             names = [node.name for node in original]
-            twins().update(name for name in names if compat.original and names.count(name) > 1)
+            duplicate_names().update(name for name in names if compat.original and names.count(name) > 1)
             return original
         if values.dtype is not FLOAT or factors.dtype is not FLOAT:
             return original

@@ -16,7 +16,7 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.import_checks import check_attributes
 from pocketgraph.transforms.original.node_hash import hash_order
-from pocketgraph.transforms.original.numbering import check_twins, numbers
+from pocketgraph.transforms.original.numbering import check_duplicate_names, numbers
 from pocketgraph.transforms.parts.constant_folding.constant_evaluation import evaluate
 from pocketgraph.transforms.parts.constant_folding.constants import (
     CONSTANTS,
@@ -103,7 +103,7 @@ def fold_constants(
 def _check_as_imported(graph: Graph) -> None:
     """Raises TransformError for what TensorFlow 1.15 would refuse to import: a node with a wrong or missing attribute,
     or with inputs of shapes that do not fit; or two nodes of one name."""
-    check_twins(graph)
+    check_duplicate_names(graph)
     for node in graph:
         check_attributes(node)
     for name, problem in infer(graph).problems.items():

@@ -17,7 +17,7 @@ from pocketgraph.passes.batch_norm_parameters import Affine, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
-from pocketgraph.transforms.original.numbering import twins
+from pocketgraph.transforms.original.numbering import duplicate_names
 from pocketgraph.transforms.parts.affine_folding import BATCH_NORMS, PRODUCTS, SUMS, fold_affine
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.near_misses import THROUGH, around, fold_miss, source_of
@@ -109,7 +109,7 @@ def _to_the_letter(graph: Graph, pattern: Pattern, fold: Callable[[Match, Affine
             what = f"something else reads '{min(lost)}', too, and the original never ends"
             raise TransformError(what, where=where, hint="compat=fixed keeps it")
         names = [node.name for node in new]
-        twins().update(name for name in names if names.count(name) > 1)
+        duplicate_names().update(name for name in names if names.count(name) > 1)
         return new
 
     times = 1

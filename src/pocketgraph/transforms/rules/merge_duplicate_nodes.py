@@ -12,7 +12,7 @@ from pocketgraph.errors import TransformError, did_you_mean
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.original.node_hash import node_hash
-from pocketgraph.transforms.original.numbering import check_twins
+from pocketgraph.transforms.original.numbering import check_duplicate_names
 from pocketgraph.transforms.parts.node_keys import static_keys
 from pocketgraph.transforms.tool import transform
 
@@ -37,7 +37,7 @@ def merge_duplicate_nodes(graph: Graph, *, compat: Compat = Compat.FIXED) -> Gra
         TransformError: an op is unknown.
     """
     if compat.original:
-        check_twins(graph)
+        check_duplicate_names(graph)
     merger = _Merger(graph, compat)
     changed: Iterable[int] = range(len(graph))
     empty = graph.replace(())

@@ -52,10 +52,10 @@ def mobile(graph: Graph, *, type: str | None = None, shape: str | None = None) -
     given = [f'{key}="{value}"' for key, value in (("type", type), ("shape", shape)) if value is not None]
     placed = "remove_device remove_attribute(attribute_name=_class)"  # colocations with nodes that go hinder folding
     graph = tool.run(graph, f"strip_unused_nodes({', '.join(given)}) {placed}")
-    return tool.run(until_settled(graph, ROUND), "sort_by_execution_order")
+    return tool.run(until_fixed_point(graph, ROUND), "sort_by_execution_order")
 
 
-def until_settled(graph: Graph, transforms: str) -> Graph:
+def until_fixed_point(graph: Graph, transforms: str) -> Graph:
     """The graph after as many rounds of these transforms as change something, and no more than MOST_ROUNDS."""
     for _ in range(MOST_ROUNDS):
         before = _form(graph)

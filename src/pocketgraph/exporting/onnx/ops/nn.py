@@ -50,7 +50,7 @@ def yield_image(emit: OnnxEmit, node: Node, made: OnnxValue, port: int = 0) -> N
 
 
 def padding_of(
-    emit: OnnxEmit, node: Node, sizes: Sequence[int | None], window: Sequence[int], strides: Sequence[int],
+    node: Node, sizes: Sequence[int | None], window: Sequence[int], strides: Sequence[int],
     dilations: Sequence[int],
 ) -> dict[str, Any]:  # fmt: skip
     """TensorFlow's padding as ONNX's attributes: amounts where they are known, else by ONNX's own rule.
@@ -86,7 +86,7 @@ def convolve(
     rank = len(window) + 2
     strides, dilations = spatial(node, "strides", rank), spatial(node, "dilations", rank)
     sizes = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
-    attrs = padding_of(emit, node, sizes, window, strides, dilations)
+    attrs = padding_of(node, sizes, window, strides, dilations)
     if any(step != 1 for step in dilations):
         attrs["dilations"] = dilations
     if group != 1:
@@ -144,7 +144,7 @@ def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
     attrs: dict[str, Any] = {"kernel_shape": window, "strides": strides, "group": group, "dilations": dilations}
     given = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
     if attr_text(node, "padding") == "EXPLICIT" or (None not in sizes and None not in given):
-        pads = padding_of(emit, node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
+        pads = padding_of(node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
         attrs["pads"] = pads
         extra = []
         for place, (size, before) in enumerate(zip(sizes, given, strict=True)):

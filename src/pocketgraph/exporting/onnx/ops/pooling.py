@@ -23,7 +23,7 @@ def pooling(emit: OnnxEmit, node: Node) -> None:
             ksize=tuple(emit.static(1, "the window").tolist()), strides=tuple(emit.static(2, "the strides").tolist())
         )
     window, strides = _window(emit, node, rank), spatial(node, "strides", rank)
-    attrs: dict[str, Any] = padding_of(emit, node, list(source.shape)[2:], window, strides, [1] * len(window))
+    attrs: dict[str, Any] = padding_of(node, list(source.shape)[2:], window, strides, [1] * len(window))
     code = "MaxPool" if node.op.startswith("Max") else "AveragePool"
     made = emit.op(code, [source], None, kernel_shape=window, strides=strides, **attrs)
     yield_image(emit, node, made)
@@ -42,7 +42,7 @@ def pooling_with_places(emit: OnnxEmit, node: Node) -> None:
     """ONNX counts places channels first, image by image and channel by channel; TensorFlow channels last."""
     source = image(emit, node)
     window, strides = _window(emit, node, 4), spatial(node, "strides", 4)
-    attrs: dict[str, Any] = padding_of(emit, node, list(source.shape)[2:], window, strides, [1, 1])
+    attrs: dict[str, Any] = padding_of(node, list(source.shape)[2:], window, strides, [1, 1])
     made, places = emit.ops("MaxPool", [source], 2, None, [None, INT64], kernel_shape=window, strides=strides, **attrs)
     yield_image(emit, node, made)
     batch, channels, height, width = source.shape
@@ -89,7 +89,7 @@ def patches(emit: OnnxEmit, node: Node) -> None:
     row, column, channel = np.meshgrid(np.arange(height), np.arange(width), np.arange(depth), indexing="ij")
     filters[np.arange(count), channel.reshape(-1), row.reshape(-1), column.reshape(-1)] = 1
     source = image(emit, node)
-    attrs = padding_of(emit, node, list(source.shape)[2:], [height, width], strides, rates)
+    attrs = padding_of(node, list(source.shape)[2:], [height, width], strides, rates)
     weights = emit.cast(emit.const(filters), value.dtype)
     made = emit.op(
         "Conv", [source, weights], None, kernel_shape=[height, width], strides=strides, dilations=rates, **attrs

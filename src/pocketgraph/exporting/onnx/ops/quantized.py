@@ -217,8 +217,8 @@ def numbers_of(emit: OnnxEmit, value: OnnxValue, low: OnnxValue, high: OnnxValue
     return in_numbers(emit, value, grid(emit, low, high, value.dtype))
 
 
-def yield_sum(emit: OnnxEmit, node: Node, made: OnnxValue, a: list[OnnxValue], b: list[OnnxValue]) -> None:
-    """The range of a sum of products, whose int32 codes are the numbers ``made`` themselves."""
+def yield_sum(emit: OnnxEmit, a: list[OnnxValue], b: list[OnnxValue]) -> None:
+    """The range of a sum of products, whose int32 codes are the numbers themselves."""
     ends = [known(emit, *pair) for pair in (a, b)]
     if ends[0] is not None and ends[1] is not None:
         kind = codes_of(np.dtype(np.uint8))
@@ -239,7 +239,7 @@ def quantized_convolution(emit: OnnxEmit, node: Node) -> None:
     height, width = weights.shape.known[:2]
     made = convolve(emit, node, image, emit.transpose(filters, [3, 2, 0, 1]), [height, width], 1)
     yield_image(emit, node, made)
-    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+    yield_sum(emit, ranges[:2], ranges[2:])
 
 
 @converts("QuantizedMatMul")
@@ -249,7 +249,7 @@ def quantized_product(emit: OnnxEmit, node: Node) -> None:
     left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
     made = product(emit, left, right, *flags)
     emit.result(made)
-    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+    yield_sum(emit, ranges[:2], ranges[2:])
 
 
 @converts("QuantizedBiasAdd", "QuantizedAdd", "QuantizedMul")
@@ -258,7 +258,7 @@ def quantized_arithmetic(emit: OnnxEmit, node: Node) -> None:
     left, right = numbers_of(emit, a, *ranges[:2]), numbers_of(emit, b, *ranges[2:])
     made = (mul if node.op == "QuantizedMul" else add)(emit, left, right)
     emit.result(made)
-    yield_sum(emit, node, made, ranges[:2], ranges[2:])
+    yield_sum(emit, ranges[:2], ranges[2:])
 
 
 @converts("QuantizedRelu", "QuantizedRelu6", "QuantizedReluX")
@@ -289,7 +289,7 @@ def quantized_pool(emit: OnnxEmit, node: Node) -> None:
     codes, low, high = emit.inputs()
     source = channels_first(emit, codes)
     window, strides = spatial(node, "ksize", 4), spatial(node, "strides", 4)
-    attrs = padding_of(emit, node, list(source.shape)[2:], window, strides, [1, 1])
+    attrs = padding_of(node, list(source.shape)[2:], window, strides, [1, 1])
     if node.op == "QuantizedMaxPool":
         made = emit.op("MaxPool", [source], None, kernel_shape=window, strides=strides, **attrs)
     else:

@@ -79,7 +79,7 @@ def gru_cell(emit: OnnxEmit, node: Node) -> None:
 def lstm_block(emit: OnnxEmit, node: Node) -> None:
     steps, x, state, output, weights, *peepholes, bias = emit.inputs()
     order = CELL_FIRST if node.op == "BlockLSTM" else FORGET_FIRST
-    if _is_whole(emit, steps, x) and cell_clip(node) <= 0 and _only_outputs(emit, node):
+    if _is_whole(steps, x) and cell_clip(node) <= 0 and _only_outputs(emit, node):
         _as_lstm(emit, node, x, state, output, weights, bias, peepholes, order)
         return
     count = x.shape[0] if x.shape.dims is not None else None
@@ -100,7 +100,7 @@ def lstm_block(emit: OnnxEmit, node: Node) -> None:
         emit.result(emit.concat(rows, 0), port)
 
 
-def _is_whole(emit: OnnxEmit, steps: OnnxValue, x: OnnxValue) -> bool:
+def _is_whole(steps: OnnxValue, x: OnnxValue) -> bool:
     """Whether all steps are done."""
     if steps.constant is None or x.shape.dims is None or x.shape[0] is None:
         return False

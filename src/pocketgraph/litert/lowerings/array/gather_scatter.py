@@ -53,7 +53,7 @@ def scatter(emit: Emit, node: Node) -> None:
         raise emit.unsupported("indices that may point outside")
     updates = emit.require(emit.input(1), *MOVED)
     shape = tuple(int(size) for size in np.asarray(emit.static(2, "the shape")).reshape(-1))
-    origin = origin_of_places(emit, node, updates, shape) if updates.dtype is FLOAT else None
+    origin = origin_of_places(emit, updates, shape) if updates.dtype is FLOAT else None
     if origin is not None:
         image, windows = origin
         pooled = emit.reshape(updates, (windows.image[0], *windows.counts, windows.image[3]))

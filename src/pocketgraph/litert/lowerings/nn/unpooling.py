@@ -206,7 +206,7 @@ def _spread(emit: Emit, value: Value, surpassing: Sequence[Value]) -> Value:
     return emit.add("CONCATENATION", list(parts), shape, value.dtype, axis=1, activation="")
 
 
-def origin_of_places(emit: Emit, node: Node, updates: Value, shape: tuple[int, ...]) -> tuple[Value, Windows] | None:
+def origin_of_places(emit: Emit, updates: Value, shape: tuple[int, ...]) -> tuple[Value, Windows] | None:
     """The image, and its windows, when a ScatterNd puts each of ``updates`` where its window's largest pixel was."""
     indices = indices_of(emit, emit.ref(0))
     if indices is None:

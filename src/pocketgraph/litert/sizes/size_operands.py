@@ -1,8 +1,8 @@
-"""Numbers that a program for all sizes is told with each call: as the shape of an input that holds nothing.
+"""Sizes and places that a program for all sizes takes with each call: as the shape of an input that holds nothing.
 
 sizes [0, 90, 70] ── SHAPE ── STRIDED_SLICE [90, 70] ── RESIZE_BILINEAR
 
-What LiteRT reads off a shape it knows before it runs, when it is told the sizes: those that follow from such numbers
+What LiteRT reads off a shape it knows before it runs, when its inputs are resized: those that follow from such numbers
 are set then, too. Those that follow from an input's elements would be set while it runs.
 """
 
@@ -18,7 +18,7 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 
 
-class Told(NamedTuple):
+class SizeOperand(NamedTuple):
     """A tensor of whole numbers that follow from the sizes.
 
     Attributes:
@@ -32,12 +32,12 @@ class Told(NamedTuple):
     known: tuple[int | None, ...]
 
 
-Element: TypeAlias = "int | tuple[Told, int]"
-"""A number, or which one of those that are told."""
+Element: TypeAlias = "int | tuple[SizeOperand, int]"
+"""A number, or which element of which operand."""
 
 
-class ToldInputs:
-    """The inputs of a program that tell it numbers.
+class SizeInputs:
+    """The inputs of a program whose shapes are numbers that it takes.
 
     Attributes:
         refs: what they are in the graph, in order.
@@ -67,32 +67,32 @@ class ToldInputs:
             self.vectors[made] = placed
         return self._made[key]
 
-    def numbers(self, told: Sequence[Sequence[int]]) -> Mapping[Value, list[int | None]]:
-        """The elements of the vectors, where the inputs tell these numbers.
+    def numbers(self, given: Sequence[Sequence[int]]) -> Mapping[Value, list[int | None]]:
+        """The elements of the vectors, where the inputs stand for these numbers.
 
         Raises:
-            ValueError: one is negative, which no shape tells.
+            ValueError: one is negative, which no shape has.
         """
         places = [place for elements in self.vectors.values() for place in elements if not isinstance(place, int)]
-        if any(told[at][element] < 0 for at, element in places):
+        if any(given[at][element] < 0 for at, element in places):
             raise ValueError("a negative number")
         return {
-            value: [each if isinstance(each, int) else told[each[0]][each[1]] for each in elements]
+            value: [each if isinstance(each, int) else given[each[0]][each[1]] for each in elements]
             for value, elements in self.vectors.items()
         }
 
     @property
     def unknown(self) -> Mapping[Value, list[int | None]]:
-        """The elements of the vectors; None where they are told."""
+        """The elements of the vectors; None where an input stands for them."""
         return {v: [e if isinstance(e, int) else None for e in elements] for v, elements in self.vectors.items()}
 
-    def _place(self, told: Told) -> int:
-        if told.ref not in self.refs:
-            self.refs.append(told.ref)
-            value = Value(told.ref, INT32, (0, *(max(0, number) for number in told.numbers)))
+    def _place(self, operand: SizeOperand) -> int:
+        if operand.ref not in self.refs:
+            self.refs.append(operand.ref)
+            value = Value(operand.ref, INT32, (0, *(max(0, number) for number in operand.numbers)))
             self.values.append(value)
-            self._shapes.append(self._add("SHAPE", [value], (len(told.numbers) + 1,), out_type=2))
-        return self.refs.index(told.ref)
+            self._shapes.append(self._add("SHAPE", [value], (len(operand.numbers) + 1,), out_type=2))
+        return self.refs.index(operand.ref)
 
     def _joined(self, placed: Sequence[int | tuple[int, int]], elements: Sequence[Element]) -> Value:
         runs: list[list[int | tuple[int, int]]] = []
