@@ -42,6 +42,14 @@ def test_tags_choose_the_graph(tmp_path: pathlib.Path) -> None:
         formats.load(tmp_path, tags=["gpu"])
 
 
+def test_without_one_for_serving_the_graph_that_does_not_train_is_taken(tmp_path: pathlib.Path) -> None:
+    """A module of TensorFlow Hub has a graph without tags, and one for training."""
+    model = saved_model(("train",), ("x",))
+    del model.meta_graphs[1].meta_info_def.tags[:]
+    (tmp_path / "saved_model.pb").write_bytes(model.SerializeToString())
+    assert list(formats.load(tmp_path).nodes) == ["x"]
+
+
 def test_several_graphs_and_none_for_serving(tmp_path: pathlib.Path) -> None:
     (tmp_path / "saved_model.pb").write_bytes(saved_model(("train",), ("eval",)).SerializeToString())
     with pytest.raises(UsageError, match="several graphs"):

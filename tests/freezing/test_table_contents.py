@@ -5,7 +5,7 @@ import pathlib
 import numpy as np
 import pytest
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import FreezeError, RunError
 from pocketgraph.formats import save
 from pocketgraph.freezing import freeze_and_tell
 from pocketgraph.freezing.table_contents import (
@@ -13,6 +13,7 @@ from pocketgraph.freezing.table_contents import (
     with_table_contents,
     with_waiting_lookups,
 )
+from pocketgraph.graph import Tensor
 from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.state.table_files import table_columns
@@ -116,3 +117,67 @@ def test_a_frozen_graph_whose_tables_are_filled_apart_freezes_once_more(tmp_path
     assert told.warnings == ()
     with Session(told.graph) as session:
         assert session.run(["found"], {"x": np.array([b"a"], object)})[0].tolist() == [0]
+
+
+TRAINED = """
+    x = Placeholder(dtype=string, shape=[?])
+    counts = MutableHashTableV2(key_dtype=string, value_dtype=int64, shared_name="table_1")
+    none = Const(int64 -1)
+    count = LookupTableFindV2(counts, x, none, Tin=string, Tout=int64)
+    empty = Const(int64 -100)
+    deleted = Const(int64 -200)
+    weights = MutableDenseHashTableV2(empty, deleted, key_dtype=int64, value_dtype=float, value_shape=[2])
+    zeros = Const(float [0.5, 0.5])
+    weight = LookupTableFindV2(weights, count, zeros, Tin=int64, Tout=float)
+"""
+SAVER = """
+    file = Const(string "model")
+    names = Const(string ["a-keys", "a-values", "b-keys", "b-values"])
+    slices = Const(string ["", "", "", ""])
+    read = RestoreV2(file, names, slices, dtypes=[string, int64, int64, float])
+    first = LookupTableImportV2(counts, read:0, read:1, Tin=string, Tout=int64)
+    second = LookupTableImportV2(weights, read:2, read:3, Tin=int64, Tout=float)
+"""
+STORED = [
+    Tensor.from_numpy(np.array([b"b", b"a"], object), STRING),
+    Tensor.from_numpy(np.array([5, 4])),
+    Tensor.from_numpy(np.array([[-100], [4], [-200], [-100]])),
+    Tensor.from_numpy(np.float32([[0, 0], [1, 2], [9, 9], [0, 0]])),
+]
+"""What TensorFlow 1.15 exports: of a dense table, all buckets."""
+
+
+@pytest.mark.parametrize("saver", ["", SAVER])
+def test_what_training_put_into_tables_comes_out_of_its_checkpoint(saver: str) -> None:
+    names = ("a", "b") if saver else ("counts", "weights")
+    keys = [f"{name}-{end}" for name in names for end in ("keys", "values")]
+    told = freeze_and_tell(parse(TRAINED + saver), ["count", "weight"], dict(zip(keys, STORED, strict=True)))
+    assert told.warnings == ()
+    with Session(told.graph) as session:
+        for _ in range(2):
+            count, weight = session.run(["count", "weight"], {"x": np.array([b"a", b"", b"b"], object)})
+            assert count.tolist() == [4, -1, 5]
+            assert weight.tolist() == [[1, 2], [0.5, 0.5], [0.5, 0.5]]
+
+
+def test_tables_whose_contents_no_checkpoint_has_are_told_of() -> None:
+    text = TRAINED + "w = VariableV2(dtype=int64, shape=[])\ny = Mul(count, w, T=int64)"
+    told = freeze_and_tell(parse(text), "y", VALUES)
+    assert "the lookup table 'counts' stays empty" in told.warnings[0]
+
+
+def test_contents_of_another_table_are_refused() -> None:
+    keys = [f"counts-{end}" for end in ("keys", "values")]
+    with pytest.raises(FreezeError, match="are no keys and values of a table of string and int64"):
+        freeze_and_tell(parse(TRAINED), "count", dict(zip(keys, STORED[2:], strict=True)))
+
+
+def test_a_saver_of_tensorflow_fills_a_dense_table_with_its_buckets() -> None:
+    text = """
+        found_keys = Placeholder(dtype=int64, shape=[4, 1])
+        found_values = Placeholder(dtype=float, shape=[4, 2])
+        fill = LookupTableImportV2(weights, found_keys, found_values, Tin=int64, Tout=float)
+    """
+    with Session(parse(TRAINED + text)) as session:
+        session.run(["fill"], {"found_keys": STORED[2].numpy(), "found_values": STORED[3].numpy()})
+        assert session.run(["weight"], {"count": np.array([4, 5])})[0].tolist() == [[1, 2], [0.5, 0.5]]

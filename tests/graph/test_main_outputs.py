@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from pocketgraph.graph.entry_points import main_outputs, other_ends, sole_outputs
+from pocketgraph.graph.entry_points import likely_outputs, main_outputs, other_ends, sole_outputs
 from pocketgraph.graph.text_format import parse
 from support import with_weights
 
@@ -139,3 +139,76 @@ def test_a_generator_gives_its_pictures_and_not_what_its_judge_says() -> None:
         discriminator_1/prob = Sigmoid(discriminator_1/layer, T=float)
     """)
     assert main_outputs(graph) == ["generator/pictures"]
+
+
+def adversarial(judged: str = "", *, steps: tuple[str, str] = ("fool", "judge")) -> str:
+    """A network and one that judges its results, each with an update of its own unless ``steps`` are the same."""
+    return f"""
+        z = Placeholder(dtype=float, shape=[?,4])
+        w = VariableV2(dtype=float, shape=[4,8])
+        w/read = Identity(w, T=float)
+        painter/layer = MatMul(z, w/read, T=float)
+        painter/Tanh = Tanh(painter/layer, T=float)
+        real = Placeholder(dtype=float, shape=[?,8])
+        v = VariableV2(dtype=float, shape=[8,3])
+        v/read = Identity(v, T=float)
+        referee/layer = MatMul(real, v/read, T=float)
+        referee/Sigmoid = Sigmoid(referee/layer, T=float)
+        referee_1/layer = MatMul(painter/Tanh, v/read, T=float)
+        referee_1/Sigmoid = Sigmoid(referee_1/layer, T=float)
+        rate = Const(float 0.1)
+        update_w = ApplyGradientDescent(w, rate, w, T=float)
+        {steps[0]} = NoOp(^update_w)
+        update_v = ApplyGradientDescent(v, rate, v, T=float)
+        {f"{steps[1]} = NoOp(^update_v)" if steps[0] != steps[1] else ""}
+        {judged}
+    """
+
+
+def test_a_generator_is_known_by_what_else_is_judged_whatever_it_is_called() -> None:
+    assert main_outputs(parse(adversarial())) == ["painter/Tanh"]
+    assert sole_outputs(parse(adversarial())) == ["painter/Tanh"]
+
+
+def test_what_a_penalty_mixes_is_not_what_a_generator_gives() -> None:
+    graph = parse(
+        adversarial("""
+        mixed = AddV2(real, painter/Tanh, T=float)
+        referee_2/layer = MatMul(mixed, v/read, T=float)
+        referee_2/Sigmoid = Sigmoid(referee_2/layer, T=float)
+    """)
+    )
+    assert main_outputs(graph) == ["painter/Tanh"]
+
+
+def test_an_actor_gives_the_actions_that_a_critic_takes_beside_the_state() -> None:
+    text = adversarial().replace("referee/layer = MatMul(real,", "referee/layer = MatMul(tried,")
+    text = text.replace("MatMul(painter/Tanh,", "MatMul(done,")
+    graph = parse(
+        text
+        + """
+        axis = Const(int32 1)
+        tried = ConcatV2(z, real, axis, T=float, N=2)
+        done = ConcatV2(z, painter/Tanh, axis, T=float, N=2)
+    """
+    )
+    assert main_outputs(graph) == ["painter/Tanh"]
+
+
+def test_a_decoder_that_one_step_trains_with_its_encoder_judges_nothing() -> None:
+    lines = [line for line in adversarial(steps=("train", "train")).splitlines() if "train = NoOp" not in line]
+    graph = parse("\n".join([*lines, "train = NoOp(^update_w, ^update_v)"]))
+    assert main_outputs(graph) == ["referee/Sigmoid"]
+
+
+def test_what_is_handed_on_under_a_name_of_its_own_is_the_likeliest_output() -> None:
+    text = f"""{BODY}
+        decoder/transpose = Transpose(logits, order, T=float, Tperm=int32)
+        order = Const(int32 [1, 0])
+        decoder/picked = ArgMax(logits, one, T=float, Tidx=int32, output_type=int32)
+        one = Const(int32 1)
+        NAME = Identity(decoder/picked, T=int32)
+    """
+    assert likely_outputs(parse(text.replace("NAME", "answer")))[0].name == "answer"
+    assert likely_outputs(parse(text.replace("NAME", "Identity_1")))[0].name != "Identity_1"
+    assert likely_outputs(parse(text.replace("NAME", "loss")))[0].name != "loss"

@@ -9,6 +9,8 @@ import pytest
 
 from kernels.cases import Case, from_list
 from litert.single_ops import run_node
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
@@ -108,3 +110,33 @@ def test_weights_may_be_computed(op: str) -> None:
         assert_close(outcome.outputs[0], case.expected[0], RELATIVE)
         ran += 1
     assert ran >= 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "order"),
+    [
+        ((1, 8, 2, 8, 2, 32), (0, 2, 4, 1, 3, 5)),  # patches of a picture, of one
+        ((3, 4, 2, 5, 2, 7), (0, 2, 4, 1, 3, 5)),
+        ((2, 3, 2, 3, 2, 3, 2), (6, 4, 2, 0, 1, 3, 5)),
+        ((2, 3, 2, 3, 2, 3, 2, 3), (7, 6, 5, 4, 3, 2, 1, 0)),
+        ((2, 3, 4, 2, 3, 4), (3, 4, 5, 0, 1, 2)),
+        ((1, 1, 1, 1, 1, 1), (5, 0, 1, 2, 3, 4)),
+    ],
+)
+def test_many_axes_are_permuted(shape: tuple[int, ...], order: tuple[int, ...]) -> None:
+    values = np.arange(np.prod(shape), dtype="f4").reshape(shape)
+    node = Node("moved", "Transpose", ("x", "order"), {"T": FLOAT, "Tperm": INT32})
+    outcome = run_node(node, (values, np.int32(order)), 1, constant=(1,))
+    assert not outcome.reason
+    np.testing.assert_array_equal(outcome.outputs[0], values.transpose(order))
+
+
+@pytest.mark.parametrize("shapes", [((2,) * 6, (2,) * 6, ()), ((2, 1, 1, 3, 1, 2), (2, 4, 2, 3, 1, 2), (1,) * 6)])
+def test_choices_of_many_axes(shapes: tuple[tuple[int, ...], ...]) -> None:
+    draw = np.random.default_rng(5)
+    condition = draw.uniform(size=shapes[0]) < 0.5
+    yes, no = (draw.normal(size=shape).astype("f4") for shape in shapes[1:])
+    node = Node("chosen", "SelectV2", ("condition", "yes", "no"), {"T": FLOAT})
+    outcome = run_node(node, (condition, yes, no), 1)
+    assert not outcome.reason
+    np.testing.assert_array_equal(outcome.outputs[0], np.where(condition, yes, no))

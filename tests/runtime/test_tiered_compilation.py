@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import pathlib
 import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Iterator
 from typing import Any
 
@@ -243,3 +245,20 @@ for _ in range({TILED_AFTER}):
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "", "")
         assert not list(folder.glob("*.part"))
+
+
+def test_a_session_that_nobody_holds_is_gone_at_once(model: pathlib.Path, folder: pathlib.Path) -> None:
+    """Its models and its graph take much memory, and Python looks for cycles seldom."""
+    session = Session(str(model), threads=2, cache_dir=folder)
+    for _ in range(3):
+        session.run(["y"], {"x": X})
+    executable = part(session)
+    assert executable.next_tier is not None
+    held = [weakref.ref(each) for each in (executable, executable._runner, session.graph)]
+    gc.disable()
+    try:
+        del session, executable
+        check_schedule.finish()
+        assert [each() for each in held] == [None, None, None]
+    finally:
+        gc.enable()

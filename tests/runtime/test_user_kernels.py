@@ -339,6 +339,67 @@ def test_kernels_that_do_not_do_what_they_said(result: Any, said: str, engine: s
     assert "'y'" in str(caught.value)
 
 
+@ENGINES
+def test_what_a_kernel_keeps_is_not_handed_out(engine: str | None) -> None:
+    kept = np.ones(3, np.float32)
+    again = (kept,)
+    for results in (kept, again, kept[:]):
+        pocketgraph.kernel("Clip01", inputs=["x: float"], outputs=["y: float"], override=True)(lambda x, r=results: r)
+        with Session(parse(SMALL.replace(", T=float, limit=0.5", "")), engine=engine) as session:
+            for _ in range(2):
+                fetched, y = session.run(["clipped", "y"], {"x": np.zeros(3, np.float32)})
+                assert y.tolist() == [1, 1, 1]
+                fetched[:] = 5
+                assert kept.tolist() == [1, 1, 1]
+
+
+@ENGINES
+def test_an_array_that_a_kernel_made_is_fetched_without_a_copy(engine: str | None) -> None:
+    made: list[int] = []
+
+    def fresh(x: Any) -> Any:
+        result = x + np.float32(1)
+        made.append(result.ctypes.data)
+        return result
+
+    pocketgraph.kernel("Clip01", inputs=["x: float"], outputs=["y: float"])(fresh)
+    with Session(parse("x = Placeholder(dtype=float, shape=[3])\nclipped = Clip01(x)"), engine=engine) as session:
+        assert session.run("clipped", {"x": np.zeros(3, np.float32)})[0].ctypes.data == made[-1]
+
+
+def test_a_kernel_without_a_return_is_told_of() -> None:
+    clip_to([])
+    pocketgraph.kernel("Clip01", inputs=["x: float"], outputs=["y: float"], override=True)(lambda x: None)
+    graph = parse(SMALL.replace(", T=float, limit=0.5", ""))
+    with Session(graph, engine="reference") as session, pytest.raises(RunError, match="gave None for output 0"):
+        session.run("y", {"x": np.zeros(3, np.float32)})
+
+
+def test_a_shape_rule_gives_shapes() -> None:
+    clip_to([], shape=lambda call: [3])
+    with pytest.raises(UsageError, match=r"the shape rule of Clip01 gives \[3\]"), Session(parse(SMALL)) as session:
+        session.run("y", {"x": np.zeros(3, np.float32)})
+
+
+def unknown_operator(emit: Any, node: Any) -> None:
+    x = emit.input(0)
+    emit.result(emit.add("CLIP", [x], x.shape))
+
+
+def no_type(emit: Any, node: Any) -> None:
+    x = emit.input(0)
+    emit.result(emit.add("RELU", [x], x.shape, "float"))
+
+
+@pytest.mark.parametrize("lowering", [unknown_operator, no_type])
+def test_a_lowering_that_fails_leaves_the_op_to_numpy(lowering: Callable[..., None]) -> None:
+    calls: list[int] = []
+    clip_to(calls, shape=lambda call: call.shape(0), lowering=lowering)
+    with Session(parse(SMALL)) as session:
+        assert session.run("y", {"x": np.float32([-1, 0.25, 3])})[0].tolist() == [0, 0.0625, 0.25]
+    assert calls
+
+
 def test_many_threads_register_and_run() -> None:
     failures: list[BaseException] = []
 

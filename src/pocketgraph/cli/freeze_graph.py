@@ -115,7 +115,7 @@ def command(
         initializer_nodes=names(initializer_nodes),
         clear_devices=clear_devices,
         saver=_saver(input_saver or input_meta_graph),
-        tags=saved_model_tags if source == input_saved_model_dir or saved_model_tags != "serve" else None,
+        tags=saved_model_tags if saved_model_tags != "serve" else None,
         signature=signature or None,
         bind=dict(map(split, bind)),
         repair=repair or False,

@@ -185,7 +185,8 @@ def read_saved_model(path: PathLike) -> list[MetaGraph]:
 
 
 def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: str) -> MetaGraph:
-    """The graph whose tags are exactly these; without tags the one for serving, else the only one.
+    """The graph whose tags are exactly these; without tags the one for serving, else the only one that is not for
+    training or evaluation: a module of TensorFlow Hub has one without tags beside it.
 
     Raises:
         UsageError: there is none, or several fit.
@@ -193,7 +194,7 @@ def with_tags(graphs: list[MetaGraph], tags: str | Iterable[str] | None, where: 
     have = " or ".join("'" + ",".join(graph.tags) + "'" for graph in graphs)
     if tags is None:
         serving = [graph for graph in graphs if set(graph.tags) == {"serve"}]
-        chosen = serving or graphs
+        chosen = serving or [graph for graph in graphs if not {"train", "eval"} & set(graph.tags)] or graphs
         if len(chosen) > 1:
             raise UsageError("several graphs are stored here", where=where, hint=f"give the tags {have}")
         return chosen[0]

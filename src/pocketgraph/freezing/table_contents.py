@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-from typing import NamedTuple
+from collections.abc import Mapping
 
 from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.freezing.savers import restored_key
+from pocketgraph.freezing.stored_tables import ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
@@ -21,18 +23,12 @@ _NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 
-class ResourceContents(NamedTuple):
-    """The node that fills a table, or another resource, and what it needs but that, producers first."""
-
-    node: Node
-    needs: tuple[Node, ...]
-
-
-def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
+def with_table_contents(frozen: Graph, whole: Graph, folder: str, store: Mapping[str, Tensor] | None = None) -> Graph:
     """The frozen graph with the fillers of its lookup tables, which every use of a table waits for.
 
     TensorFlow fills a table that is full already with nothing, so that the filler may run in each step. A filler that
-    reads a file of the SavedModel's ``assets`` gets the file's lines as constants in its place.
+    reads a file of the SavedModel's ``assets`` gets the file's lines as constants in its place, and one that a saver
+    runs, as for tables that training fills, what the checkpoint has.
 
     ::
 
@@ -45,6 +41,7 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
         whole: what it was frozen from, with its initializers.
         folder: the SavedModel's directory, whose assets may be read, or that of another model, beside which the file
             may be; "" for none.
+        store: the checkpoint's tensors.
 
     Returns:
         The same graph where nothing could be added: tables that are filled from elsewhere stay as they are.
@@ -53,7 +50,7 @@ def with_table_contents(frozen: Graph, whole: Graph, folder: str) -> Graph:
         users = frozen.consumers.get(table.name, ())
         if not users or any(node.op.startswith(FILLERS) for node in users):
             continue
-        found = _filler(whole, table, folder)
+        found = _filler(whole, table, folder, store) or stored_contents(whole, table, store)
         if found is not None:
             frozen = with_contents(frozen, table, found)
     return frozen
@@ -90,7 +87,9 @@ def with_waiting_lookups(graph: Graph, folder: str) -> Graph:
     return graph
 
 
-def _filler(whole: Graph, table: Node, folder: str) -> ResourceContents | None:
+def _filler(
+    whole: Graph, table: Node, folder: str, store: Mapping[str, Tensor] | None = None
+) -> ResourceContents | None:
     """What fills a table, with functions inlined and files read; None where that is not known before the run."""
     found = next(fillers_of(whole, table.name), None)
     if found is None:
@@ -108,6 +107,9 @@ def _filler(whole: Graph, table: Node, folder: str) -> ResourceContents | None:
         return None
     if node.op.startswith(FROM_FILE):
         return _of_file(part, node, table, folder)
+    keys = [restored_key(part, ref) for ref in node.data_inputs[1:]]
+    if all(key is not None for key in keys):
+        return stored_contents(part, table, store, [key for key in keys if key is not None])
     needs = _needs(part, node)
     return None if needs is None else ResourceContents(node.replace(inputs=node.data_inputs), needs)
 

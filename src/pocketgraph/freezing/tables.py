@@ -68,10 +68,15 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     for table in frozen:
         if table.op not in TABLES:
             continue
-        if any(node.op.startswith(FILLERS) for node in frozen.consumers.get(table.name, ())):
+        if any(node.op.startswith((*FILLERS, "LookupTableInsert")) for node in frozen.consumers.get(table.name, ())):
             continue
         fillers = list(fillers_of(whole, table.name))
         if not fillers:
+            if table.op.startswith("Mutable"):
+                lines.append(
+                    f"the lookup table '{table.name}' stays empty: neither the graph nor the checkpoint has its "
+                    "contents; give the .meta file that was written beside the checkpoint"
+                )
             continue
         filler = fillers[0]
         what = f"the lookup table '{table.name}' stays empty: '{filler.run}' fills it"

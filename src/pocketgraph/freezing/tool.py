@@ -19,6 +19,7 @@ from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import SavedAs, saved_names
+from pocketgraph.freezing.stored_tables import has_stored_tables
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
 from pocketgraph.freezing.trained_model import Checkpoint, PathLike, opened
@@ -181,6 +182,7 @@ def freeze_and_tell(
     graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
     is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
+    is_open = is_open or has_stored_tables(graph, store)
     if not (source.is_saved_model or bind or wanted_repairs or is_open):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
@@ -212,7 +214,7 @@ def freeze_and_tell(
         frozen = frozen.map_nodes(_without_device)
     if control_flow is not None:
         frozen = extract_sub_graph(without_idle_waits(frozen), names)
-    frozen = with_table_contents(frozen, graph, _folder_of(source.graph))
+    frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken)

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.freezing.savers import restored_key
-from pocketgraph.freezing.table_contents import ResourceContents, with_contents
+from pocketgraph.freezing.stored_tables import ResourceContents
+from pocketgraph.freezing.table_contents import with_contents
 from pocketgraph.graph import Graph, Node, Tensor, canonical, const, node_name
 
 ENSEMBLE, PREDICT = "BoostedTreesEnsembleResourceHandleOp", "BoostedTreesPredict"

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import NamedTuple
 
-from pocketgraph.graph.entry_roles import generated, state_ends
+from pocketgraph.graph.adversarial_networks import generated
+from pocketgraph.graph.entry_roles import state_ends
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
@@ -39,8 +40,9 @@ SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseS
 """Ops whose second and later results serve training."""
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
 """Ops whose second and later results stand beside the first only for the ops behind them."""
+_OWN_NAME = re.compile(r"(?!Identity(_\d+)?$)[^/]+$")  # tf.identity(result, name="answer"), in no scope
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
-_GENERATED = 4.0  # more for the pictures of a generator than for what its judge says of them
+_GENERATED = 6.0  # more for the pictures of a generator than for what its judge says of them
 _CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
 
 
@@ -99,11 +101,6 @@ class EntrySurvey:
             waiting += [self._graph[name] for name in map(node_name, node.data_inputs) if name in self._graph]
         return found
 
-    def _is_only_asserted(self, node: Node) -> bool:
-        """Whether nothing but assertions takes a condition."""
-        users = self._takers(node)
-        return bool(users) and all(user.op == "Assert" for user in users)
-
     def inputs(self) -> list[LikelyEntry]:
         main = {name for name, _ in self._main_sources}
         first, second, last = [], [], []
@@ -129,7 +126,7 @@ class EntrySurvey:
         for node in self._model:
             if node.name not in inner or node.op in _PLACEHOLDERS or node.op in _VARIABLES or node.op == "Const":
                 continue
-            if node.name in self._inside_loops or self._is_only_asserted(node):
+            if node.name in self._inside_loops or {user.op for user in self._takers(node)} == {"Assert"}:
                 continue
             if any(user.name in inner for _, user in self._users.get(node.name, ())):
                 continue
@@ -146,7 +143,8 @@ class EntrySurvey:
                 ranked = self._rank(scores) if scores is not None and scores.name in inner else None
                 if ranked is not None:
                     found.setdefault(ranked.name, ranked)
-        for name in generated(self._graph) if self.is_trained else ():
+        layers = self._weighing if self.is_trained else []
+        for name in generated(self._graph, layers, self._weights, self._behind_weights) if layers else ():
             ranked = self._rank(self._graph[name]) if name in inner else None
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
@@ -300,17 +298,21 @@ class EntrySurvey:
         return found
 
     @cached_property
-    def _main_sources(self) -> set[tuple[str, int]]:
-        """The sources that weights are applied to somewhere behind them: not labels, not learning rates."""
+    def _weighing(self) -> list[Node]:
+        """The nodes that apply weights to something."""
         weights = self._weights
-        seen: set[str] = set()
-        found: set[tuple[str, int]] = set()
-        waiting = [
-            ref
+        return [
+            node
             for node in self._model
             if node.op in _WEIGHING and any(node_name(ref) in weights for ref in node.data_inputs)
-            for ref in node.data_inputs
         ]
+
+    @cached_property
+    def _main_sources(self) -> set[tuple[str, int]]:
+        """The sources that weights are applied to somewhere behind them: not labels, not learning rates."""
+        seen: set[str] = set()
+        found: set[tuple[str, int]] = set()
+        waiting = [ref for node in self._weighing for ref in node.data_inputs]
         while waiting:
             name, port, _ = parse_ref(waiting.pop())
             if (name, port) in self._sources:
@@ -352,6 +354,8 @@ class EntrySurvey:
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
         score, why = likelihood(node.name, end.op)
+        if node.op == "Identity" and _OWN_NAME.match(node.name):
+            score, why = score + 2, f"{why}, handed on under a name of its own"
         if self._main_sources and node.name in self._behind_weights:
             score += 2
         if _TRAINING_TOWER.search(node.name):
@@ -377,11 +381,7 @@ class EntrySurvey:
     def _behind_weights(self) -> set[str]:
         """The nodes that weights went into."""
         found: set[str] = set()
-        waiting = [
-            node
-            for node in self._model
-            if node.op in _WEIGHING and any(node_name(ref) in self._weights for ref in node.data_inputs)
-        ]
+        waiting = list(self._weighing)
         while waiting:
             node = waiting.pop()
             if node.name not in found:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 
@@ -42,11 +43,11 @@ def parse_ref(text: str) -> Ref:
     if ":" not in text and text[:1] != "^":
         return _new_tuple(Ref, (text, 0, False))  # as Ref(…), in two thirds of its time
     if text.startswith("^"):
-        return Ref(text[1:], -1, True)
+        return _new_tuple(Ref, (text[1:], -1, True))
     name, colon, port = text.rpartition(":")
     if colon and port.isdecimal() and len(port) <= DIGITS:
-        return Ref(name, int(port), False)
-    return Ref(text, 0, False)
+        return _new_tuple(Ref, (name, int(port), False))
+    return _new_tuple(Ref, (text, 0, False))
 
 
 def node_name(text: str) -> str:

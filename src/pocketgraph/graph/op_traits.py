@@ -235,8 +235,11 @@ MirrorPad pad any_size
 Mod discontinuous
 Mul product elementwise polynomial repeatable any_size
 Multinomial random
+MutableDenseHashTable table
 MutableDenseHashTableV2 table
 MutableHashTable table
+MutableHashTableOfTensors table
+MutableHashTableOfTensorsV2 table
 MutableHashTableV2 table
 Neg elementwise polynomial any_size
 NextIteration next_iteration control_flow

@@ -14,8 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest

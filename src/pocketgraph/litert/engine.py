@@ -209,14 +209,18 @@ def resizable(
     about["opened"] = opened
     if open_program.is_limited and not operands:
         about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
+    resized = open_program.resized
     entry = (
-        cache.store(*kept_as, writer.pieces(model, passing=True, ahead=ahead), about) if kept_as is not None else None
+        cache.store(*kept_as, writer.pieces(model, open_shapes=resized, passing=True, ahead=ahead), about)
+        if kept_as is not None
+        else None
     )
     if entry is not None:
         return Resizable.of_entry(entry, threads, kept_as)
-    path = temporary_file(model, ahead=ahead) if about["bytes"] >= PACKED_FROM else None
+    path = temporary_file(model, resized, ahead=ahead) if about["bytes"] >= PACKED_FROM else None
     try:
-        content = path if path is not None else b"".join(bytes(piece) for piece in writer.pieces(model, ahead=ahead))
+        pieces = () if path is not None else writer.pieces(model, open_shapes=resized, ahead=ahead)
+        content = path if path is not None else b"".join(map(bytes, pieces))
         return Resizable(about, content, threads, None, open_program.fits, tell)
     finally:
         if path is not None:

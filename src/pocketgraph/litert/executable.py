@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
@@ -172,24 +174,20 @@ class Executable:
         places, lock = [order[index] for index in self._fed], self._lock
         runner: Runner | None = None
         runs = 0
-        step: Callable[[Sequence[Array]], list[Array]]
-
-        def first(values: Sequence[Array]) -> list[Array]:
-            nonlocal runs, step
-            assert runner is not None
-            runs += 1
-            if runs >= PREPARED_AFTER:
-                step = runner.direct(places)
-                return step(values)
-            return runner.run([values[place] for place in places])
+        step: Callable[[Sequence[Array]], list[Array]] | None = None
 
         def run(values: list[Array]) -> list[Array]:
             nonlocal runner, runs, step
             try:
                 with lock:
                     if runner is not self._runner:  # another engine has taken over
-                        runner, runs, step = self._runner, 0, first
+                        runner, runs, step = self._runner, 0, None
                     if runner is not None and self.check is None:
+                        if step is None:
+                            runs += 1
+                            if runs < PREPARED_AFTER:
+                                return runner.run([values[place] for place in places])
+                            step = runner.direct(places)
                         return step(values)
             except (RuntimeError, ValueError) as error:
                 raise failure(error) from error
@@ -246,13 +244,16 @@ class Executable:
         runner = self._runner
         if runner is None:
             return
+        me = weakref.ref(self)  # who lets go of a session need not wait for Python's search for cycles
 
         def counted() -> None:
-            if self._runner is counting:
-                self._runner = runner  # which has quicker ways than one that counts
+            executable = me()
+            if executable is not None and executable._runner is counting():
+                executable._runner = runner  # which has quicker ways than one that counts
             then()
 
-        counting = self._runner = UpgradingRunner(runner, runs - 1, counted)
+        self._runner = UpgradingRunner(runner, runs - 1, counted)
+        counting = weakref.ref(self._runner)
 
     def switch_off(self, passes: Collection[str]) -> None:
         """Leaves out what it does besides its program.

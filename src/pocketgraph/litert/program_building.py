@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from pocketgraph.litert.cached_executable import LITERT, PIECES, takes_packed
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.runner import PackedRunner, PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
@@ -168,7 +169,9 @@ def _uncached(
             os.unlink(path)
 
 
-def temporary_file(model: Program, *, ahead: bool = True) -> str | None:
+def temporary_file(
+    model: Program, open_shapes: Mapping[Value, tuple[int, ...]] = MappingProxyType({}), *, ahead: bool = True
+) -> str | None:
     """The program in a file in the temporary folder, whose weights need no memory; None where that has no room."""
     import tempfile  # it takes six modules, and only what is not kept needs it
 
@@ -176,7 +179,7 @@ def temporary_file(model: Program, *, ahead: bool = True) -> str | None:
     try:
         handle, path = tempfile.mkstemp(suffix=".tflite")
         with os.fdopen(handle, "wb") as file:
-            for piece in writer.pieces(model, passing=True, ahead=ahead):
+            for piece in writer.pieces(model, open_shapes=open_shapes, passing=True, ahead=ahead):
                 file.write(piece)
     except OSError:
         if path is not None:

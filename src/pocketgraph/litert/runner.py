@@ -146,6 +146,10 @@ class PlainRunner:
         """The places of its inputs among its tensors."""
         return self._inputs
 
+    def result_bytes(self) -> list[int]:
+        """The size of each output, for the sizes that the inputs have now."""
+        return [_bytes(detail) for detail in self._interpreter.get_output_details()]
+
     def recycle_nothing(self) -> None:
         """Has its results never lie where earlier ones did (the pass ``recycled_arrays``)."""
         self._recycled.is_on = False

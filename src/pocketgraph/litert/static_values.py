@@ -32,32 +32,27 @@ class Statics:
         """The value of a tensor name (``n:0``) when it is static, else None."""
         if ref in self._known:
             return self._known[ref]
-        first = self._waiting(ref)
-        if not first:  # as it nearly always is
-            found = self._known[ref] = None if first is None else self._make(ref)
-            return found
-        stack, on_stack = [ref], {ref}  # a long chain is asked for from its end
-        while stack:
-            top = stack[-1]
-            if top in self._known:
-                on_stack.discard(stack.pop())
-                continue
+        stack: dict[str, None] = {}  # each waits for the next: a long chain is asked for from its end
+        top = ref
+        while True:
+            stack[top] = None
             waiting = self._waiting(top)
-            if waiting is None:
-                self._known[top] = None
-            elif waiting:
-                # An input that waits for this very tensor is a loop, which is never static.
-                if not on_stack.isdisjoint(waiting):
-                    self._known[top] = None
-                else:
-                    stack.extend(waiting)
-                    on_stack.update(waiting)
-            else:
-                self._known[top] = self._make(top)
-        return self._known[ref]
+            if waiting is None or not stack.keys().isdisjoint(waiting):  # in a loop nothing is static
+                self._known.update(stack)  # nor is what waits for this
+                return None
+            if waiting:
+                (top,) = waiting
+                continue
+            made = self._known[top] = self._make(top)
+            del stack[top]
+            if made is None:
+                self._known.update(stack)
+            if made is None or not stack:
+                return made
+            top = next(reversed(stack))
 
     def _waiting(self, ref: str) -> list[str] | None:
-        """The inputs to be looked at first; None when the tensor is not static whatever they are."""
+        """The input to be looked at first, if any; None when the tensor is not static whatever they are."""
         if ref in self.fed:
             return None
         node = self.graph.find_producer(ref)

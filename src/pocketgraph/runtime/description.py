@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import NamedTuple
+
+from pocketgraph.graph.named_tuple import NamedTuple
 
 LATE = "which is only known when running"  # how a reason ends that names a tensor and its open shape
 OPEN_SHAPE = "the shape of what it reads or makes is only known when running"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph.named_tuple import NamedTuple
 
 ENVIRONMENT = "POCKETGRAPH_WITHOUT"
 GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
@@ -18,6 +18,7 @@ STEP_PASSES = {
     "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
     "gradients_in_numpy": "gradients of max pools, depthwise and 1x1 convolutions, and by few weights, are NumPy's",
+    "fused_pooled_layers": "in training a narrow convolution with its max pool, and the gradient of both, are two steps",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
     "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",

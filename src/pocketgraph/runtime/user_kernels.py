@@ -6,18 +6,23 @@ import inspect
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from sys import getrefcount
 from typing import Any, TypeVar
 
 import numpy as np
 
-from pocketgraph.errors import RunError, UsageError, did_you_mean
+from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_mean
 from pocketgraph.graph import DType, Node, Shape, op_spec, opdefs
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.opdefs import OpDef
+from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.graph.user_ops import set_user_ops
 from pocketgraph.kernels.registry import KERNELS, Kernel, plain
 from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
+from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
+from pocketgraph.litert.part_lowering import MALFORMED
+from pocketgraph.litert.writing import schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 ShapeRule = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
@@ -96,8 +101,8 @@ def kernel(
                 raise UsageError(f"a kernel of {op} was registered before", hint="pass override=True to replace it")
             if not _is_tensorflows(op):
                 opdefs.give(op, definition)
-            SHAPE_RULES.give(op, shape)
-            LOWERINGS.give(op, lowering)
+            SHAPE_RULES.give(op, None if shape is None else _shape_rule(op, shape))
+            LOWERINGS.give(op, None if lowering is None else _lowering(op, lowering))
             KERNELS.give(op, found)
             set_user_ops(KERNELS.given)
         return function
@@ -120,6 +125,41 @@ def remove_kernel(op: str) -> None:
         SHAPE_RULES.give(op, None)
         LOWERINGS.give(op, None)
         opdefs.give(op, None)
+
+
+def _shape_rule(op: str, rule: ShapeRule) -> ShapeRule:
+    """A user's shape rule, which gives nothing but shapes."""
+
+    def checked(call: ShapeCall) -> Shape | Sequence[Shape]:
+        found = rule(call)
+        if found is None:
+            return UNKNOWN
+        each = found if isinstance(found, list | tuple) else [found]
+        if not all(isinstance(shape, Shape) for shape in each):
+            raise UsageError(
+                f"the shape rule of {op} gives {found!r}", hint="give a Shape, or a list with one for each output"
+            )
+        return found
+
+    return checked
+
+
+def _lowering(op: str, lowering: Lowering) -> Lowering:
+    """A user's lowering; where it fails, NumPy runs the node, and ``plan`` says why."""
+
+    def checked(emit: Emit, node: Node) -> None:
+        first = len(emit.operations)
+        try:
+            lowering(emit, node)
+        except (PocketgraphError, *MALFORMED):
+            raise
+        except Exception as error:  # whatever somebody's code raises
+            raise emit.unsupported(f"the lowering of {op} failed: {type(error).__name__}: {error}") from error
+        for operation in emit.operations[first:]:
+            if operation.code not in schema.OPERATORS:
+                raise emit.unsupported(f"the lowering of {op} emits {operation.code}, which LiteRT does not have")
+
+    return checked
 
 
 def _is_tensorflows(op: str) -> bool:
@@ -177,12 +217,23 @@ def _kernel(op: str, definition: OpDef, function: Callable[..., Any]) -> Kernel:
         if takes_context:
             taken["context"] = attributes["context"]
         result = function(*map(_read_only, inputs), **taken)
-        found = result if isinstance(result, tuple) else (result,)
+        found = list(result) if isinstance(result, tuple) else [result]
+        del result  # and with it the tuple, which would count as an owner
         if len(found) != len(wanted):
             raise RunError(f"the kernel of {op} gave {len(found)} outputs, its signature has {len(wanted)}")
-        return tuple([_checked(op, *each) for each in zip(range(len(wanted)), found, wanted, strict=True)])
+        is_own = [_owners(found, number) == _SOLE for number in range(len(found))]
+        checked = [_checked(op, *each) for each in zip(range(len(wanted)), found, wanted, strict=True)]
+        return tuple([value if own else _read_only(value) for value, own in zip(checked, is_own, strict=True)])
 
     return Kernel(op, run, tuple(dict.fromkeys((*own, *deciding))), {**given, **defaults}, takes_context)
+
+
+def _owners(values: list[Any], index: int) -> int:
+    return getrefcount(values[index])
+
+
+_SOLE = _owners([np.empty(1)], 0)
+"""What Python counts where a kernel kept no reference to what it gave: what it kept may not be handed out."""
 
 
 def _read_only(value: Any) -> Any:
@@ -197,10 +248,12 @@ def _checked(op: str, number: int, value: Any, dtype: DType) -> Any:
     """An output as an array of its type; Python's numbers become it.
 
     Raises:
-        RunError: an array of another type.
+        RunError: an array of another type, or nothing.
     """
     if dtype.base.name in ("resource", "variant"):
         return value
+    if value is None:
+        raise RunError(f"the kernel of {op} gave None for output {number}", hint="return an array")
     if not isinstance(value, np.ndarray | np.generic):
         return np.asarray(value, object if dtype is STRING else dtype.numpy)
     array = np.asarray(value)

@@ -248,6 +248,27 @@ def test_damaged_records_never_do_worse_than_an_error(op: str) -> None:
     assert sum(not refuses(case, whole[:length]) for length in range(1, len(whole))) <= 1
 
 
+def test_one_text_for_each_record_or_step_is_a_text_in_the_tensor() -> None:
+    def told(key: bytes, *words: bytes) -> bytes:
+        return field(1, field(1, key) + field(2, field(1, b"".join(field(1, word) for word in words))))
+
+    context = [field(1, told(b"x", word)) for word in (b"red", b"blue")]
+    walks = [steps(b"X", *(field(1, field(1, word)) for word in words)) for words in ((b"a", b"b"), (b"c",))]
+    shape: dict[str, Any] = {
+        "context_sparse_types": (), "Tcontext_dense": (STRING,), "context_dense_shapes": (Shape(()),),
+        "feature_list_sparse_types": (), "feature_list_dense_types": (STRING,),
+        "feature_list_dense_shapes": (Shape(()),), "context_sparse_keys": (), "context_dense_keys": (b"x",),
+        "feature_list_sparse_keys": (), "feature_list_dense_keys": (b"X",),
+        "feature_list_dense_missing_assumed_empty": (),
+    }  # fmt: skip
+    records = vector(*(first + second for first, second in zip(context, walks, strict=True)))
+    node = Node("parse", "ParseSequenceExample", (), shape)
+    colors, letters, lengths = evaluate(node, [records, vector(), np.array([], object)])
+    assert [type(value) for value in colors] == [bytes, bytes] and colors.tolist() == [b"red", b"blue"]
+    assert {type(value) for value in letters.ravel()} == {bytes}
+    assert letters.tolist() == [[b"a", b"b"], [b"c", b""]] and lengths.tolist() == [2, 1]
+
+
 def test_a_shape_beyond_all_memory_is_refused() -> None:
     with pytest.raises(RunError, match="would take"):
         single(b"", (1 << 40,))

@@ -14,12 +14,15 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.kernels.parsing.example_keys import columns_by_keys
 from pocketgraph.kernels.parsing.example_layout import columns_by_layout
+from pocketgraph.kernels.parsing.example_pattern import columns_by_pattern
 from pocketgraph.kernels.parsing.example_walk import columns_by_walk
 from pocketgraph.kernels.parsing.record_bytes import PADDING, IrregularError
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, read_varint
 
 LEAST_TOGETHER = 48  # records of a batch; below, one after the other is quicker
+MOST_MATCHED = 144  # records of a batch; with more, a feature of all at a time is quicker than a record at a time
+LONG = 1 << 10  # bytes of a record, in which a match for it alone does not count
 LOOKED_AT = 4  # records, whose first keys tell whether looking for a layout is worth it
 MOST_BYTES = 1 << 30  # of a batch
 
@@ -29,6 +32,10 @@ def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[
     total = sum(map(len, records))
     if total > MOST_BYTES or not records or not all(records):
         return None
+    if len(records) <= MOST_MATCHED or total > LONG * len(records):
+        found = columns_by_pattern(records, wanted)
+        if found is not None:
+            return found
     if len(records) < LEAST_TOGETHER:
         return columns_by_walk(records, wanted)
     data = b"".join([*records, bytes(PADDING)])

@@ -7,8 +7,10 @@ fields, features given twice, numbers that are not packed) is left to the genera
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -17,9 +19,9 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
-from pocketgraph.kernels.parsing.record_bytes import list_of_texts
+from pocketgraph.kernels.parsing.record_bytes import IrregularError, list_of_texts, varints
 from pocketgraph.kernels.parsing.record_column import RecordColumn
-from pocketgraph.protobuf.wire import WireError, packed_varints, read_varint
+from pocketgraph.protobuf.wire import WireError, read_varint
 
 TAGS = {STRING: TEXTS, FLOAT: FLOATS, INT64: INTEGERS}
 SKIPPED, LISTED = 0, -1  # in place of a tag: a feature that is not wanted, and texts other than a single one
@@ -27,7 +29,7 @@ MOST_KEPT = 256  # lengths of an entry whose headers are kept
 NO_HEADER = (b"\xff", 0, 0)  # of an entry that cannot be so long: no entry begins like this
 MOST_KEY = 127  # bytes of a key
 MOST_MISSES = 3  # records of another order than the one before, from which on each key is looked up
-MOST_SINGLE = 100  # integers, up to which reading each of them is quicker than NumPy's calls
+MOST_SPELLED = 100  # bytes of integers, up to which reading each of them is quicker than NumPy's calls
 
 
 class Headers(dict[int, tuple[bytes, int, int]]):
@@ -120,13 +122,13 @@ def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> 
                     chain = chains.of(record)
                     row = _row(record, chain, blank)
                 else:
-                    row = _row_in_any_order(record, chains, blank)
+                    row = row_in_any_order(record, chains, blank)
                 if row is None:
                     return None
             rows.append(row)
         columns = zip(*rows, strict=True)
-        return {key: _column(values, dtype) for (key, dtype), values in zip(wanted.items(), columns, strict=True)}
-    except (WireError, IndexError):
+        return {key: column_of(values, dtype) for (key, dtype), values in zip(wanted.items(), columns, strict=True)}
+    except (WireError, IndexError, IrregularError):
         return None
 
 
@@ -162,7 +164,7 @@ def _row(record: bytes, chain: Chain, blank: Sequence[Value]) -> list[Value] | N
     return row if place == end else None
 
 
-def _row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> list[Value] | None:
+def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> list[Value] | None:
     """The wanted features of a record, each key looked up; None where it is not as encoders write it."""
     row = list(blank)
     end = len(record)
@@ -246,23 +248,38 @@ class Chains:
         return [self.links[key] for key in keys]
 
 
-def _column(values: Sequence[Value], dtype: DType) -> RecordColumn:
-    """A feature of all records.
+def column_of(values: Sequence[Value], dtype: DType, *, alike: bool = False) -> RecordColumn:
+    """A feature of all records; ``alike``: it takes as many bytes in all that have it.
 
     Raises:
-        WireError: integers are cut off.
+        WireError, IrregularError: integers are cut off.
     """
     records = len(values)
     if dtype is STRING:
-        if set(map(type, values)) == {bytes}:
+        kinds = set(map(type, values))
+        if kinds == {bytes}:
             return RecordColumn(strings(values, (records,)), 1, records)  # type: ignore[arg-type]
+        if kinds == {list}:
+            flat = list(chain.from_iterable(values))  # type: ignore[arg-type]
+            return RecordColumn(strings(flat, (len(flat),)), np.array(list(map(len, values)), np.int64), records)  # type: ignore[arg-type]
         flat = [text for value in values if value is not None for text in ((value,) if type(value) is bytes else value)]
         counts = [-1 if value is None else 1 if type(value) is bytes else len(value) for value in values]
         return RecordColumn(strings(flat, (len(flat),)), np.array(counts, np.int64), records)  # type: ignore[arg-type]
+    if alike and dtype is FLOAT:
+        try:
+            numbers: Array = np.frombuffer(bytearray().join(values), "<f4").astype(np.float32, copy=False)  # type: ignore[arg-type]
+            return RecordColumn(numbers, len(numbers) // records, records)
+        except TypeError:  # one has none
+            pass
+    if dtype is INT64:
+        try:
+            single = list(map(NUMBERS.__getitem__, values))  # type: ignore[arg-type]
+            return RecordColumn(np.array(single, np.int64), 1, records)
+        except KeyError:
+            pass
     held: list[bytes] = [value for value in values if value is not None]  # type: ignore[misc]
     sizes = list(map(len, held))
     same = sizes[0] if len(held) == records and len(set(sizes)) == 1 else None
-    numbers: Array
     if dtype is FLOAT:
         numbers = np.frombuffer(b"".join(held), "<f4").astype(np.float32)
         each, same = [size // 4 for size in sizes], None if same is None else same // 4
@@ -277,30 +294,42 @@ def _column(values: Sequence[Value], dtype: DType) -> RecordColumn:
     return RecordColumn(numbers, np.array(each, np.int64), records)
 
 
-def _integers(held: Sequence[bytes], sizes: Sequence[int]) -> tuple[Array, list[int]]:
+VARINT = re.compile(b"[\x80-\xff]{0,9}[^\x80-\xff]")
+CONTINUED = bytes(range(128, 256))
+
+
+class _Numbers(dict[bytes, int]):
+    """int64 numbers by their varints; made when first asked for. KeyError of what is not one varint."""
+
+    def __missing__(self, spelled: bytes) -> int:
+        if not spelled or not VARINT.fullmatch(spelled):
+            raise KeyError(spelled)
+        found = read_varint(spelled, 0, len(spelled))[0] & (1 << 64) - 1
+        found -= found >> 63 << 64
+        if len(spelled) <= 2:
+            self[spelled] = found
+        return found
+
+
+NUMBERS = _Numbers()
+
+
+def _integers(held: list[bytes], sizes: list[int]) -> tuple[Array, list[int]]:
     """The int64 numbers of packed lists, and how many each has.
 
     Raises:
-        WireError: one is cut off.
+        WireError, IrregularError: one is cut off.
     """
     packed = b"".join(held)
     if packed.isascii():
-        return np.frombuffer(packed, np.uint8).astype(np.int64), list(sizes)
-    if len(held) <= MOST_SINGLE and max(sizes) <= 2:
-        found = []
-        for number in held:
-            if len(number) == 2 and number[0] > 127 >= number[1]:
-                found.append(number[0] & 127 | number[1] << 7)
-            elif len(number) == 1 and number[0] < 128:
-                found.append(number[0])
-            else:
-                break
-        else:
-            return np.array(found, np.int64), [1] * len(held)
-    content = np.frombuffer(packed, np.uint8)
-    borders = np.cumsum(sizes)
-    is_last = content < 0x80
-    if not is_last[borders[np.array(sizes) > 0] - 1].all():
-        raise WireError(0, "a list of another kind of element")
-    ended = np.concatenate(([0], np.cumsum(is_last)))[borders]
-    return packed_varints(packed, 0, len(packed)).view(np.int64), np.diff(ended, prepend=0).tolist()
+        return np.frombuffer(packed, np.uint8).astype(np.int64), sizes
+    if len(packed) <= MOST_SPELLED:
+        spelled = VARINT.findall(packed)
+        numbers = np.array(list(map(NUMBERS.__getitem__, spelled)), np.int64)
+        if not b"".join([each[-1:] for each in held]).isascii():
+            raise WireError(0, "a list of another kind of element")
+        if len(b"".join(spelled)) < len(packed):
+            raise WireError(0, "a number takes more than ten bytes")
+        return numbers, [len(each.translate(None, CONTINUED)) for each in held]
+    numbers, counts = varints(np.frombuffer(packed, np.uint8), np.array(sizes))
+    return numbers, counts.tolist()

@@ -51,9 +51,9 @@ def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, 
                 who = "" if batch.single else f"Name: {batch.name(index)}, "
                 what = f"Feature: {shown(key)} (data type: {dtype.name})"
                 raise ValueError(f"{who}{what} is required but could not be found.")
-            result[index] = default
+            result[index, ...] = default
         elif values.size == size:
-            result[index] = values.reshape(fixed)
+            result[index, ...] = values.reshape(fixed)
         elif batch.single:
             kind = LIST_NAMES[dtype]
             raise ValueError(

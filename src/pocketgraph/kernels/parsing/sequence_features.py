@@ -175,7 +175,7 @@ def context_dense(records: Sequences, wanted: Wanted, defaults: Sequence[Array])
                 values = default
             if values.size != size:
                 raise ValueError(f"Unexpected number of elements in example {records.name(index)}")
-            result[index] = values.reshape(dims)
+            result[index, ...] = values.reshape(dims)
         results.append(np.asarray(result[0]) if records.single else result)
     return results
 
@@ -235,7 +235,7 @@ def steps_dense(records: Sequences, wanted: Wanted, may_miss: Sequence[bool]) ->
                         f"Name: {records.name(index)}, Key: {shown(key)}, Index: {step}.  Number of values != expected."
                         f"  values size: {row.size} but output shape: {listed(dims)}"
                     )
-                result[index, step] = row.reshape(dims)
+                result[index, step, ...] = row.reshape(dims)
         counts = np.array([len(rows or ()) for rows in found], np.int64)
         results.append(np.asarray(result[0]) if records.single else result)
         lengths.append(np.asarray(counts[0]) if records.single else counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,12 @@ class DenseTable(LookupTable):
             self.entries[word] = value
         self.is_filled = True
 
+    def fill(self, keys: Array, values: Array) -> None:
+        """As LookupTable.fill; TensorFlow exports all buckets, a row each, with the keys that stand for nothing."""
+        used = used_buckets(keys, [np.array(word, self.keys.numpy) for word in self.forbidden])
+        self.entries.clear()
+        self.insert(keys[used].reshape(-1, *self.key_shape), values[used].reshape(-1, *self.shape))
+
     def find(self, keys: Array, default: Array) -> Array:
         """As LookupTable.find, with keys of the key shape."""
         words, lead = self.checked(keys)
@@ -91,6 +98,23 @@ class DenseTable(LookupTable):
         words, found = self.pairs()
         rows = np.array(words, dtype=self.keys.numpy).reshape(len(words), *self.key_shape)
         return rows, np.array(found, dtype=self.values.numpy).reshape(len(words), *self.shape)
+
+
+def used_buckets(keys: Array, unused: Sequence[Array]) -> Array:
+    """Which rows of exported keys are keys.
+
+    Args:
+        keys: an array with a row a bucket.
+        unused: the keys that mark empty and deleted buckets.
+
+    Returns:
+        A bool a row.
+    """
+    rows = keys.reshape(len(keys), -1) if keys.size else keys.reshape(len(keys), 0)
+    used = np.ones(len(keys), dtype=bool)
+    for key in unused:
+        used &= ~np.all(rows == key.reshape(1, -1), axis=1)
+    return used
 
 
 def _made(

@@ -49,6 +49,11 @@ class LookupTable:
             self.entries[key] = value
         self.is_filled = True
 
+    def fill(self, keys: Array, values: Array) -> None:
+        """Puts in what a table of the kind exported, in place of what is there; errors are those of ``insert``."""
+        self.entries.clear()
+        self.insert(keys, values)
+
     def find(self, keys: Array, default: Array) -> Array:
         """The values of the keys, the default for those that the table lacks.
 
@@ -168,8 +173,7 @@ def lookup_table_find(table_handle: LookupTable, keys: Array, default_value: Arr
 
 @kernel("LookupTableImport", "LookupTableImportV2")
 def lookup_table_import(table_handle: LookupTable, keys: Array, values: Array) -> tuple[()]:
-    table_handle.entries.clear()
-    table_handle.insert(keys, values)
+    table_handle.fill(keys, values)
     return ()
 
 

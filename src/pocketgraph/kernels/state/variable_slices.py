@@ -74,7 +74,7 @@ def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> None:
                 where=f"variable '{ref.name}'",
             )
         after: Array = now.copy()
-        after[index] = value if value.shape == part.shape else value.reshape(())
+        after[index] = (value if value.shape == part.shape else value.reshape(()))[()]
         return after
 
     change(ref, assign)

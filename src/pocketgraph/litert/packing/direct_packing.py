@@ -7,11 +7,11 @@ they are neither transposed, nor written, nor packed from there: the model file 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import computed
 from pocketgraph.litert.native.watched_holes import tells

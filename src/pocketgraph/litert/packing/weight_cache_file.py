@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
 
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.writing import flatbuffer
 
 VERSION = 4

@@ -62,12 +62,14 @@ class OpenProgram(NamedTuple):
         size_inputs: what these are in the graph.
         fits: says whether all operators take inputs of these shapes and these numbers.
         is_limited: whether there may be sizes that they do not take.
+        resized: results that LiteRT resizes where the file says that their sizes are open, -1 for each.
     """
 
     program: Program
     size_inputs: tuple[str, ...]
     fits: Callable[[Sequence[tuple[int, ...]], Sequence[Sequence[int]]], bool]
     is_limited: bool
+    resized: Mapping[Value, tuple[int, ...]] = {}
 
 
 def opened(
@@ -94,7 +96,8 @@ def opened(
     whole = Program(
         [*program.inputs, *more.values], list(program.outputs), [*more.operations, *operations], dict(program.rounded)
     )
-    return OpenProgram(whole, tuple(more.refs), opening.fits, opening.is_limited)
+    resized = {made: (-1,) * len(made.shape) for made in opening.counted}
+    return OpenProgram(whole, tuple(more.refs), opening.fits, opening.is_limited, resized)
 
 
 class _Opening:
@@ -102,6 +105,7 @@ class _Opening:
     Attributes:
         size_inputs: the inputs whose shapes are numbers.
         is_limited: as OpenProgram's.
+        counted: what slices make that are told numbers.
     """
 
     def __init__(
@@ -113,12 +117,14 @@ class _Opening:
     ) -> None:
         self.size_inputs = SizeInputs()
         self.is_limited = False
+        self.counted: list[Value] = []
         self._known = known
         self._origins = origins
         self._inputs = list(program.inputs)
         self._sizes = OperatorSizes(dict(zip(program.inputs, inputs, strict=True)), {})
         self._followed: list[Operation] = []
         self._checked: list[tuple[Value, Value]] = []  # values, and what their sizes are to be; -1: any
+        self._cut_again = {op.inputs[0] for op in program.operations if op.code in SLICES}
         self._cuts = Counter(op.nodes[-1] for op in program.operations if op.code in SLICES and op.nodes)
         self._met: set[str] = set()
 
@@ -269,6 +275,8 @@ class _Opening:
         fixed = [_number(each) for each in starts]
         if fixed != [each.start for each in _taken_by(operation)]:  # of axes in another order
             raise NotCertain
+        if any(not isinstance(each, int) for each in (*starts, *counts)) and made not in self._cut_again:
+            return [self._by_counts(operation, source, made, starts, counts)]
         rest = Value(f"{made.name}/rest", made.dtype, tuple(n - b for n, b in zip(source.shape, fixed, strict=True)))
         free = sum(1 << axis for axis, count in enumerate(counts) if count == -1)
         ends = [0 if count == -1 else count for count in counts]
@@ -303,8 +311,39 @@ class _Opening:
             operation
         ):  # of axes in another order
             raise NotCertain
+        counts = self._counts(source, (begin, end, step), (free_begin, free_end))
+        if counts is not None and made not in self._cut_again:
+            starts = [0 if free_begin >> axis & 1 else first for axis, first in enumerate(begin)]
+            return self._by_counts(operation, source, made, starts, counts)
         places = self.size_inputs.vector(begin), self.size_inputs.vector(end)
         return _cut(operation, source, made, places, (free_begin, free_end), self.size_inputs.vector(step))
+
+    def _by_counts(
+        self, operation: Operation, source: Value, made: Value, starts: Sequence[Element], counts: Sequence[Element]
+    ) -> Operation:
+        """The slice that LiteRT copies by rows, of which numbers are told; by element it copies a STRIDED_SLICE."""
+        self.counted.append(made)
+        inputs: list[Value | None] = [source, self.size_inputs.vector(starts), self.size_inputs.vector(counts)]
+        return operation.replace(code="SLICE", inputs=inputs, outputs=[made], options={})
+
+    def _counts(
+        self, source: Value, places: Sequence[Sequence[Element]], free: tuple[int, int]
+    ) -> list[Element] | None:
+        """How many elements a slice takes of each axis, where that is told; -1: all that follow."""
+        found: list[Element] = []
+        for axis, (size, first, last, by) in enumerate(zip(self._sizes.of(source), *places, strict=True)):
+            start = 0 if free[0] >> axis & 1 else first
+            if by != 1 or (isinstance(start, int) and start < 0):
+                return None
+            if free[1] >> axis & 1:
+                found.append(-1)
+            elif not isinstance(last, int) and start == 0:
+                found.append(last)
+            elif isinstance(last, int) and isinstance(start, int) and start < last and (size or start + 1) >= last:
+                found.append(last - start)
+            else:
+                return None
+        return found if any(not isinstance(each, int) for each in (*places[0], *found)) else None
 
     def _numbers(self, node: Node, place: int) -> list[Element]:
         """What a node's input says."""

@@ -103,12 +103,8 @@ class OperatorSizes:
             if None in first:
                 raise NotCertain
             return (*self.of(operands[1]), *first[1:])
-        if code == "SLICE":  # of an open axis the first element alone: LiteRT resizes none of its results
-            starts, counts = constant_numbers(operands[1]), constant_numbers(operands[2])
-            for size, own, start, count in zip(first, operation.inputs[0].shape, starts, counts, strict=True):  # type: ignore[union-attr]
-                if size != own and (start, count) != (0, 1):
-                    raise NotCertain
-            return tuple(counts)
+        if code == "SLICE":
+            return self._counted(operation, first)
         raise NotCertain
 
     def _broadcast(self, operands: Sequence[Sizes], rank: int) -> Sizes:
@@ -190,6 +186,23 @@ class OperatorSizes:
                 found.append(_count(size, 0 if is_first else start, None if is_last else end, step))
             else:
                 found.append(len(range(*slice(first, last, step).indices(size))))
+        return tuple(found)
+
+    def _counted(self, operation: Operation, source: Sizes) -> Sizes:
+        """A slice that is told how many elements it takes: -1 stands for all that follow."""
+        starts, counts = (self.numbers(value) for value in operation.inputs[1:3])
+        whole = self.of(None) if operation.inputs[0] is None else operation.inputs[0].shape
+        is_fixed = all(value is None or value.constant is not None for value in operation.inputs[1:3])
+        found: list[int | None] = []
+        for size, own, start, count in zip(source, whole, starts, counts, strict=True):
+            if is_fixed:  # LiteRT resizes none of its results: of an open axis it takes the first element alone
+                if size != own and (start, count) != (0, 1):
+                    raise NotCertain
+            elif count == -1:
+                count = None if size is None or start is None else size - start
+            elif size is not None and start is not None and count is not None and start + count > size:
+                raise NotCertain
+            found.append(count)
         return tuple(found)
 
     def _joined(self, operation: Operation) -> Sizes:

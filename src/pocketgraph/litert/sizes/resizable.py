@@ -1,7 +1,14 @@
-"""A loaded LiteRT model whose inputs take other sizes from call to call, its weights packed once."""
+"""A loaded LiteRT model whose inputs take other sizes from call to call, its weights packed once.
+
+For larger sizes than before LiteRT takes memory anew, copies what lay in it, and touches each page for the first time,
+which takes as long as computing in it. Where sizes grow a second time the model is therefore given larger ones than are
+asked for, and then these: its memory stays, and of what is more than is needed no page is touched.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -12,6 +19,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
+from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
@@ -20,6 +28,9 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.operator_sizes import Sizes
 
 Shapes = tuple[tuple[int, ...], ...]
+ROOM = 0.25  # share: of a size, that a model is given room for besides
+ROOM_STEP = 32  # elements: that room is a multiple of, so that it is divided by what the size is divided by
+MOST_ROOM = 1 << 22  # elements: of all inputs together, up to which there is room
 
 
 class Resizable:
@@ -53,6 +64,7 @@ class Resizable:
         self._kept_as = kept_as
         self._runner = PlainRunner(model, self._threads, is_bare=False)
         self._shapes: Shapes = ()
+        self._room = 0  # elements of the largest inputs so far
         self._lock = threading.Lock()
 
     @staticmethod
@@ -70,17 +82,47 @@ class Resizable:
         Raises:
             RunError: it does not take them.
         """
+        about = self.about
+        fed, taken, told = self._taken(shapes)
+        runner = _SizedRunner(self, taken, told)
+        with self._lock:
+            self._make_room(shapes)
+            self._resize(taken)
+        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=not told)]
+        return Executable({**about, "inputs": inputs, "fed": fed}, runner, None, self._threads, self._kept_as)
+
+    def _taken(self, shapes: Sequence[tuple[int, ...]]) -> tuple[list[int], Shapes, int]:
+        """Which inputs the model takes, the shapes of these and of what tells it numbers, and how many tell it such.
+
+        Raises:
+            RunError: it does not take them.
+        """
         told = self._tell(shapes) if self._tell is not None else ()
         if not self.takes(shapes, told):
             raise RunError("the program does not take these sizes")
-        about = self.about
-        fed = [index for index in about["fed"] if index < len(shapes)]
+        fed = [index for index in self.about["fed"] if index < len(shapes)]
         empty = [(0, *(max(0, number) for number in numbers)) for numbers in told]
-        runner = _SizedRunner(self, (*[tuple(shapes[index]) for index in fed], *empty), len(told))
-        with self._lock:
-            self._resize(runner.shapes)
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=not told)]
-        return Executable({**about, "inputs": inputs, "fed": fed}, runner, None, self._threads, self._kept_as)
+        return fed, (*[tuple(shapes[index]) for index in fed], *empty), len(told)
+
+    def _make_room(self, shapes: Sequence[tuple[int, ...]]) -> None:
+        """Gives the model larger sizes than these, where they are larger than all before, but for the first ones."""
+        elements = _elements(shapes)
+        is_first = self._room == 0
+        if elements <= self._room or elements > MOST_ROOM:
+            return
+        self._room = elements
+        if is_first:
+            return
+        places = zip(shapes, self.about["opened"], strict=True)
+        larger = [
+            tuple([_with_room(size) if own is None else size for size, own in zip(shape, sizes, strict=True)])
+            for shape, (_, sizes) in places
+        ]
+        with contextlib.suppress(RunError), quiet():  # sizes that do not go together: there is no room then
+            self._resize(self._taken(larger)[1])
+            self._room = _elements(larger)
+            # What is freed once tells the C library to keep arrays of up to that size for later ones.
+            np.empty(max(self._runner.result_bytes()), np.uint8)
 
     def takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes = ()) -> bool:
         """Whether all its operators take inputs of these shapes, and these numbers."""
@@ -109,6 +151,14 @@ class Resizable:
                 interpreter.resize_tensor_input(index, shape)
             interpreter.allocate_tensors()
         self._shapes = shapes
+
+
+def _elements(shapes: Sequence[tuple[int, ...]]) -> int:
+    return sum(map(math.prod, shapes))
+
+
+def _with_room(size: int) -> int:
+    return size + ROOM_STEP * math.ceil(size * ROOM / ROOM_STEP)
 
 
 class _SizedRunner(Runner):

@@ -6,7 +6,7 @@ row.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from pocketgraph.graph.named_tuple import NamedTuple
 
 VERSION = 3
 IDENTIFIER = b"TFL3"

@@ -61,16 +61,22 @@ class Contents(Record):
 
 
 def pieces(
-    program: Program, unnamed: Collection[Value] = (), *, passing: bool = False, ahead: bool = True
+    program: Program,
+    unnamed: Collection[Value] = (),
+    *,
+    open_shapes: Mapping[Value, tuple[int, ...]] = MappingProxyType({}),
+    passing: bool = False,
+    ahead: bool = True,
 ) -> Iterator[bytes | memoryview]:
     """The bytes of a file with one program, in order; see ``file_pieces``.
 
     Args:
         program: what the file holds.
         unnamed: values whose names are left out of the file.
+        open_shapes: as for Contents.
         passing, ahead: as for ``file_pieces``.
     """
-    return file_pieces(Contents([program], unnamed=unnamed), passing=passing, ahead=ahead)
+    return file_pieces(Contents([program], unnamed=unnamed, open_shapes=open_shapes), passing=passing, ahead=ahead)
 
 
 def file_pieces(contents: Contents, *, passing: bool = False, ahead: bool = True) -> Iterator[bytes | memoryview]:

@@ -9,6 +9,7 @@ waits in the same way.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import threading
@@ -92,6 +93,9 @@ def _preempted() -> int:
     except ImportError:
         return 0
     return getrusage(RUSAGE_SELF).ru_nivcsw
+
+
+atexit.register(_waiting.clear)  # nobody does it any more, and Python need not look through what it holds
 
 
 def _after_fork() -> None:

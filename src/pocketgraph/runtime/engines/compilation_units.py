@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
@@ -229,18 +230,19 @@ def check_waits(plan: Plan) -> None:
     items = plan.items
     waiting = [name for name, item in items.items() if item.control]
     done: set[str] = set()
-    opened: set[str] = set()
+    opened: set[str] = set()  # and not done
     while waiting:
         name = waiting[-1]
-        if name in done or name not in items:
+        if name in opened:
             waiting.pop()
-        elif name in opened:
-            waiting.pop()
+            opened.discard(name)
             done.add(name)
+        elif name in done or name not in items:
+            waiting.pop()
         else:
             opened.add(name)
             sources = dependencies(items[name], plan)
-            circle = next((source for source in sources if source in opened and source not in done), None)
-            if circle is not None:
+            if not opened.isdisjoint(sources):
+                circle = next(source for source in sources if source in opened)
                 raise RunError("the graph has a cycle that is no loop", where=f"node '{circle}'")
-            waiting += sources
+            waiting += [source for source in sources if source not in done]

@@ -34,7 +34,7 @@ def fused_lookups(plan: Plan, wanted: Collection[Endpoint], run_apart: Callable[
     Args:
         plan: what is compiled.
         wanted: tensors that leave the plan.
-        run_apart: makes what runs nodes one by one: (their items, inputs, output) give a function of the Run and the
+        run_apart: makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the
             inputs' values.
     """
     held = {endpoint.node for endpoint in (*wanted, *plan.fed)}
@@ -81,7 +81,7 @@ class _Lookup:
         members = self._members(inputs)
         if members is None:
             return None
-        apart = run_apart(self._with_constants(inputs), inputs, self.output)
+        apart = run_apart(self._with_constants(inputs), inputs, (self.output,))
         call = FusedCall(plain, apart)
         return PartCall(self.combiner.node, members, tuple(inputs), (self.output,), call, takes_run=True)
 

@@ -90,6 +90,12 @@ class StepProgram:
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
                 plan.parts.update(dict.fromkeys(fused.members, fused))
+        trains = dynamic is not None and any(item.node.op == "MaxPoolGrad" for item in items.values())
+        if trains and plan.uses("fused_pooled_layers"):
+            from pocketgraph.runtime.engines.pooled_layers import fused_pooled_layers
+
+            for fused in fused_pooled_layers(plan, self.fetches, partial(_apart, graph, library)):
+                plan.parts.update(dict.fromkeys(fused.members, fused))
         builder = Builder(plan, ROOT)
         self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)
         builder.build(list(items), [e for e in fetches if e not in fed])
@@ -179,14 +185,14 @@ _ONE_VIEW = _owners(np.empty(2).reshape(2, 1))
 
 
 def _apart(
-    graph: Graph, library: Functions, items: Mapping[str, Item], inputs: Sequence[Endpoint], output: Endpoint
-) -> Callable[..., Any]:
+    graph: Graph, library: Functions, items: Mapping[str, Item], inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
+) -> Callable[..., tuple[Any, ...]]:
     """What runs these nodes one by one; they are compiled when it is first called."""
     programs: list[StepProgram] = []
 
-    def apart(run: Run, *values: Any) -> Any:
+    def apart(run: Run, *values: Any) -> tuple[Any, ...]:
         if not programs:
-            programs.append(StepProgram(graph, inputs, (output,), library=library, items=items))
-        return programs[0].evaluate(values, run)[0]
+            programs.append(StepProgram(graph, inputs, outputs, library=library, items=items))
+        return programs[0].evaluate(values, run)
 
     return apart

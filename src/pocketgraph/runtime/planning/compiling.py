@@ -13,7 +13,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.graph_state import GraphState
-from pocketgraph.runtime.planning.numpy_gradients import sooner_in_numpy
+from pocketgraph.runtime.planning.numpy_gradients import layers_sooner_in_numpy, products_sooner_in_numpy, sooner_in_numpy
 from pocketgraph.runtime.planning.part_setup import opener, reference_of
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
@@ -46,6 +46,9 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     reasons.update(trial.reasons)
     if not request.wants_one_engine and "gradients_in_numpy" not in request.without:
         reasons.update(sooner_in_numpy(candidates, known.inferred, static))
+        reasons.update(products_sooner_in_numpy(known.plan, known.inferred, static))
+        if "fused_pooled_layers" not in request.without:
+            reasons.update(layers_sooner_in_numpy(known.plan, known.held, known.inferred, static))
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
     return _cut_and_compiled(request, known, names, trial, reasons), reasons

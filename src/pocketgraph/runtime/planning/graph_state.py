@@ -20,6 +20,8 @@ from pocketgraph.runtime.planning.call_key import Sized
 
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 """Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
+NEVER_STATIC = STRUCTURAL - STATIC_WITH_INPUTS
+SWITCHES = ops_with("switch")
 
 
 class GraphState:
@@ -154,7 +156,7 @@ def static_nodes(plan: Plan) -> set[str]:
     ready: list[str] = []
     for name, item in plan.items.items():
         op = item.node.op
-        if plan.frames[name].depth or opdefs.is_stateful(op) or op in STRUCTURAL - STATIC_WITH_INPUTS:
+        if plan.frames[name].depth or op in NEVER_STATIC or opdefs.is_stateful(op):
             continue
         if not item.data and op not in ("Const", "NoOp"):
             continue
@@ -183,7 +185,7 @@ def conditional_nodes(plan: Plan) -> set[str]:
         MissingKernelError: as ``check_kernels``, which is asked where there are branches at all.
     """
 
-    switches = {name for name, item in plan.items.items() if item.node.op in ops_with("switch")}
+    switches = {name for name, item in plan.items.items() if item.node.op in SWITCHES}
     if not switches:
         return set()
     from pocketgraph.runtime.missing_kernels import check_kernels

@@ -12,8 +12,13 @@ from typing import Any
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 
 REASON = "NumPy computes this gradient sooner"
+PRODUCT_REASON = "NumPy multiplies matrices that change with each run sooner"
+LAYER_REASON = "NumPy computes this layer and its gradient sooner"
 
 
 def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str]) -> dict[str, str]:
@@ -25,6 +30,63 @@ def sooner_in_numpy(nodes: Iterable[Node], inferred: Any, static: Collection[str
         static: the names of nodes whose values are known before the run.
     """
     return {node.name: REASON for node in nodes if node.op in _RULES and _RULES[node.op](node, inferred, static)}
+
+
+def products_sooner_in_numpy(plan: Plan, inferred: Any, static: Collection[str]) -> dict[str, str]:
+    """Why LiteRT shall not run the products of dense layers that are trained, by name: it packs the weights, which are
+    others in each run, for each product.
+
+    Args:
+        plan: the needed nodes.
+        inferred: static shapes and types (kernels.shapes.infer).
+        static: the names of nodes whose values are known before the run.
+    """
+    products = [item for item in plan.items.values() if item.node.op == "MatMul" and _is_large(item, inferred, static)]
+    gradients = {item.data[0] for item in products if item.node.attr("transpose_a", False)}
+    found: dict[str, str] = {}
+    for item in products if gradients else ():
+        images, weights = item.data
+        if images not in gradients or item.node.attr("transpose_a", False) or weights in plan.fed:
+            continue
+        readers = [plan.items[name] for name in plan.taken_from(weights.node).get(weights, ())]
+        others = [each for each in readers if each is not item]
+        if len(others) > 1 or any(each not in products or each.data[1] != weights for each in others):
+            continue  # the layer is computed several times, as in a loop that is written out
+        trained = [each for each in products if each.data[0] == images and each.node.attr("transpose_a", False)]
+        found.update((each.node.name, PRODUCT_REASON) for each in (item, *others, *trained))
+    return found
+
+
+def _is_large(item: Item, inferred: Any, static: Collection[str]) -> bool:
+    """A product of two float32 matrices that are computed."""
+    first, result = (_sizes(inferred, ref, 2) for ref in (str(item.data[0]), f"{item.node.name}:0"))
+    if first is None or result is None or any(endpoint.node in static for endpoint in item.data):
+        return False
+    inner = first[0] if item.node.attr("transpose_a", False) else first[1]
+    return inner * result[0] * result[1] >= LEAST_NUMPY_GRADIENT
+
+
+def layers_sooner_in_numpy(plan: Plan, held: Collection[str], inferred: Any, static: Collection[str]) -> dict[str, str]:
+    """Why LiteRT shall not run nodes of layers that are pooled and trained, by name (engines/pooled_layers.py).
+
+    Args:
+        plan: the needed nodes.
+        held: what is fed, fetched or run.
+        inferred: static shapes and types (kernels.shapes.infer).
+        static: the names of nodes whose values are known before the run.
+    """
+    layers = [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
+    return {name: LAYER_REASON for layer in layers for name in layer.names}
+
+
+def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
+    """Windows of few elements, with computed weights."""
+    weights, results = (_sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0"))
+    if weights is None or results is None or layer.conv.data[1].node in static:
+        return False
+    elements = weights[0] * weights[1] * weights[2]
+    is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
+    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static)
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -72,10 +134,10 @@ def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
     return covered and _count(images) >= LEAST_NUMPY_GRADIENT
 
 
-def _sizes(inferred: Any, ref: str) -> tuple[int, ...] | None:
-    """The four sizes of a float32 tensor, where they are known."""
+def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:
+    """The sizes of a float32 tensor of this rank, where they are known."""
     shape = inferred.shape(ref)
-    if not shape.is_known or len(shape.known) != 4 or inferred.dtype(ref) is not FLOAT:
+    if not shape.is_known or len(shape.known) != rank or inferred.dtype(ref) is not FLOAT:
         return None
     return tuple(shape.known)
 

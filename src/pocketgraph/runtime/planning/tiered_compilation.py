@@ -9,6 +9,7 @@ the pass that was left out; ``without=["tiered_compilation"]`` compiles everythi
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -28,9 +29,11 @@ def prepare(executable: Executable, plan_again: Callable[[], Iterable[Any]], che
         checked: the parts that are compared with the reference engine, if anybody wants to know.
     """
     before = getattr(executable.check, "part", None)
+    held = weakref.ref(executable)  # which holds this
 
     def again() -> None:
-        if compile_again(executable, plan_again) and checked is not None:
+        living = held()
+        if living is not None and compile_again(living, plan_again) and checked is not None:
             checked[:] = [part for part in checked if part is not before]
 
     executable.after(TILED_AFTER, lambda: threading.Thread(target=again, name="pocketgraph tiers", daemon=True).start())

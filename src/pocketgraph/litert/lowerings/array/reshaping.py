@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+
 import numpy as np
 
 from pocketgraph.graph import Node
@@ -69,9 +72,48 @@ def _broadcast(emit: Emit, value: Value, shape: tuple[int, ...]) -> Value:
 def transpose(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), *MOVED)
     order = emit.axes(1, len(source.shape), "the permutation")
-    if sorted(order) != list(range(len(source.shape))) or len(order) > DEEPEST:
+    if sorted(order) != list(range(len(source.shape))):
         raise emit.unsupported(f"the permutation {order}")
-    emit.result(emit.transpose(source, order))
+    emit.result(_transposed(emit, source, order))
+
+
+def _transposed(emit: Emit, source: Value, order: list[int]) -> Value:
+    """A value with its axes permuted: many axes as fewer, as those that stay together are one, or in several steps,
+    each of which takes one axis to its place."""
+    if len(order) <= DEEPEST or source.constant is not None:
+        return emit.transpose(source, order)
+    shape = [source.shape[axis] for axis in order]
+    together = _together(source.shape, order)
+    if len(together) <= DEEPEST:
+        places = {axes[0]: place for place, axes in enumerate(sorted(together))}
+        merged = emit.reshape(source, [_size(source.shape, axes) for axes in sorted(together)])
+        return emit.reshape(emit.transpose(merged, [places[axes[0]] for axes in together]), shape)
+    place = next(place for place, axis in enumerate(order) if place != axis)
+    axis = order[place]
+    blocks = [range(place), range(place, axis), range(axis, axis + 1), range(axis + 1, len(order))]
+    moved = emit.transpose(emit.reshape(source, [_size(source.shape, axes) for axes in blocks]), [0, 2, 1, 3])
+    stands = [*blocks[0], *blocks[2], *blocks[1], *blocks[3]]
+    rest = emit.reshape(moved, [source.shape[axis] for axis in stands])
+    return _transposed(emit, rest, [stands.index(axis) for axis in order])
+
+
+def _together(shape: tuple[int, ...], order: list[int]) -> list[list[int]]:
+    """The axes of a permutation in groups that stay side by side, in their new order; without those of one element."""
+    found: list[list[int]] = []
+    axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
+    after = dict(zip(axes, axes[1:], strict=False))
+    for axis in order:
+        if shape[axis] == 1:
+            continue
+        if found and after.get(found[-1][-1]) == axis:
+            found[-1].append(axis)
+        else:
+            found.append([axis])
+    return found
+
+
+def _size(shape: tuple[int, ...], axes: Sequence[int]) -> int:
+    return math.prod(shape[axis] for axis in axes)
 
 
 @lowers("Tile")

@@ -13,7 +13,7 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, log_of_one_more
+from pocketgraph.litert.lowerings.math.elementwise import MOST_DIMENSIONS, binary, choice, log_of_one_more
 from pocketgraph.litert.program import Value
 
 
@@ -82,8 +82,6 @@ def guarded(emit: Emit, node: Node) -> None:
     else:
         factor = emit.add("LOG", [right], right.shape) if node.op == "Xlogy" else log_of_one_more(emit, right)
         value = binary(emit, "MUL", left, factor)
-    if len(value.shape) > MOST_DIMENSIONS:
-        raise emit.unsupported(f"a choice by value in rank {len(value.shape)}")
     zero = emit.const(0, np.float32)
     is_zero = binary(emit, "EQUAL", guard, zero, BOOL)
-    emit.result(emit.add("SELECT_V2", [is_zero, zero, value], value.shape, FLOAT))
+    emit.result(choice(emit, is_zero, zero, value))

@@ -84,25 +84,34 @@ def binary(emit: Emit, code: str, left: Value, right: Value, dtype: DType | None
     return emit.reshape(emit.add(code, [left, right], inner, dtype, **options), shape)
 
 
-def _flattened(emit: Emit, left: Value, right: Value) -> tuple[Value, Value]:
-    """Both operands with neighbouring dimensions merged where they broadcast alike."""
-    rank = max(len(left.shape), len(right.shape))
-    a = (1,) * (rank - len(left.shape)) + left.shape
-    b = (1,) * (rank - len(right.shape)) + right.shape
-    merged: list[tuple[int, int]] = []
-    kinds: list[tuple[bool, bool]] = []
-    for x, y in zip(a, b, strict=True):
-        if x == y == 1:
+def choice(emit: Emit, condition: Value, yes: Value, no: Value) -> Value:
+    """Elements of ``yes`` where a condition holds, else those of ``no``, with broadcasting."""
+    shape = np.broadcast_shapes(condition.shape, yes.shape, no.shape)
+    if len(shape) <= MOST_DIMENSIONS:
+        return emit.add("SELECT_V2", [condition, yes, no], shape, yes.dtype)
+    condition, yes, no = _flattened(emit, condition, yes, no)
+    inner = np.broadcast_shapes(condition.shape, yes.shape, no.shape)
+    return emit.reshape(emit.add("SELECT_V2", [condition, yes, no], inner, yes.dtype), shape)
+
+
+def _flattened(emit: Emit, *operands: Value) -> list[Value]:
+    """Operands with neighbouring dimensions merged where they broadcast alike."""
+    rank = max(len(operand.shape) for operand in operands)
+    shapes = [(1,) * (rank - len(operand.shape)) + operand.shape for operand in operands]
+    merged: list[list[int]] = []
+    kinds: list[list[bool]] = []
+    for sizes in zip(*shapes, strict=True):
+        if set(sizes) == {1}:
             continue
-        kind = (x == 1, y == 1)
+        kind = [size == 1 for size in sizes]
         if kinds and kinds[-1] == kind:
-            merged[-1] = (merged[-1][0] * x, merged[-1][1] * y)
+            merged[-1] = [before * size for before, size in zip(merged[-1], sizes, strict=True)]
         else:
-            merged.append((x, y))
+            merged.append(list(sizes))
             kinds.append(kind)
     if len(merged) > MOST_DIMENSIONS:
-        raise emit.unsupported(f"broadcasting {list(left.shape)} with {list(right.shape)}")
-    return emit.reshape(left, [x for x, _ in merged]), emit.reshape(right, [y for _, y in merged])
+        raise emit.unsupported("broadcasting " + " with ".join(str(list(operand.shape)) for operand in operands))
+    return [emit.reshape(operand, [sizes[at] for sizes in merged]) for at, operand in enumerate(operands)]
 
 
 @lowers(*BINARY)
@@ -171,11 +180,9 @@ def select(emit: Emit, node: Node) -> None:
         emit.require(value, "float", "int32", "int64", "bool", "uint8", "int8", "int16") for value in emit.inputs(1, 3)
     )
     shape = emit.output()[1]
-    if len(shape) > MOST_DIMENSIONS:
-        raise emit.unsupported(f"a selection of rank {len(shape)}")
     if node.op == "Select" and len(condition.shape) == 1 and len(shape) > 1:
         condition = emit.reshape(condition, (condition.shape[0], *[1] * (len(shape) - 1)))
-    emit.result(emit.add("SELECT_V2", [condition, yes, no], shape, yes.dtype))
+    emit.result(choice(emit, condition, yes, no))
 
 
 CASTS = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")

@@ -20,6 +20,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 
 MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")
 PASSING = ops_with("passes")
+SCALING = MULTIPLY | DIVIDE
 SWITCHES = ops_with("switch")
 
 
@@ -37,7 +38,7 @@ def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, condition
     found = _MaskFinder(plan, inferred)
     changed: dict[str, Node] = {}
     for name, item in plan.items.items():
-        if item.node.op not in (*MULTIPLY, *DIVIDE) or len(item.data) != 2 or name in conditional:
+        if item.node.op not in SCALING or len(item.data) != 2 or name in conditional:
             continue
         for kept, other in ((0, 1), (1, 0))[: 1 if item.node.op in DIVIDE else 2]:
             if not found.is_one(item.data[other], item.node.op in MULTIPLY):
