@@ -49,7 +49,7 @@ GOLDEN_INPUTS = 3  # samples that the script feeds
 
 
 @dataclass(frozen=True)
-class Feature:
+class NamedPort:
     """An input or output of the package.
 
     Attributes:
@@ -144,7 +144,7 @@ def write(
     return written
 
 
-def _features(model: ExportModel, image: bool) -> tuple[list[Feature], list[Feature]]:
+def _features(model: ExportModel, image: bool) -> tuple[list[NamedPort], list[NamedPort]]:
     """Inputs and outputs by their names in the package.
 
     Raises:
@@ -155,10 +155,10 @@ def _features(model: ExportModel, image: bool) -> tuple[list[Feature], list[Feat
         if not port.dtype.is_floating and port.dtype.numpy.kind not in "iub":
             raise UsageError(f"'{port.name}' is of the type {port.dtype.name}, and Core ML's are numbers")
     names = feature_names(ports)
-    features = [Feature(port, name) for port, name in zip(ports, names, strict=True)]
+    features = [NamedPort(port, name) for port, name in zip(ports, names, strict=True)]
     count = len(model.main.inputs)
     if image and count and (how := _normalization(model, ports[0])) is not None:
-        features[0] = Feature(ports[0], features[0].name, how)
+        features[0] = NamedPort(ports[0], features[0].name, how)
     return features[:count], features[count:]
 
 
@@ -180,7 +180,7 @@ def _unique(labels: tuple[str, ...], notes: list[str]) -> list[str]:
 
 
 def _package(
-    model: ExportModel, body: Body, inputs: list[Feature], outputs: list[Feature], labels: list[str], precision: str,
+    model: ExportModel, body: Body, inputs: list[NamedPort], outputs: list[NamedPort], labels: list[str], precision: str,
     ios: int, path: str,
 ) -> Any:  # fmt: skip
     """The package, as coremltools makes it at ``path``: in its own folder of temporary files it outlives a kill."""
@@ -223,14 +223,14 @@ def _package(
     return package
 
 
-def _placeholder(translation: Translation, feature: Feature) -> Any:
+def _placeholder(translation: Translation, feature: NamedPort) -> Any:
     from coremltools.converters.mil.mil import types
 
     kind = types.fp32 if feature.is_float or feature.picture is not None else types.int32
     return translation.builder.placeholder(shape=_shape(feature), dtype=kind)
 
 
-def _shape(feature: Feature) -> tuple[int, ...]:
+def _shape(feature: NamedPort) -> tuple[int, ...]:
     """The shape of a feature of the package: images have their channels second, and there are no scalars."""
     if feature.picture is not None:
         batch, height, width, channels = feature.sizes
@@ -238,7 +238,7 @@ def _shape(feature: Feature) -> tuple[int, ...]:
     return feature.sizes or (1,)
 
 
-def _described(feature: Feature) -> Any:
+def _described(feature: NamedPort) -> Any:
     """An input as coremltools wants it described."""
     import coremltools as ct
 
@@ -258,7 +258,7 @@ def _described(feature: Feature) -> Any:
     )  # fmt: skip
 
 
-def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature: Feature) -> None:
+def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature: NamedPort) -> None:
     how = feature.picture
     if how is not None:
         if len(set(how.std)) > 1:  # the package's own scale is one number
@@ -274,7 +274,7 @@ def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature:
     translation.bind(value, given)
 
 
-def _output(translation: Translation, value: OnnxValue, feature: Feature) -> Any:
+def _output(translation: Translation, value: OnnxValue, feature: NamedPort) -> Any:
     found = translation.value(value)
     if translation.is_bool(found):
         found = translation.cast(found, "int32")
@@ -306,7 +306,12 @@ def _quiet() -> Iterator[None]:
 
 
 def _write_check(
-    model: ExportModel, path: str, inputs: list[Feature], outputs: list[Feature], labels: list[str], tolerance: float
+    model: ExportModel,
+    path: str,
+    inputs: list[NamedPort],
+    outputs: list[NamedPort],
+    labels: list[str],
+    tolerance: float,
 ) -> None:
     """Puts the script for a Mac beside the package, with inputs and what must come of them."""
     name = os.path.basename(path)
@@ -349,8 +354,8 @@ class _Evaluated:
     """The package as it was read back, for the check of exports."""
 
     package: Package
-    inputs: list[Feature]
-    outputs: list[Feature]
+    inputs: list[NamedPort]
+    outputs: list[NamedPort]
     labels: list[str]
 
     def run(self, name: str, feeds: Feeds) -> dict[str, Array]:

@@ -82,7 +82,7 @@ def opened_part(
     if found is None:
         return None
     tell = (
-        _Numbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.size_inputs)
+        _OperandNumbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.size_inputs)
         if found.size_inputs
         else None
     )
@@ -127,7 +127,7 @@ def _program(
     return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)
 
 
-class _Numbers:
+class _OperandNumbers:
     """Says the numbers that a program takes for sizes of its inputs, in order.
 
     Args:

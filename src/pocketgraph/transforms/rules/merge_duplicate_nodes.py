@@ -68,7 +68,7 @@ class _Merger:
     """
 
     def __init__(self, graph: Graph, compat: Compat) -> None:
-        self.kept = _Kept(len(graph))
+        self.kept = _KeptNodes(len(graph))
         self.before: dict[int, Node] | None = None
         self.rounds = 0
         self.past: dict[int, list[tuple[int, Node]]] = {}
@@ -200,7 +200,7 @@ class _Merger:
         return changed
 
 
-class _Kept:
+class _KeptNodes:
     """Which place has each key: a hash table of as few bytes as there can be, in two arrays with open addressing."""
 
     def __init__(self, most: int) -> None:
