@@ -10,11 +10,11 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing import freeze, freeze_and_tell
-from pocketgraph.freezing.decided_branches import without_idle_dropout
 from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
+from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.runtime import Session
 from support import ROOT, assert_text, model_dir, model_info, needs_shared
 
@@ -274,7 +274,7 @@ def test_other_uses_of_random_numbers_stay() -> None:
     assert after("dropout", alpha)[1] == []
     masked = text.replace("Mul(x, noise", "Mul(x, floor") + "floor = Floor(noise, T=float)\n"
     assert after("dropout", masked)[1] == []
-    assert len(without_idle_dropout(parse(text), ["y"])) == len(parse(text))
+    assert len(without_dropout(parse(text), only_noop=True)[0]) == len(parse(text))
 
 
 @needs_shared

@@ -48,7 +48,7 @@ def test_the_example_is_true() -> None:
 
 @pytest.mark.parametrize("text", [GREATER, OF_ONE])
 def test_what_keeps_everything_hands_on_what_goes_in(text: str) -> None:
-    graph = extract_sub_graph(without_dropout(parse(text), only_idle=True)[0], ["y"])
+    graph = extract_sub_graph(without_dropout(parse(text), only_noop=True)[0], ["y"])
     assert_text(graph, "x = Placeholder(dtype=float, shape=[2, 3])\ny = Identity(x, T=float)")
     (before,) = Session(parse(text), engine="reference").run("y", {"x": X})
     (after,) = Session(graph, engine="reference").run("y", {"x": X})
@@ -57,7 +57,7 @@ def test_what_keeps_everything_hands_on_what_goes_in(text: str) -> None:
 
 @pytest.mark.parametrize("text", [SHIFTED, STRETCHED, GREATER.replace("Const(float 0.0)", "Const(float 0.25)")])
 def test_what_drops_something_stays_where_only_the_idle_leave(text: str) -> None:
-    assert without_dropout(parse(text), only_idle=True)[1] == []
+    assert without_dropout(parse(text), only_noop=True)[1] == []
     (before,) = Session(parse(text), engine="reference").run("y", {"x": X + 1})
     assert (before == 0).any()
     assert without_dropout(parse(text))[1]

@@ -107,7 +107,7 @@ def opened(
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
-    graph = without_dropout(graph, only_idle=True)[0]
+    graph = without_dropout(graph, only_noop=True)[0]
     entries = []
     sizes = _named_sizes(shapes or {}, chosen)
     unused = dict(sizes)

@@ -162,25 +162,25 @@ def without_known_branches(graph: Graph) -> Graph:
         else:
             nodes.append(node)
     result = [_past(node, passed, ways, graph) for node in nodes]
-    return without_idle_waits(graph.replace(result))
+    return without_redundant_control_inputs(graph.replace(result))
 
 
-def without_idle_waits(graph: Graph) -> Graph:
+def without_redundant_control_inputs(graph: Graph) -> Graph:
     """The graph without control inputs from nodes that follow from constants alone: there is nothing to wait for.
 
     They are what is left of a branch's pivot when the branch is taken out, and of a function's reads of variables.
     """
-    idle = _idle(graph)
+    redundant = _from_constants(graph)
 
     def change(node: Node) -> Node:
-        if not any(ref[1:] in idle for ref in node.control_inputs):
+        if not any(ref[1:] in redundant for ref in node.control_inputs):
             return node
-        return node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in idle)])
+        return node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in redundant)])
 
     return graph.map_nodes(change)
 
 
-def _idle(graph: Graph) -> set[str]:
+def _from_constants(graph: Graph) -> set[str]:
     """Constants, and the plain nodes that take nothing else."""
     left = {node.name: len(node.inputs) for node in graph if node.op in _PLAIN}
     waiting = [name for name, count in left.items() if not count]

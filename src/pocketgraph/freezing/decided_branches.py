@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pocketgraph.freezing.binding import without_known_branches
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import Graph
-from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow, inlined
 
 
@@ -25,8 +24,3 @@ def with_decided_branches(graph: Graph, outputs: Sequence[str], control_flow: Co
         graph = extract_sub_graph(without_known_branches(graph), outputs)
         if graph.nodes.keys() == before.nodes.keys():
             return graph
-
-
-def without_idle_dropout(graph: Graph, outputs: Sequence[str]) -> Graph:
-    """The graph without dropouts whose rate is now known to be 0."""
-    return extract_sub_graph(without_dropout(graph, only_idle=True)[0], outputs)

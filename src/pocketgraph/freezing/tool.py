@@ -9,12 +9,12 @@ from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.freezing import repair as repairs
-from pocketgraph.freezing.binding import bound, without_idle_waits
+from pocketgraph.freezing.binding import bound, without_redundant_control_inputs
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
-from pocketgraph.freezing.decided_branches import with_decided_branches, without_idle_dropout
+from pocketgraph.freezing.dead_updates import without_dead_updates
+from pocketgraph.freezing.decided_branches import with_decided_branches
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
-from pocketgraph.freezing.idle_updates import without_idle_updates
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.run_state import forgotten, run_state
@@ -33,6 +33,7 @@ from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import likely_outputs, main_outputs, sole_outputs
+from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
 TWICE = (
@@ -198,9 +199,9 @@ def freeze_and_tell(
     repairs_made = [line for line in repairs_made if line.split("'")[1] in kept]
     part, lines, state = _repaired(part, names, wanted_repairs, control_flow, is_bound=bool(bind))
     if bind:
-        part = without_idle_dropout(part, names)
+        part = extract_sub_graph(without_dropout(part, only_noop=True)[0], names)
     if source.is_saved_model:
-        part, dropped = without_idle_updates(part, names)
+        part, dropped = without_dead_updates(part, names)
         lines += dropped
     wanted = {
         name: variable
@@ -213,7 +214,7 @@ def freeze_and_tell(
     if clear_devices:
         frozen = frozen.map_nodes(_without_device)
     if control_flow is not None:
-        frozen = extract_sub_graph(without_idle_waits(frozen), names)
+        frozen = extract_sub_graph(without_redundant_control_inputs(frozen), names)
     frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:

@@ -49,7 +49,7 @@ class Mask(NamedTuple):
     keeps_everything: bool
 
 
-def without_dropout(graph: Graph, *, only_idle: bool = False) -> tuple[Graph, list[str]]:
+def without_dropout(graph: Graph, *, only_noop: bool = False) -> tuple[Graph, list[str]]:
     """The graph in which every dropout hands on what goes into it, and a line for each.
 
     Given:   x = Placeholder(dtype=float)
@@ -65,14 +65,14 @@ def without_dropout(graph: Graph, *, only_idle: bool = False) -> tuple[Graph, li
     What nobody reads any more stays in the graph.
 
     Args:
-        only_idle: take out only the dropouts whose rate is known to be 0 (a keep_prob bound to 1), which do nothing.
+        only_noop: take out only the dropouts whose rate is known to be 0 (a keep_prob bound to 1), which do nothing.
     """
     tensors = _GraphTensors(graph)
     found: dict[str, Node] = {}
     lines = []
     for node in graph:
         match = _source_and_mask(tensors, node)
-        if match is None or (only_idle and not match[1].keeps_everything):
+        if match is None or (only_noop and not match[1].keeps_everything):
             continue
         source, mask = match
         found[node.name] = Node(node.name, "Identity", [source, *node.control_inputs], {"T": node.dtype()}, node.device)
@@ -172,9 +172,9 @@ def _drawn(tensors: Tensors, ref: str) -> tuple[Node, bool] | None:
         if node is not None and node.op in _RANDOM:
             return node, is_as_drawn
         if node is not None and (node.op in _ADDS or node.op in _PRODUCTS):
-            idle = 1 if node.op in _PRODUCTS else 0
+            neutral = 1 if node.op in _PRODUCTS else 0
             for kept, other in _both_ways(node):
-                waiting.append((kept, is_as_drawn and is_number(tensors, other, idle)))
+                waiting.append((kept, is_as_drawn and is_number(tensors, other, neutral)))
         elif node is not None and node.op in ("Sub", "Cast"):
             waiting.extend((source, False) for source in node.data_inputs)
     return None

@@ -121,11 +121,11 @@ def dropout_share(graph: Graph, name: str) -> float | None:
         return 1.0
     if not _reaches_a_mask(graph, node) or not any(other.op in ops_with("random") for other in graph):
         return None
-    idle = len(without_dropout(graph, only_idle=True)[1])
+    before = len(without_dropout(graph, only_noop=True)[1])
     for share in (1.0, 0.0):
         constant = const(node.name, np.float32(share))
         bound = graph.map_nodes(lambda other, constant=constant: constant if other.name == constant.name else other)  # type: ignore[misc]
-        if len(without_dropout(bound, only_idle=True)[1]) > idle:
+        if len(without_dropout(bound, only_noop=True)[1]) > before:
             return share
     return None
 

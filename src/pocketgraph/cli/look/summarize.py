@@ -297,7 +297,7 @@ def is_random(graph: Graph, outputs: Sequence[str]) -> bool:
         return node
 
     served = graph.map_nodes(in_use)
-    simplified, _ = without_dropout(served, only_idle=True)
+    simplified, _ = without_dropout(served, only_noop=True)
     return any(simplified[name].op in ops_with("random") for name in reachable(simplified, outputs))
 
 

@@ -22,7 +22,7 @@ from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
-from pocketgraph.runtime.planning.rewriting.idle_dropout import without_idle_dropout
+from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
 from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
@@ -86,7 +86,7 @@ def remove_dropout_in_loops(state: GraphState) -> None:
 
 def remove_dropout(state: GraphState) -> None:
     state.settle()
-    state.take(without_idle_dropout(state.graph, state.plan, state.inferred, state.conditional))
+    state.take(without_noop_dropout(state.graph, state.plan, state.inferred, state.conditional))
     state.settle()
 
 

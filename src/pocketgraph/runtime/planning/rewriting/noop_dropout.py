@@ -24,7 +24,7 @@ SCALING = MULTIPLY | DIVIDE
 SWITCHES = ops_with("switch")
 
 
-def without_idle_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
+def without_noop_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
     """The graph with such nodes replaced by an Identity of what they would give unchanged; the same graph if none.
 
     The masks themselves stay, for who fetches them.

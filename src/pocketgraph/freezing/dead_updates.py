@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.order import reachable
 
 
-def without_idle_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, list[str]]:
+def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, list[str]]:
     """The graph without the assignments whose result nobody computes with, and after which nobody reads the variable;
     and a line for each.
 
@@ -26,19 +26,19 @@ def without_idle_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     if not updates:
         return graph, []
     computed_with = reachable(graph, names, data_only=True, missing_ok=True)
-    idle = {
+    dead = {
         name: variable
         for name, variable in updates.items()
         if name not in computed_with and not _is_read_after(graph, name, variable)
     }
-    if not idle:
+    if not dead:
         return graph, []
     kept = [
-        node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in idle)])
+        node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in dead)])
         for node in graph
-        if node.name not in idle
+        if node.name not in dead
     ]
-    lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in idle.items()]
+    lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()]
     return extract_sub_graph(graph.replace(kept), names), lines
 
 

@@ -79,7 +79,7 @@ def test_a_fetched_mask_is_still_made_of_random_numbers() -> None:
     np.testing.assert_array_equal(mask, np.ones((2, 50), np.float32))
 
 
-def test_a_uniform_of_another_range_is_no_idle_dropout() -> None:
+def test_a_uniform_of_another_range_is_no_noop_dropout() -> None:
     text = OLD.replace("high = Const(float 1.0)", "high = Const(float 2.0)")
     (mask,) = Session(parse(text)).run("mask", {"x": X, "keep": np.array(1.0, np.float32)})
     (y,) = Session(parse(text)).run("y", {"x": X, "keep": np.array(1.0, np.float32)})

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import RunError
-from pocketgraph.freezing.idle_updates import without_idle_updates
+from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from support import assert_text
@@ -22,7 +22,7 @@ COUNTED = """
 
 
 def test_a_count_of_steps_is_dropped() -> None:
-    graph, lines = without_idle_updates(parse(COUNTED), ["y:0"])
+    graph, lines = without_dead_updates(parse(COUNTED), ["y:0"])
     assert lines == ["'count' (AssignAddVariableOp to 'steps') is dropped"]
     assert_text(
         graph,
@@ -46,14 +46,14 @@ def test_a_count_of_steps_is_dropped() -> None:
 def test_an_assignment_whose_variable_is_read_afterwards_stays(read: str) -> None:
     text = COUNTED.replace("value = ReadVariableOp(weight, dtype=float)", read)
     text = text.replace("AssignAddVariableOp(steps, one, dtype=int32)", "AssignVariableOp(weight, x, dtype=float)")
-    graph, lines = without_idle_updates(parse(text), ["y"])
+    graph, lines = without_dead_updates(parse(text), ["y"])
     assert lines == []
     assert "count" in graph
 
 
 def test_an_assignment_whose_result_is_an_answer_stays() -> None:
     text = "v = VariableV2(dtype=float, shape=[])\none = Const(float 1.0)\ny = AssignAdd(v, one, T=float)"
-    assert "y" in without_idle_updates(parse(text), ["y"])[0]
+    assert "y" in without_dead_updates(parse(text), ["y"])[0]
 
 
 def test_a_constant_that_would_be_changed_is_told_of_when_it_runs() -> None:
