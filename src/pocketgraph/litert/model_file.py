@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.native.living import living
+from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import refusals
 from pocketgraph.litert.tensor_detail import TensorDetail
@@ -47,7 +47,7 @@ class ModelFile:
 
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": os.fspath(model)}
         with quiet(), refusals():
-            self._interpreter: Any = living(Interpreter(num_threads=threads, **source))
+            self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source))
             self._interpreter.allocate_tensors()
             self._runners: dict[str, Any] = {}
             self.signatures = self._read()

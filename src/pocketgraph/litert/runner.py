@@ -16,7 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.native import native_model
-from pocketgraph.litert.native.living import living
+from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class PlainRunner:
 
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
         with quiet(), refusals():
-            self._interpreter: Any = living(Interpreter(num_threads=threads, **source))
+            self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source))
             self._interpreter.allocate_tensors()
         self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
         details = self._interpreter.get_output_details()
@@ -262,7 +262,7 @@ class _PackageModel:
 
         options = Options(cpu_options=CpuOptions(num_threads=threads, xnnpack_weight_cache_path=packed))
         self._outputs = [(shape, dtype, int(np.prod(shape, dtype=np.int64))) for shape, dtype in outputs]
-        self._model: Any = living(CompiledModel.from_file(model, environment=_environment(), options=options))
+        self._model: Any = kept_over_fork(CompiledModel.from_file(model, environment=_environment(), options=options))
         self._inputs = self._model.create_input_buffers(0)
         self._results = self._model.create_output_buffers(0)
         self._read()  # the first access to a buffer starts, audibly, the rest of LiteRT

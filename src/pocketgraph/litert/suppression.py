@@ -20,7 +20,7 @@ from pocketgraph.kernels.arrays import integer, number
 from pocketgraph.kernels.image.non_max_suppression import best_apart, combined
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import SUPPRESSED_BOXES
-from pocketgraph.litert.native.living import living
+from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.program import Operation, Program, Value
 
 SMALLEST = 64  # boxes of the smallest program
@@ -100,7 +100,7 @@ def _made(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
 
     try:
         with quiet():
-            interpreter: Any = living(Interpreter(model_content=_content(capacity, most), num_threads=1))
+            interpreter: Any = kept_over_fork(Interpreter(model_content=_content(capacity, most), num_threads=1))
             interpreter.allocate_tensors()
         core = interpreter._interpreter
         set_value, invoke, get = core.SetTensor, core.Invoke, core.GetTensor

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.litert.messages import Array
-from pocketgraph.litert.native.living import living
+from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.untrusted.isolated_worker import run_timed
@@ -34,7 +34,7 @@ class TrustedInterpreter:
 
         try:
             with quiet():
-                self._interpreter: Any = living(Interpreter(model_content=content, num_threads=threads))
+                self._interpreter: Any = kept_over_fork(Interpreter(model_content=content, num_threads=threads))
                 self._interpreter.allocate_tensors()
         except (RuntimeError, ValueError) as error:
             raise FormatError(f"LiteRT cannot run this file: {' '.join(str(error).split())}", where=name) from error

@@ -13,7 +13,7 @@ from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
-from pocketgraph.runtime.part_engines.beside_others import Beside
+from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
 from runtime.part_engines.package_engine import MODULE
 
 
@@ -51,7 +51,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
     for module in (openvino, part_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, times["mine"], True))
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(0.01, times["mine"], True))
     return times
 
 

@@ -19,8 +19,8 @@ from pocketgraph.formats import save
 from pocketgraph.litert import cache
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.part_engines import beside_others, engine_choice
-from pocketgraph.runtime.part_engines.beside_others import Beside
+from pocketgraph.runtime.part_engines import engine_choice, paired_timing
+from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
 from runtime.part_engines.package_engine import FEEDS, GRAPH, assert_right, certificates, engines_of
 
 
@@ -89,8 +89,8 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again(
 ) -> None:
     said = []
     for ratio, is_steady in ((0.9, False), (0.4, False), (0.6, True), (0.3, False), (0.5, True)):
-        found = Beside(0.01, ratio, is_steady)
-        monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads, found=found: found)
+        found = PairedTimes(0.01, ratio, is_steady)
+        monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads, found=found: found)
         with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
             (part,) = session.plan(["z", "y"], measure=True).parts
             said.append(part.measured[0].removeprefix("mine 1.5: ").replace(" of LiteRT's time, measured on", ""))
@@ -101,7 +101,7 @@ def test_what_was_measured_on_a_busy_machine_is_measured_again(
         "0.60 this machine",
         "0.50 this machine",
     ]
-    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(0.01, 0.9, False))
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(0.01, 0.9, False))
     with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
         assert engine_after(session, engine_choice.RUNS) == "mine 1.5"  # it will do for this process
     with Session(GRAPH, engine="auto", cache_dir=tmp_path / "another") as session:
@@ -128,8 +128,8 @@ def only_when_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_what_a_busy_machine_left_open_is_measured_again_in_the_same_process(
     mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found = [Beside(0.01, 0.99, False), Beside(0.01, 1.2, False), Beside(0.01, 0.5, True)]
-    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: found.pop(0))
+    found = [PairedTimes(0.01, 0.99, False), PairedTimes(0.01, 1.2, False), PairedTimes(0.01, 0.5, True)]
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads: found.pop(0))
     with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
         assert engine_after(session, engine_choice.RUNS) == ""
         assert len(found) == 2
@@ -145,11 +145,11 @@ def test_it_is_not_measured_for_ever(
 ) -> None:
     tried: list[int] = []
 
-    def never(ours: object, other: object, threads: int) -> Beside:
+    def never(ours: object, other: object, threads: int) -> PairedTimes:
         tried.append(threads)
-        return Beside(0.01, 0.99, False)
+        return PairedTimes(0.01, 0.99, False)
 
-    monkeypatch.setattr(engine_choice, "beside", never)
+    monkeypatch.setattr(engine_choice, "times_in_turns", never)
     monkeypatch.setattr(engine_choice, "AGAIN", 1)
     with Session(GRAPH, engine="auto", threads=2, cache_dir=tmp_path) as session:
         for _ in range(engine_choice.TRIES + 3):
@@ -185,7 +185,7 @@ def test_processes_measure_one_after_the_other(
             # what the other one has found meanwhile is taken over
             key = f"{session.threads} mine 1.5"
             cache.note(*part.kept_as, engine_choice.MEMBER, key, [0.7, 0.01, 0.1, "", True])  # type: ignore[attr-defined]
-            monkeypatch.setattr(engine_choice, "beside", lambda *args: pytest.fail("it was measured"))
+            monkeypatch.setattr(engine_choice, "times_in_turns", lambda *args: pytest.fail("it was measured"))
             assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
             other.stdin.close()
         with engine_choice.turn(str(tmp_path), 0.0) as is_ours:
@@ -198,14 +198,14 @@ def test_callers_do_not_wait_for_what_is_measured(
 ) -> None:
     with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
 
-        def while_a_caller_runs(ours: Any, other: Any, threads: int) -> Beside:
+        def while_a_caller_runs(ours: Any, other: Any, threads: int) -> PairedTimes:
             (executable,) = next(iter(session._calls.plans.values())).executables
             with executable._lock:  # type: ignore[attr-defined]
                 ours()
                 other()
-            return Beside(0.01, 0.5, True)
+            return PairedTimes(0.01, 0.5, True)
 
-        monkeypatch.setattr(engine_choice, "beside", while_a_caller_runs)
+        monkeypatch.setattr(engine_choice, "times_in_turns", while_a_caller_runs)
         assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
 
 
@@ -216,9 +216,9 @@ class Machine:
         self.now = self.here = self.elsewhere = self.computed = 0.0
         self.turn = 0
         clocks = types.SimpleNamespace(perf_counter=lambda: self.now, process_time=lambda: self.computed)
-        monkeypatch.setattr(beside_others, "time", clocks)
-        monkeypatch.setattr(beside_others._OwnClock, "waited", lambda clock: self.here)
-        monkeypatch.setattr(beside_others, "_all_waited", lambda: self.here + self.elsewhere)
+        monkeypatch.setattr(paired_timing, "time", clocks)
+        monkeypatch.setattr(paired_timing._OwnClock, "waited", lambda clock: self.here)
+        monkeypatch.setattr(paired_timing, "_all_waited", lambda: self.here + self.elsewhere)
 
     def program(self, seconds: float, here: list[float], elsewhere: list[float], computed: float = 0.0) -> Any:
         """A run of so many seconds, in which this thread and others wait for so long, by turns, and processors compute
@@ -238,7 +238,7 @@ class Machine:
 def test_what_a_thread_waits_for_a_processor_is_no_time_of_an_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     waits = [0.15, 0.01, 0.3, 0.02, 0.0, 0.11, 0.4]
-    found = beside_others.beside(machine.program(0.05, waits, [0.5]), machine.program(0.04, waits, [0.5]), 1)
+    found = paired_timing.times_in_turns(machine.program(0.05, waits, [0.5]), machine.program(0.04, waits, [0.5]), 1)
     assert found.is_steady  # with one thread an engine computes in the thread that asks
     assert (found.seconds, found.ratio) == pytest.approx((0.05, 0.8))
 
@@ -246,10 +246,10 @@ def test_what_a_thread_waits_for_a_processor_is_no_time_of_an_engine(monkeypatch
 def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     slower = machine.program(0.06, [0.0], [0.0, 0.0, 0.0, 0.0, 0.03])
-    found = beside_others.beside(slower, machine.program(0.03, [0.0], [0.0]), 2)
+    found = paired_timing.times_in_turns(slower, machine.program(0.03, [0.0], [0.0]), 2)
     assert found.is_steady
     assert found.ratio == pytest.approx(0.5)
-    found = beside_others.beside(machine.program(0.06, [0.0], [0.03]), machine.program(0.03, [0.0], [0.0]), 2)
+    found = paired_timing.times_in_turns(machine.program(0.06, [0.0], [0.03]), machine.program(0.03, [0.0], [0.0]), 2)
     assert not found.is_steady
 
 
@@ -265,21 +265,21 @@ def test_neighbours_do_not_decide(threads: int, ratio: float, monkeypatch: pytes
 
         return run
 
-    found = beside_others.beside(disturbed(0.05), disturbed(0.05 * ratio), threads)
+    found = paired_timing.times_in_turns(disturbed(0.05), disturbed(0.05 * ratio), threads)
     assert not found.is_steady
     assert found.ratio == pytest.approx(ratio, rel=0.06)
 
 
 def test_rounds_that_differ_are_unsteady_where_no_system_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside_others, "THREAD", "/nowhere")
-    assert beside_others.own_time() > 0
+    monkeypatch.setattr(paired_timing, "THREAD", "/nowhere")
+    assert paired_timing.own_time() > 0
     machine = Machine(monkeypatch)
     times = iter([0.03, 0.05, 0.05] * 100)
 
     def other() -> None:
         machine.now += next(times)
 
-    assert not beside_others.beside(machine.program(0.03, [0.0], [0.0]), other, 2).is_steady
+    assert not paired_timing.times_in_turns(machine.program(0.03, [0.0], [0.0]), other, 2).is_steady
 
 
 def test_plan_tells_which_engine_is_faster(mine: Any, measured: dict[str, float], tmp_path: pathlib.Path) -> None:

@@ -26,7 +26,7 @@ from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
-from pocketgraph.runtime.part_engines.beside_others import Beside
+from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
 from pocketgraph.runtime.part_engines.part_engine import PartRunner
 from runtime.part_engines.package_engine import (
     FEEDS,
@@ -262,7 +262,7 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
     pytest.importorskip("onnxruntime", reason="ONNX Runtime is not installed")
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
     monkeypatch.setattr(openvino, "find_spec", lambda name: None)
-    monkeypatch.setattr(engine_choice, "beside", lambda ours, other, threads: Beside(10.0, 0.5, True))
+    monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(10.0, 0.5, True))
     path = tmp_path / "model.pb"
     save(parse(TWO_LAYERS.replace("BETWEEN", between)), path)
     feeds = {"a": RANDOM.random((1, 6, 6, 4), np.float32)}

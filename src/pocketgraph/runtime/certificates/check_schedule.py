@@ -18,7 +18,7 @@ from collections import deque
 from collections.abc import Callable
 
 from pocketgraph.litert.cost_model import CHECKED_AT_ONCE, CHECKED_SHARE
-from pocketgraph.litert.native.living import keep
+from pocketgraph.litert.native.fork_safety import keep
 
 LOOK = 0.25  # seconds between two looks
 BUSY = 0.2  # processors' worth of work in between, from which a process is at work

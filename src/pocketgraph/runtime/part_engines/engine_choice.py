@@ -27,9 +27,9 @@ from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
 from pocketgraph.litert.sixteen_bits import numpy_type
-from pocketgraph.runtime.part_engines.beside_others import beside, own_time
 from pocketgraph.runtime.part_engines.freed_memory import give_back
 from pocketgraph.runtime.part_engines.measuring_turn import turn
+from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ class _EngineChoice:
             right, given = litert.computed(feeds), other.computed(feeds)
             if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
                 return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT")
-            seconds, ratio, is_steady = beside(
+            seconds, ratio, is_steady = times_in_turns(
                 lambda: litert.computed(feeds), lambda: other.computed(feeds), litert.threads
             )
         finally:

@@ -18,7 +18,7 @@ from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.cost_model import WAITED
-from pocketgraph.litert.native.living import keep
+from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 from pocketgraph.runtime.permissions import check_permissions

@@ -30,7 +30,7 @@ THREAD = "/proc/thread-self/schedstat"
 """Where Linux tells how long a thread ran and how long it waited, in nanoseconds, and how often it was chosen."""
 
 
-class Beside(NamedTuple):
+class PairedTimes(NamedTuple):
     """The times of two programs.
 
     Attributes:
@@ -59,7 +59,7 @@ class _TimedRound(NamedTuple):
     is_disturbed: bool
 
 
-def beside(first: Callable[[], object], second: Callable[[], object], threads: int) -> Beside:
+def times_in_turns(first: Callable[[], object], second: Callable[[], object], threads: int) -> PairedTimes:
     """Both by turns, until enough rounds are undisturbed, or it takes too long.
 
     Args:
@@ -82,9 +82,9 @@ def beside(first: Callable[[], object], second: Callable[[], object], threads: i
     firsts, seconds = ([pair[which].seconds for pair in counted] for which in (0, 1))
     is_even = all(statistics.median(each) <= UNSTEADY * min(each) for each in (firsts, seconds))
     if not (has_enough and is_even):
-        return Beside(min(firsts), _ratio_computed(every), is_steady=False)
+        return PairedTimes(min(firsts), _ratio_computed(every), is_steady=False)
     typical = statistics.median(b / a for a, b in zip(firsts, seconds, strict=True))
-    return Beside(min(firsts), max(min(seconds) / min(firsts), typical), is_steady=True)
+    return PairedTimes(min(firsts), max(min(seconds) / min(firsts), typical), is_steady=True)
 
 
 def _ratio_computed(rounds: Sequence[tuple[_TimedRound, _TimedRound]]) -> float:

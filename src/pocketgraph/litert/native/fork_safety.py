@@ -17,7 +17,7 @@ Native = TypeVar("Native")
 _living: WeakSet[object] = WeakSet()
 
 
-def living(native: Native) -> Native:
+def kept_over_fork(native: Native) -> Native:
     """Notes an interpreter or a model of LiteRT's package, as long as somebody holds it, and gives it back."""
     _living.add(getattr(native, "_interpreter", None) or native)  # the compiled object outlives its thin cover
     return native
