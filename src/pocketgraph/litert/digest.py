@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from pocketgraph.budgets import started
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest
@@ -217,8 +218,6 @@ def _sha256(path: str) -> str:
 
 def _beside(task: Callable[[], str], meanwhile: Callable[[], object]) -> str:
     """What one of two things gives that are done at once, in another thread."""
-    import threading
-
     found: list[str] = []
     failed: list[BaseException] = []
 
@@ -228,12 +227,14 @@ def _beside(task: Callable[[], str], meanwhile: Callable[[], object]) -> str:
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=work)
-    thread.start()
+    thread = started(work, "digest")
     try:
         meanwhile()
     finally:
-        thread.join()
+        if thread is not None:
+            thread.join()
+        else:
+            work()
     if failed:
         raise failed[0]
     return found[0]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
+from pocketgraph.budgets import started
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.runner import Runner
 
@@ -103,12 +103,14 @@ def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=work, name="pocketgraph piece", daemon=True)
-    thread.start()
+    thread = started(work, "piece")
     try:
         mine = one()
     finally:
-        thread.join()
+        if thread is not None:
+            thread.join()
+    if thread is None:
+        work()
     if failed:
         raise failed[0]
     return mine, found[0]

@@ -7,9 +7,8 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import threading
-import types
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -268,20 +267,15 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
     feeds = {"a": RANDOM.random((1, 6, 6, 4), np.float32)}
     with Session(path, engine="reference") as session:
         (wanted,) = session.run("y", feeds)
-    began: list[threading.Thread] = []
-
-    class Late(threading.Thread):
-        def start(self) -> None:
-            began.append(self)
-
-    monkeypatch.setattr(engine_choice, "threading", types.SimpleNamespace(Thread=Late))
+    began: list[Callable[[], object]] = []
+    monkeypatch.setattr(engine_choice, "started", lambda work, name: began.append(work))
     for is_cached in (False, True):
         with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
             for _ in range(2 * engine_choice.RUNS):
                 np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
             assert bool(began) == is_cached
             while began:
-                began.pop().run()
+                began.pop()()
             check_schedule.finish()
             assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
