@@ -9,6 +9,7 @@ import sys
 import textwrap
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
 from pocketgraph.formats import save
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
 from pocketgraph.runtime.part_engines.beside_others import Beside
@@ -158,6 +161,35 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
             assert all(each.microseconds >= 0 for each in times)
     for name in ("reference", "onnxruntime", "openvino"):
         assert available_engines.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("y = LRN(x, T=float, depth_radius=2, bias=0.5, alpha=0.3, beta=0.75)", "a bias that is no whole number"),
+        ("y = LRN(x, T=float, depth_radius=2, bias=2.0, alpha=0.3, beta=0.75)", ""),
+        ("y = FloorDiv(x, x, T=float)", "a quotient that OpenVINO rounds"),
+        ("y = RealDiv(x, x, T=float)", ""),
+        ("n = Cast(x, SrcT=float, DstT=int32)\ny = FloorMod(n, n, T=int32)", "divides whole numbers"),
+    ],
+)
+def test_openvino_leaves_what_it_computes_otherwise(line: str, said: str) -> None:
+    graph = parse(f"x = Placeholder(dtype=float, shape=[1,2,2,8])\n{line}")
+    reference = PartReference(graph, [Endpoint("x", 0)], [Endpoint("y", 0)])
+    part: Any = SimpleNamespace(is_eight_bit=False, reference=reference)
+    found = openvino.ENGINE.refuses(part)
+    assert said in found if said else not found
+
+
+def test_openvino_computes_what_it_takes(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2,2,8])\ny = FloorDiv(x, x, T=float)")
+    x = np.arange(31, 63, dtype=np.float32).reshape(1, 2, 2, 8)
+    with (
+        pytest.raises(RunError, match="41 // 41 is 0"),
+        Session(graph, engine="openvino", cache_dir=tmp_path) as session,
+    ):
+        session.run("y", {"x": x})
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
