@@ -10,11 +10,12 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
+
+from pocketgraph.budgets import started
 
 try:
     from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
@@ -72,12 +73,12 @@ def read_ahead(paths: Sequence[str]) -> Iterator[None]:
             for path in paths:
                 checksum(path)
 
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
+    thread = started(read, "checksums")
     try:
         yield
     finally:
-        thread.join()
+        if thread is not None:  # without one they are found when they are needed
+            thread.join()
 
 
 class _Mark:

@@ -8,11 +8,11 @@ the pass that was left out; ``without=["tiered_compilation"]`` compiles everythi
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from pocketgraph.budgets import started
 from pocketgraph.litert import cache, program_pieces
 from pocketgraph.litert.cost_model import TILED_AFTER
 from pocketgraph.litert.executable import Executable
@@ -36,7 +36,7 @@ def prepare(executable: Executable, plan_again: Callable[[], Iterable[Any]], che
         if living is not None and compile_again(living, plan_again) and checked is not None:
             checked[:] = [part for part in checked if part is not before]
 
-    executable.after(TILED_AFTER, lambda: threading.Thread(target=again, name="pocketgraph tiers", daemon=True).start())
+    executable.after(TILED_AFTER, lambda: started(again, "tiers"))
 
 
 def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]]) -> bool:
