@@ -194,3 +194,18 @@ def test_damaged(data: bytes) -> None:
     with pytest.raises(RunError) as caught:
         decoded("DecodeJpeg", np.array(data, object))
     assert "\n" not in str(caught.value)
+
+
+def test_jpeg_metadata_stands_behind_the_first_segment() -> None:
+    image = np.zeros((2, 3, 3), np.uint8)
+    plain = encoded_as_jpeg(image).item()
+    told = encoded_as_jpeg(image, xmp_metadata=b"abc").item()
+    place = told.index(b"\xff\xe1")
+    segment = b"\xff\xe1\0\x22http://ns.adobe.com/xap/1.0/\0abc"  # as TensorFlow writes it
+    assert told == plain[:place] + segment + plain[place:]
+    assert place == 20
+    assert told[20:22] != plain[20:22] == b"\xff\xdb"
+
+
+def encoded_as_jpeg(image: np.ndarray, **attrs: object) -> np.ndarray:
+    return evaluate(Node("jpeg", "EncodeJpeg", (), attrs), [image])[0]
