@@ -209,3 +209,19 @@ def test_jpeg_metadata_stands_behind_the_first_segment() -> None:
 
 def encoded_as_jpeg(image: np.ndarray, **attrs: object) -> np.ndarray:
     return evaluate(Node("jpeg", "EncodeJpeg", (), attrs), [image])[0]
+
+
+def test_gif_takes_stills_and_says_where_a_file_ends() -> None:
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    png = evaluate(Node("png", "EncodePng", (), {}), [image])[0]
+    assert np.array_equal(evaluate(Node("gif", "DecodeGif", (), {}), [png])[0], image[None])  # as TensorFlow does
+    frames = [Image.fromarray(image + 40 * number) for number in range(3)]
+    written = io.BytesIO()
+    frames[0].save(written, "GIF", save_all=True, append_images=frames[1:])
+    data = written.getvalue()
+    for end in range(20, len(data) - 1):
+        try:
+            found = evaluate(Node("gif", "DecodeGif", (), {}), [np.array(data[:end], object)])[0]
+            assert found.shape[1:] == image.shape
+        except RunError as error:
+            assert "Invalid image data" in str(error) or "Unknown image file format" in str(error)
