@@ -1,4 +1,4 @@
-"""Weights that are infinite, or become so: planning says nothing of them, and what is finite is as NumPy computes it."""
+"""Weights that are infinite, or become so: planning does not warn, and what is finite is as NumPy computes it."""
 
 from __future__ import annotations
 
