@@ -27,7 +27,7 @@ from pocketgraph.runtime.engines.step_calls import is_reference_output
 PASS = "fused_pooled_layers"
 
 RunApart = Callable[[Mapping[str, Item], Sequence[Endpoint], Sequence[Endpoint]], Callable[..., tuple[Any, ...]]]
-"""Makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the inputs' values."""
+"""Makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the inputs."""
 
 
 class PooledLayer(NamedTuple):
@@ -106,7 +106,11 @@ def _stands_alone(plan: Plan, layer: PooledLayer, held: Collection[str], waited:
              layer.pool_gradient: [layer.weight_gradient]}  # fmt: skip
     for item, readers in inner.items():
         read_by = [name for found in plan.taken_from(item.node.name).values() for name in found]
-        if item.node.name in held or item.node.name in waited or sorted(read_by) != sorted(reader.node.name for reader in readers):
+        if (
+            item.node.name in held
+            or item.node.name in waited
+            or sorted(read_by) != sorted(reader.node.name for reader in readers)
+        ):
             return False
     return True
 
@@ -122,7 +126,9 @@ def fused_pooled_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: Run
     parts: list[PartCall] = []
     for layer in pooled_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
         forward, backward = _forward(layer, run_apart), _backward(layer, run_apart)
-        inputs = {e for part in (forward, backward) for e in part.inputs if e not in plan.fed and e.node not in layer.names}
+        inputs = {
+            e for part in (forward, backward) for e in part.inputs if e not in plan.fed and e.node not in layer.names
+        }
         if not any(is_reference_output(plan.items[e.node].node.op, e.port) for e in inputs):
             parts += [forward, backward]
     return parts
@@ -187,9 +193,7 @@ class _ForwardCall:
             window.get("dilations", ()), window.get("explicit_paddings", ()),
         )  # fmt: skip
         sizes, steps = spatial(pool["ksize"], "NHWC", "ksize"), spatial(pool["strides"], "NHWC")
-        pools = windows(
-            [w.output for w in spans], sizes, steps, pool["padding"], (), pool.get("explicit_paddings", ())
-        )
+        pools = windows([w.output for w in spans], sizes, steps, pool["padding"], (), pool.get("explicit_paddings", ()))
         if sizes != steps or any(w.before or w.after or not w.output for w in pools):
             return None
         found = pooled_convolution(x, weights, bias, spans, pools, partial(self._make, run))

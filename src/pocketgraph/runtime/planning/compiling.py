@@ -13,7 +13,11 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.graph_state import GraphState
-from pocketgraph.runtime.planning.numpy_gradients import layers_sooner_in_numpy, products_sooner_in_numpy, sooner_in_numpy
+from pocketgraph.runtime.planning.numpy_gradients import (
+    layers_sooner_in_numpy,
+    products_sooner_in_numpy,
+    sooner_in_numpy,
+)
 from pocketgraph.runtime.planning.part_setup import opener, reference_of
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 

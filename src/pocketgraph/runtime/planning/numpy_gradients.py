@@ -49,7 +49,7 @@ def products_sooner_in_numpy(plan: Plan, inferred: Any, static: Collection[str])
         if images not in gradients or item.node.attr("transpose_a", False) or weights in plan.fed:
             continue
         readers = [plan.items[name] for name in plan.taken_from(weights.node).get(weights, ())]
-        others = [each for each in readers if each is not item]
+        others = [each for each in readers if each.node.op == "MatMul" and each is not item]
         if len(others) > 1 or any(each not in products or each.data[1] != weights for each in others):
             continue  # the layer is computed several times, as in a loop that is written out
         trained = [each for each in products if each.data[0] == images and each.node.attr("transpose_a", False)]
@@ -86,7 +86,7 @@ def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bo
         return False
     elements = weights[0] * weights[1] * weights[2]
     is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
-    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static)
+    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False)
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -120,18 +120,21 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
-def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py)."""
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str], *, must_cover: bool = True) -> bool:
+    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py), or, where they need not, all
+    of them that they have room for."""
     images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
     if images is None or largest is None or node.attr("data_format", b"NHWC") != b"NHWC":
         return False
     window = tuple(node.attr("ksize", ()))
     if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
         return False
-    covered = all(
+    is_covered = all(
         count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1
     )
-    return covered and _count(images) >= LEAST_NUMPY_GRADIENT
+    if not is_covered and (must_cover or node.attr("padding") != b"VALID"):
+        return False
+    return _count(images) >= LEAST_NUMPY_GRADIENT
 
 
 def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:
