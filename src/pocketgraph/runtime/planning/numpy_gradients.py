@@ -15,6 +15,7 @@ from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
+from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
 
 REASON = "NumPy computes this gradient sooner"
 PRODUCT_REASON = "NumPy multiplies matrices that change with each run sooner"
@@ -66,17 +67,36 @@ def _is_large(item: Item, inferred: Any, static: Collection[str]) -> bool:
     return inner * result[0] * result[1] >= LEAST_NUMPY_GRADIENT
 
 
-def layers_sooner_in_numpy(plan: Plan, held: Collection[str], inferred: Any, static: Collection[str]) -> dict[str, str]:
-    """Why LiteRT shall not run nodes of layers that are pooled and trained, by name (engines/pooled_layers.py).
+def layers_sooner_in_numpy(
+    plan: Plan, held: Collection[str], inferred: Any, static: Collection[str], without: Collection[str] = ()
+) -> dict[str, str]:
+    """Why LiteRT shall not run nodes of layers that are trained, by name (engines/trained_layers.py).
 
     Args:
         plan: the needed nodes.
         held: what is fed, fetched or run.
         inferred: static shapes and types (kernels.shapes.infer).
         static: the names of nodes whose values are known before the run.
+        without: passes that are switched off.
     """
-    layers = [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
-    return {name: LAYER_REASON for layer in layers for name in layer.names}
+    found: dict[str, str] = {}
+    if "fused_pooled_layers" not in without:
+        for layer in pooled_layers(plan, held):
+            if _is_narrow(layer, inferred, static):
+                found.update(dict.fromkeys(layer.names, LAYER_REASON))
+    if "fused_rectified_layers" not in without:
+        for each in rectified_layers(plan, held):
+            if _is_in_numpy(each, inferred, static):
+                found.update(dict.fromkeys(each.names, LAYER_REASON))
+    return found
+
+
+def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) -> bool:
+    """Whether weights are computed and all gradients are NumPy's."""
+    if layer.conv.data[1].node in static:
+        return False
+    gradients = [layer.by_weights, *([layer.by_images] if layer.by_images else [])]
+    return all(_RULES[item.node.op](item.node, inferred, static) for item in gradients)
 
 
 def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
