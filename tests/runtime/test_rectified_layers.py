@@ -107,7 +107,7 @@ def test_a_plan_says_so() -> None:
 
 def test_wide_windows_stay(monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
     monkeypatch.setattr(numpy_gradients, "FEW_LAID_OUT", 17)
-    graph, feeds, wanted = layer("narrow")
+    graph, feeds, _ = layer("narrow")
     with Session(graph) as session:
         session.run(["db:0", "dw:0"], feeds)  # another call than that whose plan is kept
     assert steps == []

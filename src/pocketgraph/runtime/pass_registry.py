@@ -19,7 +19,7 @@ STEP_PASSES = {
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
     "gradients_in_numpy": "gradients of max pools, depthwise, 1x1 and narrow convolutions, and trained dense layers",
     "fused_pooled_layers": "a narrow convolution with its max pool, and their gradient, are a step each",
-    "fused_rectified_layers": "a trained convolution with its rectifier, and gradients that are NumPy's, are a step each",
+    "fused_rectified_layers": "trained convolutions with rectifier whose gradients are NumPy's are two steps",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
     "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",
