@@ -154,7 +154,7 @@ class _Numbers:
 
 ALONE = ops_with("elementwise", "passes")
 WITH_VECTORS = ops_with("bias", "fused_batch_norm")
-"""Ops whose first result has the sizes of their first input: where that is the only one, and where others are vectors."""
+"""Ops whose first result has the sizes of their first input: where it is the only one, and where others are vectors."""
 
 
 def _of_sizes(graph: Graph, nodes: Sequence[Node], known: Collection[str], fixed: Inferred) -> Graph:
