@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from typing import Any
 
@@ -59,7 +60,7 @@ def assert_right_for(sizes: list[int], graph: Graph = CONVOLUTIONS) -> None:
 
 def test_where_sizes_grow_again_there_is_room_for_more(given: list[int]) -> None:
     assert_right_for(list(range(8, 60, 2)))
-    assert [rows for rows, after in zip(given, given[1:], strict=False) if after < rows] == [44, 78]  # 32 more
+    assert [rows for rows, after in itertools.pairwise(given) if after < rows] == [44, 78]  # 32 more
 
 
 def test_sizes_that_do_not_grow_a_second_time_need_none(given: list[int]) -> None:
