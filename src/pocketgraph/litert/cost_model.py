@@ -34,6 +34,8 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 )
+ANSWERED_STEP = 30.0  # µs: a node that NumPy computes, as it is called the first time
+ANSWERED_PRODUCT = 1 / 4000  # µs: what each multiplication, or step for an element, adds; it takes a fifth less
 PLANNED_STEP = 25.0  # µs: making a step of the reference engine
 
 # Planning for several sizes of a call at once (runtime/planning/open_sizes.py, session_plans.py)
