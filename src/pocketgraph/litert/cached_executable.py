@@ -107,11 +107,10 @@ PIECES = "pieces"
 def _open_pieces(folder: str, name: str, entry: cache.CacheEntry, threads: int) -> Executable | None:
     """A part in two pieces; None where one is missing or damaged."""
     from pocketgraph.litert import program_pieces
+    from pocketgraph.litert.two_threads import both
 
     first, second = program_pieces.names(name)
-    opened = program_pieces.both(
-        lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads)
-    )
+    opened = both(lambda: open_entry(folder, first, threads), lambda: open_entry(folder, second, threads))
     one, other = opened
     if not isinstance(one, Executable) or not isinstance(other, Executable):
         for each in opened:

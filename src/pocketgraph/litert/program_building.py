@@ -19,6 +19,7 @@ from pocketgraph.litert.program import Program
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.runner import PackedRunner, PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
+from pocketgraph.litert.two_threads import both
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
@@ -90,7 +91,7 @@ def _packed_directly(
     file = writer.HollowFile(model, left_out)
     holes = file.first, file.size
     entry = cache.store(
-        folder, name, file.pieces(ahead=ahead), about, packed=plan.pieces(file.place, ahead=ahead), holes=holes
+        folder, name, file.pieces(ahead=ahead), about, packed=plan.sections(file.place, ahead=ahead), holes=holes
     )
     if entry is None:
         return None
@@ -125,7 +126,7 @@ def _built_in_pieces(
 
     names = program_pieces.names(name)
     try:
-        first, second = program_pieces.both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
+        first, second = both(lambda: built(found.first, names[0]), lambda: built(found.second, names[1]))
     except Unsupported:
         return None  # of the whole somebody will say so
     about = {**about, PIECES: found.taken}

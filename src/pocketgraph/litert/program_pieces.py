@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.runner import Runner
 
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
     from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.program import Program, Value
-
-T = TypeVar("T")
 
 LEAST_SHARE = 0.4  # of the weights, in either piece
 MOST_CROSSING = 8  # values that one piece hands to the other
@@ -90,28 +88,6 @@ def _fresh_bytes(program: Program) -> list[int]:
 def names(name: str) -> tuple[str, str]:
     """The names of a part's pieces."""
     return tuple(short_digest(f"{name} piece {number}".encode(), 20) for number in (1, 2))  # type: ignore[return-value]
-
-
-def both(one: Callable[[], T], other: Callable[[], T]) -> tuple[T, T]:
-    """What two functions give, called at once in two threads; raises what one of them raises."""
-    found: list[T] = []
-    failed: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            found.append(other())
-        except BaseException as error:
-            failed.append(error)
-
-    thread = threading.Thread(target=work, name="pocketgraph piece", daemon=True)
-    thread.start()
-    try:
-        mine = one()
-    finally:
-        thread.join()
-    if failed:
-        raise failed[0]
-    return mine, found[0]
 
 
 class PiecesRunner(Runner):
