@@ -183,9 +183,9 @@ def _windows_memory() -> int:
 
 def _group_limit(path: str) -> int:
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, "rb") as file:
             text = file.read().strip()
-    except (OSError, ValueError):
+    except OSError:
         return 1 << 62
     return int(text) if text.isdigit() else 1 << 62
 

@@ -31,7 +31,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     taken_elements,
 )
 from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
-from pocketgraph.litert.sizes.slices import MASKS, SLICES, known_counts, cut, taken_by
+from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
 
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
