@@ -108,13 +108,13 @@ def test_crops_that_are_told_their_sizes_are_copied_by_rows(name: str, monkeypat
 @pytest.mark.parametrize("name", ["crops", "crops_again", "odd_transpose", "resizes"])
 def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    start = opened_parts._Numbers.__init__
+    start = opened_parts._OperandNumbers.__init__
 
     def noted(self: Any, *args: Any) -> None:
         start(self, *args)
         made.append(self)
 
-    monkeypatch.setattr(opened_parts._Numbers, "__init__", noted)
+    monkeypatch.setattr(opened_parts._OperandNumbers, "__init__", noted)
     graph = graph_file(GRAPHS, name)
     with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
         for size in (24, 20):
@@ -123,6 +123,6 @@ def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.Mon
     assert not any(node.op == "Relu" for node in numbers._nodes)
     for rows, columns in [(24, 24), (31, 18), (16, 27), (9, 8)]:
         shape = (1, rows, columns, 3)
-        whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._told)
-        values = [whole.value(ref) for ref in numbers._told]
+        whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._operands)
+        values = [whole.value(ref) for ref in numbers._operands]
         assert numbers([shape]) == tuple(tuple(each.reshape(-1)) for each in values if each is not None)
