@@ -12,7 +12,7 @@ from pocketgraph.budgets import started
 from pocketgraph.litert.constant import Array
 
 AHEAD = "constants_ahead"
-"""The pass by which another thread makes large constants that are written."""
+"""The pass by which another thread makes large constants that are written, or packs and writes half of them."""
 WORTH_A_THREAD = 4 << 20  # bytes
 TOGETHER = 1 << 20  # bytes handed over at a time: whenever a thread waits and is woken, 0.1 MB could be packed
 ALIGNMENT = 64  # bytes

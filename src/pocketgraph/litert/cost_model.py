@@ -115,12 +115,7 @@ FEWEST_CODED_CHANNELS = 4  # channels: XNNPACK's windows over fewer are slow on 
 FEWEST_CODED_PRODUCTS = 30  # multiplications: for each value in or out, from which eight bits pay
 MOST_RESPONSE_CHANNELS = 512  # channels: beyond which the band of a response normalization takes longer than powers
 FEW_ROW_ELEMENTS = 32  # elements: of a window's row, below which laying the whole window out is quicker
-DEPTHWISE_WINDOWS = (
-    3,
-    4,
-    9,
-    25,
-)  # elements: of the windows that XNNPACK has depthwise kernels for; smaller ones are filled up
+DEPTHWISE_WINDOWS = 3, 4, 9, 25  # elements: of XNNPACK's depthwise kernels; smaller windows are filled up
 MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation
 
 # Winograd's convolutions (litert/rewriting/winograd.py), on processors with AVX-512

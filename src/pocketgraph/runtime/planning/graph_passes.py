@@ -177,7 +177,7 @@ BESIDES = {
     "partial_unrolling": "of long loops, several rounds are written out as one",
     "packed_weights": "weights that were packed for the processor are kept, and mapped the next time",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
-    "constants_ahead": "another thread makes large constants while those before them are written",
+    "constants_ahead": "two threads pack and write large weights, or one makes what the other writes",
     "direct_packing": "weights go packed to where LiteRT maps them, instead of through a model file",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""
