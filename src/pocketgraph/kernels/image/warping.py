@@ -141,9 +141,21 @@ def scale_and_translate_grad(
     if grads.ndim != 4 or original_image.ndim != 4 or grads.shape[0] != original_image.shape[0]:
         raise ValueError(f"shapes that do not fit: {list(grads.shape)} and {list(original_image.shape)}")
     sizes = original_image.shape[1:3]
-    down, along = _both(kernel_type, grads.shape[1:3], sizes, scale, translation, antialias)
-    rows = _weighted("ph,npqc->nhqc", *down, grads)
-    return _weighted("qw,nhqc->nhwc", *along, rows).astype(grads.dtype)
+    both = _both(kernel_type, grads.shape[1:3], sizes, scale, translation, antialias)
+    (down, from_rows), (along, from_columns) = [(weights, _multiplied_back(weights)) for weights, _ in both]
+    rows = _weighted("ph,npqc->nhqc", down, from_rows, grads)
+    return _weighted("qw,nhqc->nhwc", along, from_columns, rows).astype(grads.dtype)
+
+
+def _multiplied_back(weights: Array) -> Array:
+    """bool (wanted, size): which new pixels TensorFlow multiplies for the gradient of each old one: as many for each,
+    from the first that it gave anything to."""
+    is_given = weights != 0
+    first = is_given.argmax(axis=0)
+    last = len(weights) - 1 - is_given[::-1].argmax(axis=0)
+    most = int(np.where(is_given.any(axis=0), last - first + 1, 0).max())
+    new = np.arange(len(weights))[:, None]
+    return np.asarray((new >= first) & (new < first + most))
 
 
 def _folded(places: Array, size: int, mode: str) -> Array:
