@@ -60,6 +60,22 @@ def test_a_table_tells_numbers_as_well(tmp_path: pathlib.Path, capsys: Any) -> N
     assert row["true_error"] == pytest.approx(2, abs=1e-4)
 
 
+@pytest.mark.parametrize(("results", "is_judged_by_classes"), [(8, False), (7, True)])
+def test_what_stands_in_place_of_its_input_has_no_classes(
+    tmp_path: pathlib.Path, capsys: Any, results: int, is_judged_by_classes: bool
+) -> None:
+    """An autoencoder's largest number is no class, and the divergence of its numbers says nothing."""
+    for name in ("net.pb", "same.pb"):
+        linear(tmp_path / name, results)
+    np.savez(tmp_path / "data.npz", x=ROWS)
+    _, row = judged(capsys, tmp_path / "net.pb", tmp_path / "same.pb", "--data", tmp_path / "data.npz")
+    assert ("agreement" in row, "kl" in row) == (is_judged_by_classes, is_judged_by_classes)
+    assert row["mean_error"] == 0
+    code = call("quantize", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "x.tflite")
+    assert code == 0
+    assert ("same best class" in capsys.readouterr().out) == is_judged_by_classes
+
+
 def test_classes_in_rows_are_classes(tmp_path: pathlib.Path, capsys: Any) -> None:
     right = linear(tmp_path / "net.pb", 3).argmax(axis=1)
     np.savez(tmp_path / "data.npz", x=ROWS, labels=np.eye(3)[right])

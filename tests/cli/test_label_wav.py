@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from command_line import call
-from pocketgraph.apps.live.speech import SoundModel
+from pocketgraph.apps.live.speech import SoundModel, hears
 from pocketgraph.datasets.recordings import resampled, samples_at
 from pocketgraph.formats import save
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
@@ -218,3 +218,18 @@ def test_commands_of_photos_say_that_they_read_no_recordings(tmp_path: pathlib.P
     (tmp_path / "yes" / "1.wav").write_bytes(b"")
     assert call("dataset", "check", tmp_path) == 2
     assert "there are recordings, which `pocketgraph retrain` and `evaluate` read" in capsys.readouterr().err
+
+
+def test_features_that_may_be_fed_in_place_of_sound_are_no_sound() -> None:
+    """As a retrained model takes them: a placeholder whose default the model computes of the sound."""
+    graph = parse("""
+        waveform = Placeholder(dtype=float, shape=[?])
+        length = Const(int32 [32])
+        spectrum = RFFT(waveform, length)
+        loud = ComplexAbs(spectrum, T=complex64, Tout=float)
+        features = PlaceholderWithDefault(loud, dtype=float, shape=[20000])
+        final = Sigmoid(features, T=float)
+    """)
+    assert hears(graph)
+    model = SoundModel(graph, "final")
+    assert (model.samples, model.is_open) == ("waveform:0", True)

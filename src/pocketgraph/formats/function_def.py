@@ -72,21 +72,33 @@ def body(
     with _reading(function):
         entries = [(a, b) for _, n, k, a, b in wire.fields(data, 0, len(data)) if (n, k) == (CONTROL_RET, LEN)]
         effects = [_pair(data, start, stop)[1].partition(":")[0] for start, stop in entries]
-        types = _result_types(function, attrs or {})
+        types = _types(function, attrs or {}, OUTPUT_ARG)
     called = (
         {node.op: result_names(library[node.op]) for node in function.nodes if node.op in library} if library else {}
     )
     return flat_body(function, arguments(function), results(function), types, effects, attrs, called)
 
 
-def _result_types(function: Function, attrs: Mapping[str, AttrValue]) -> list[DType]:
+def argument_types(function: Function) -> list[DType]:
+    """The element types of a function's arguments, in order; FormatError where the definition does not say them."""
+    with _reading(function):
+        return _types(function, {}, INPUT_ARG)
+
+
+def result_types(function: Function) -> list[DType]:
+    """The element types of a function's results, in order; FormatError where the definition does not say them."""
+    with _reading(function):
+        return _types(function, {}, OUTPUT_ARG)
+
+
+def _types(function: Function, attrs: Mapping[str, AttrValue], kind_of_argument: int) -> list[DType]:
     types: list[DType] = []
     data = function.encoded
     for _, number, kind, start, stop in wire.fields(data, 0, len(data)):
         if (number, kind) != (SIGNATURE, LEN):
             continue
         for _, inner, inner_kind, a, b in wire.fields(data, start, stop):
-            if (inner, inner_kind) != (OUTPUT_ARG, LEN):
+            if (inner, inner_kind) != (kind_of_argument, LEN):
                 continue
             dtype: AttrValue | None = None
             for _, field, field_kind, value, end in wire.fields(data, a, b):
@@ -95,7 +107,8 @@ def _result_types(function: Function, attrs: Mapping[str, AttrValue]) -> list[DT
                 elif (field, field_kind) == (ARG_TYPE_ATTR, LEN):
                     dtype = attrs.get(wire.text(data, value, end))
             if not isinstance(dtype, DType):
-                raise FormatError(f"the type of result {len(types)} is not known", where=f"function '{function.name}'")
+                what = "result" if kind_of_argument == OUTPUT_ARG else "argument"
+                raise FormatError(f"the type of {what} {len(types)} is not known", where=f"function '{function.name}'")
             types.append(dtype)
     return types
 

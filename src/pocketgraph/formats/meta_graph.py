@@ -70,7 +70,12 @@ def parse(buffer: Buffer, file: str, start: int = 0, stop: int | None = None) ->
                 signatures[name] = _signature(buffer, *span)
     except WireError as error:
         raise graphdef.corrupt(error, file, len(buffer)) from None
-    return MetaGraph(graph.replace(signatures=dict(sorted(signatures.items()))), tuple(tags), version, b"".join(rest))
+    graph, encoded = graph.replace(signatures=dict(sorted(signatures.items()))), b"".join(rest)
+    if graph.functions and not graph.public_signatures:
+        from pocketgraph.formats.callable_functions import with_callable_functions
+
+        graph = with_callable_functions(graph, encoded)
+    return MetaGraph(graph, tuple(tags), version, encoded)
 
 
 def asset_files(meta_graph: MetaGraph) -> dict[str, str]:

@@ -41,6 +41,8 @@ SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseS
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
 """Ops whose second and later results stand beside the first only for the ops behind them."""
 _OWN_NAME = re.compile(r"(?!Identity(_\d+)?$)[^/]+$")  # tf.identity(result, name="answer"), in no scope
+_LOADERS = frozenset({"StatefulPartitionedCall", "ReadVariableOp"})
+"""Not a trait: what saves, restores and reads the variables of a module whose functions nothing in its graph calls."""
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
 _GENERATED = 6.0  # more for the pictures of a generator than for what its judge says of them
 _CREDIBLE = 2.5  # an end that scores this and does not lead to the best, or come from it, is a rival
@@ -350,6 +352,8 @@ class EntrySurvey:
                 break
             end = self._graph[source]
         if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources):
+            return None
+        if end.op in _LOADERS and self._graph.functions and not self._sources:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself

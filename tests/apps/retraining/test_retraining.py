@@ -14,14 +14,14 @@ import pocketgraph
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
-from pocketgraph.apps.retraining.base_model import found_cut, output_of
+from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
 from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
 from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, softmax, solved
 from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, UsageError
-from pocketgraph.formats import save
+from pocketgraph.formats import load, save
 from pocketgraph.graph.text_format import parse
 from support import model_dir, model_info, needs_shared
 
@@ -228,3 +228,46 @@ def test_a_class_with_one_photo_is_learned_and_said(photos: pathlib.Path) -> Non
     assert made.held_confusion.sum() == made.counts["training"]
     assert gain_of_last_half(made.curve) is None or len(made.curve) > 1
     assert "4 classes" in as_html(made, "x.pb", 1, [])
+
+
+def test_a_saved_model_is_frozen_to_be_retrained(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
+    """The weights of its layers are variables, and so no constants as it is stored."""
+    stored = pathlib.Path(__file__).parents[2] / "fixtures" / "saved_models" / "augmentation"
+    assert call("retrain", stored, f"--image_dir={photos}", "-o", tmp_path / "out.pb") == 0
+    assert "frozen in memory" in capsys.readouterr().err
+    assert (tmp_path / "out.pb").exists()
+
+
+def test_the_layer_is_that_of_the_result_that_gives_the_scores() -> None:
+    """Of a call that gives features, a spectrum and scores, in that order."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        mel = Const(float[2,2] 0.5)
+        spectrum = MatMul(x, mel, T=float)
+        features = Relu(spectrum, T=float)
+        w = Const(float[2,2] 2)
+        logits = MatMul(features, w, T=float)
+        scores = Sigmoid(logits, T=float)
+        call = IdentityN(spectrum, features, scores, T=[float,float,float])
+    """)
+    assert found_cut(graph, "call:2") == Cut("features:0", "logits")
+
+
+def test_features_are_taken_as_they_are() -> None:
+    """A module of features ends in the average of its last convolution's places, which is no layer of classes."""
+    text = """
+        x = Placeholder(dtype=float, shape=[?,4,4,3])
+        w = Const(float[1,1,3,2] 0.5)
+        conv = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        axes = Const(int32 [1, 2])
+        pooled = Mean(conv, axes, T=float, Tidx=int32)
+        shares = Softmax(pooled, T=float)
+    """
+    assert found_cut(parse(text), "pooled") == Cut("pooled:0", "")
+    assert found_cut(parse(text), "shares") == Cut("x:0", "conv")
+
+
+def test_a_finished_file_is_no_base(photos: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    pocketgraph.export(base(), tmp_path / "base.tflite")
+    with pytest.raises(UsageError, match="is finished already; retrain starts from the graph"):
+        retrain(load(tmp_path / "base.tflite"), photos)

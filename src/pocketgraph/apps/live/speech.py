@@ -13,7 +13,7 @@ from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
@@ -96,7 +96,7 @@ def hears(graph: Graph) -> bool:
     about = metadata(graph.extra) if is_litert_file(graph) else None
     if about is not None and about.sample_rate > 0:
         return True
-    sizes = [_shape(graph, node.name) for node in graph if node.op in ops_with("placeholder")]
+    sizes = [_shape(graph, node.name) for node in graph if _is_fed(graph, node)]
     if len(sizes) == 1 and sizes[0] is not None and sizes[0][-1] is None and _hears_any_length(graph, sizes[0]):
         return True
     is_long = len(sizes) == 1 and sizes[0] is not None and len(sizes[0]) < 3 and (sizes[0][-1] or 0) >= FEWEST_SAMPLES
@@ -127,7 +127,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
         node
         for node in graph
         if node.name in needed
-        and node.op in ops_with("placeholder")
+        and _is_fed(graph, node)
         and (node.dtype("dtype", STRING).is_floating or has_codes(graph, node.name))
     ]
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
@@ -145,6 +145,14 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
     return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), heard_rate(graph)
+
+
+def _is_fed(graph: Graph, node: Node) -> bool:
+    """Whether values come in at a node; not where a retrained model takes features in place of those that it makes."""
+    if node.op not in ops_with("placeholder"):
+        return False
+    default = graph.find_producer(node.data_inputs[0]) if node.data_inputs else None
+    return default is None or default.op == "Const"
 
 
 def _hears_any_length(graph: Graph, shape: Sequence[int | None]) -> bool:

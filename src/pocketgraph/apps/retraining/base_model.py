@@ -9,10 +9,15 @@ from pocketgraph.apps.picture_model import PictureModel, find_output
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
+from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import topological
+from pocketgraph.graph.order import reachable, topological
 
 LAYERS = ops_with("matrix_product", "convolution")
+CONVOLUTIONS = ops_with("convolution")
+POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
+"""Not a trait: what makes one vector of a picture's places."""
+SHARES = frozenset({"Softmax", "LogSoftmax", "Sigmoid"})
 FAR = 24
 """Nodes between the output and the last layer with weights, at most."""
 
@@ -23,7 +28,8 @@ class Cut:
 
     Attributes:
         tensor: what the head takes.
-        layer: the node of the old last layer; "" where the caller named the tensor.
+        layer: the node of the old last layer; "" where none is replaced, as the caller named the tensor or
+            the model gives features.
     """
 
     tensor: str
@@ -38,6 +44,9 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
         output: its scores.
         tensor: the bottleneck, where the caller knows it.
 
+    A model whose answer is the average of a convolution's places, without shares of classes, gives features, as
+    modules of TensorFlow Hub do: the new layer takes its answer.
+
     Raises:
         UsageError: no layer with weights is near the output.
         GraphError: there is no such tensor.
@@ -45,12 +54,15 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
     if tensor is not None:
         graph.producer(tensor)
         return Cut(canonical(tensor), "")
-    layer = _last_layer(graph, node_name(output))
+    end = _origin(graph, output)
+    layer = _last_layer(graph, end)
     if layer is None:
         raise UsageError(
             f"it is not clear where to cut: near '{node_name(output)}' is no layer with weights of its own",
             hint=f"name the tensor that the new layer takes with {option('bottleneck_tensor')}",
         )
+    if layer.op in CONVOLUTIONS and _is_pooled(graph, layer, end):
+        return Cut(canonical(output), "")
     return Cut(canonical(layer.data_inputs[0]), layer.name)
 
 
@@ -83,6 +95,14 @@ def cut_model(graph: Graph, tensor: str | None = None, **how: Any) -> tuple[Cut,
     return cut, PictureModel(graph, [cut.tensor], **how)
 
 
+def _origin(graph: Graph, output: str) -> str:
+    """The node that makes an output: a node that hands several results on makes none of them."""
+    node, port, _ = parse_ref(output)
+    while graph[node].op == "IdentityN" and port < len(graph[node].data_inputs):
+        node, port, _ = parse_ref(graph[node].data_inputs[port])
+    return node
+
+
 def _last_layer(graph: Graph, output: str) -> Node | None:
     """The last product with constants on the way to an output."""
     waiting, seen = [output], set[str]()
@@ -97,6 +117,13 @@ def _last_layer(graph: Graph, output: str) -> Node | None:
             return node
         waiting.extend(node_name(ref) for ref in data if node_name(ref) not in constant)
     return None
+
+
+def _is_pooled(graph: Graph, layer: Node, output: str) -> bool:
+    """Whether the way from a layer to an output makes one vector of all places, and no shares of classes."""
+    between = reachable(graph, [output], data_only=True) - reachable(graph, [layer.name], data_only=True)
+    ops = {graph[name].op for name in between}
+    return not ops.isdisjoint(POOLS) and ops.isdisjoint(SHARES)
 
 
 def _constants(graph: Graph) -> set[str]:

@@ -45,6 +45,7 @@ from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.datasets import file_lists
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import refuse_finished
 
 Array = np.ndarray[Any, Any]
 WARM_UPS, RUNS = 2, 11
@@ -174,9 +175,11 @@ def retrain(
             PictureModel.
 
     Raises:
-        UsageError: the folder has not two classes, or the cut is not clear.
+        UsageError: the folder has not two classes, the cut is not clear, or the base is a .tflite or .onnx file.
         FormatError: there is no such folder, or none of a class's photos opens.
     """
+    if graph is not None:
+        refuse_finished(graph, "retrain")
     place = os.fspath(folder)
     shares = {"testing": testing, "validation": validation}
     if is_table(place):

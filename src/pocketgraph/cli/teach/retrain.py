@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options
+from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.options import page_place
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import PocketgraphError, UsageError
@@ -129,8 +129,9 @@ def command(
     from pocketgraph.apps.retraining.tool import ITERATIONS, retrain
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
-    from pocketgraph.formats import load, save
+    from pocketgraph.formats import save
     from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.freezing.ready_models import read_model
 
     base = base or model
     if not base and not (image_dir and is_table(image_dir)):
@@ -155,7 +156,7 @@ def command(
         echo("note: going on from an interrupted call", err=True)
     with connected(cluster_address), progress_bar() as tell, _removed_on_errors(unfinished):
         made = retrain(
-            load(base) if base else None,
+            read_model(base, notify=say) if base else None,
             image_dir,
             testing=testing_percentage,
             validation=validation_percentage,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -100,6 +101,13 @@ def scores_of_classes(output: Array) -> Array | None:
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
 
 
+def is_reconstruction(sample: Iterable[Array], answer: Array) -> bool:
+    """Whether an answer is in place of what was fed, as an autoencoder's: rows of the same shape that are no shares."""
+    if answer.ndim != 2 or answer.size < 2 or answer.dtype.kind != "f" or are_probabilities(answer):
+        return False
+    return any(fed.shape == answer.shape and fed.dtype.kind == "f" for fed in sample)
+
+
 @dataclass(frozen=True)
 class Standard:
     """What a quantized model's answers have to reach: shares of the same class, nats at most, decibels at least."""
@@ -167,6 +175,7 @@ class Comparison(Likeness):
         largest: the largest absolute difference.
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
         has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
+        is_of_classes: whether a row of numbers may be scores of classes; see ``is_reconstruction``.
     """
 
     agreed: float = 0
@@ -175,6 +184,7 @@ class Comparison(Likeness):
     largest: float = 0.0
     width: int = 0
     has_scores: bool = True
+    is_of_classes: bool = True
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
@@ -182,7 +192,7 @@ class Comparison(Likeness):
         right = answer.reshape(-1).astype(np.float64)
         with np.errstate(invalid="ignore"):
             apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
-        wanted = scores_of_classes(reference)
+        wanted = scores_of_classes(reference) if self.is_of_classes else None
         self.width = 0 if wanted is None else wanted.shape[1]
         if are_picks(reference) and reference.size:
             self.has_scores = False

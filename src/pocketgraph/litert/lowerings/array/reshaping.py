@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 
@@ -101,7 +102,7 @@ def _together(shape: tuple[int, ...], order: list[int]) -> list[list[int]]:
     """The axes of a permutation in groups that stay side by side, in their new order; without those of one element."""
     found: list[list[int]] = []
     axes = [axis for axis in range(len(shape)) if shape[axis] != 1]
-    after = dict(zip(axes, axes[1:], strict=False))
+    after = dict(itertools.pairwise(axes))
     for axis in order:
         if shape[axis] == 1:
             continue
