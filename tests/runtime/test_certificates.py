@@ -256,7 +256,7 @@ def test_a_disk_that_takes_neither_certificate_nor_reproduction(
     before = sorted(path.name for path in tmp_path.iterdir())
     monkeypatch.setattr(cache, "created", full)
     monkeypatch.setattr(reproduction, "created", full)
-    monkeypatch.setattr(cache, "_told", [])
+    monkeypatch.setattr(cache, "_warned", [])
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         with Session(STRAIGHT, cache_dir=tmp_path) as later:
