@@ -3,11 +3,14 @@
     python benchmarks/training_steps.py --tensorflow PYTHON [--rounds 15] [--names mlp,small_cnn] [--optimizer adam]
     python benchmarks/training_steps.py --without gradients_in_numpy,winograd_training [--names …]
     python benchmarks/training_steps.py --profile [--names …]
+    python benchmarks/training_steps.py --products [--names …]
 
 Each graph is made here, with drawn weights: layers, a softmax cross entropy, gradients and an optimizer. PYTHON is the
 interpreter of an environment that has TensorFlow 2. Prints the lower quartile of each program's rounds and of their
 ratios. ``--without`` measures a session without the passes that are named beside one with all. ``--profile`` prints
-what runs in a step, by op or compiled part, with its milliseconds (the least of ten runs).
+what runs in a step, by op or compiled part, with its milliseconds (the least of ten runs). ``--products`` prints what a
+step's arithmetic alone takes in NumPy: products of matrices of its sizes (those of convolutions with all windows laid
+out already), windows of depthwise convolutions, and the optimizer.
 """
 
 from __future__ import annotations
@@ -20,7 +23,9 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -31,11 +36,17 @@ from pocketgraph import Session
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.convolution import convolve_depthwise
+from pocketgraph.kernels.nn.convolution_gradients import depthwise_backprop_filter
+from pocketgraph.kernels.state.variables import Variable
+from pocketgraph.kernels.training.optimizers import adam
+from pocketgraph.kernels.windows import window
 
 WORKER = str(HERE / "peers" / "catalogue_worker.py")
 CLASSES = 10
 OPS = {"dense": "MatMul", "conv": "Conv2D", "depthwise": "DepthwiseConv2dNative"}
 RUNS_PROFILED = 10
+THREADS = "OPENBLAS_NUM_THREADS"
 
 Layers = Sequence[tuple[Any, ...]]
 NETWORKS: Mapping[str, tuple[tuple[int, ...], Layers]] = {
@@ -147,11 +158,71 @@ def profile(name: str, optimizer: str) -> None:
     )
 
 
+def arithmetic(name: str) -> tuple[float, float, float, float]:
+    """What a step's arithmetic alone takes, in ms of processor time: (products of matrices, their 10⁹ operations,
+    depthwise windows, Adam)."""
+    batch, layers = NETWORKS[name]
+    random = np.random.default_rng(5)
+    products, operations, windows, weights, sizes = 0.0, 0.0, 0.0, 0, batch
+    for number, (kind, *numbers) in enumerate((*layers, ("dense", CLASSES))):
+        if kind == "pool":
+            sizes = (sizes[0], -(-sizes[1] // 2), -(-sizes[2] // 2), sizes[3])
+            continue
+        if kind == "depthwise":
+            x, w = random.normal(size=sizes).astype(np.float32), random.normal(size=(3, 3, sizes[3], 1))
+            spans = [window(size, 3, 1, "SAME") for size in sizes[1:3]]
+            windows += 2 * least_of(partial(convolve_depthwise, x, w.astype(np.float32), spans))
+            windows += least_of(partial(depthwise_backprop_filter, x, w.shape, x, spans))
+            weights += w.size
+            continue
+        if kind == "dense" and len(sizes) > 2:
+            sizes = (sizes[0], math.prod(sizes[1:]))
+        count, inner = numbers[-1], sizes[-1] * (numbers[0] ** 2 if kind == "conv" else 1)
+        shapes = (math.prod(sizes[:-1]), inner), (inner, count), (math.prod(sizes[:-1]), count)
+        a, b, c = (random.normal(size=shape).astype(np.float32) for shape in shapes)
+        calls = [
+            partial(np.matmul, a, b),
+            partial(np.matmul, a.T, c),
+            *([partial(np.matmul, c, b.T)] if number else []),
+        ]
+        products += sum(map(least_of, calls))
+        operations += len(calls) * 2 * a.size * count / 1e9
+        weights, sizes = weights + b.size, (*sizes[:-1], count)
+    values = [Variable(str(index)) for index in range(3)]
+    for variable in values:
+        variable.assign(np.ones(weights, np.float32))
+    rates = [np.float32(each) for each in (0.9, 0.999, 1e-4, 0.9, 0.999, 1e-8)]
+    gradient = random.normal(size=weights).astype(np.float32)
+    return products, operations, windows, least_of(partial(adam, *values, *rates, gradient))
+
+
+def least_of(call: Callable[[], object]) -> float:
+    """Milliseconds of processor time, the least of ten calls."""
+    times = []
+    for _ in range(RUNS_PROFILED):
+        began = time.process_time()
+        call()
+        times.append(time.process_time() - began)
+    return min(times) * 1000
+
+
+def alone(names: Sequence[str]) -> None:
+    """Prints what the arithmetic of steps takes alone."""
+    rows = []
+    for name in names:
+        products, operations, windows, optimizer = arithmetic(name)
+        speed, sums = operations / products * 1000, products + windows + optimizer
+        rows.append([name, f"{products:.2f}", f"{speed:.0f}", f"{windows:.2f}", f"{optimizer:.2f}", f"{sums:.2f}"])
+    heads = ["graph", "products", "their 10⁹ operations a second", "depthwise windows", "Adam", "in all"]
+    table("A step's arithmetic alone in NumPy, ms of processor time, one core", heads, rows)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tensorflow", help="the python of an environment with TensorFlow 2")
     parser.add_argument("--without", default="", help="comma list of passes")
     parser.add_argument("--profile", action="store_true", help="what each step of a run takes")
+    parser.add_argument("--products", action="store_true", help="what the arithmetic alone takes in NumPy")
     parser.add_argument("--names", default=",".join(NETWORKS), help="comma list of graphs")
     parser.add_argument("--optimizer", default="adam")
     parser.add_argument("--rounds", type=int, default=15)
@@ -159,11 +230,15 @@ def main() -> None:
     names = options.names.split(",")
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
-    os.environ.update(PROCESSOR_TIME="1", OPENBLAS_NUM_THREADS="1")
+    if options.products and os.environ.get(THREADS) != "1":  # NumPy reads it when it is loaded
+        os.execve(sys.executable, [sys.executable, *sys.argv], {**os.environ, THREADS: "1"})
+    os.environ.update({"PROCESSOR_TIME": "1", THREADS: "1"})
     ours = [sys.executable, WORKER, "pocketgraph"]
     if options.profile:
         for name in names:
             profile(name, options.optimizer)
+    elif options.products:
+        alone(names)
     elif options.without:
         without = ["env", f"POCKETGRAPH_WITHOUT={options.without}", *ours]
         compared(names, {"without": without, "ours": ours}, options.optimizer, options.rounds)
@@ -171,7 +246,7 @@ def main() -> None:
         commands = {"ours": ours, "TensorFlow": [options.tensorflow, WORKER, "tensorflow"]}
         compared(names, commands, options.optimizer, options.rounds)
     else:
-        parser.error("--tensorflow, --without or --profile is needed")
+        parser.error("--tensorflow, --without, --profile or --products is needed")
 
 
 if __name__ == "__main__":

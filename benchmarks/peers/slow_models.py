@@ -2,7 +2,8 @@
 
 Random weights, sizes as published ones; a folder each with model.json, graph.pb and golden.npz, as catalogue.py takes
 them: crops of boxes from feature maps, Example records of several kinds and numbers, detectors in two stages (Faster
-and Mask R-CNN on a thin ResNet), a U-Net of depthwise 7x7 layers, and ELMo's two layers of LSTMs both ways.
+and Mask R-CNN on a thin ResNet), a U-Net of depthwise 7x7 layers, ELMo's two layers of LSTMs both ways, OpenPose, and
+LSTMs both ways over texts of several lengths.
 """
 
 from __future__ import annotations
@@ -151,6 +152,62 @@ def elmo() -> tuple[dict[str, Tensor], dict[str, Any]]:
     return {"states": tf.concat(outputs, 2)}, {"words:0": RNG.normal(size=(1, 24, 128)).astype("f4")}
 
 
+def openpose() -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """VGG-19's first ten layers, then fields and heat maps in six stages, those from the second on of 7x7 layers."""
+    image = tf.placeholder(tf.float32, [1, 184, 216, 3], "image")
+    x = image
+    for outputs, count in ((64, 2), (128, 2), (256, 4), (512, 2)):
+        for _ in range(count):
+            x = conv(x, 3, outputs)
+        x = tf.nn.max_pool2d(x, 2, 2, "SAME") if outputs < 512 else x
+    seen = conv(conv(x, 3, 256), 3, 128)
+    x = seen
+    for stage in range(6):
+        branches = []
+        for outputs in (38, 19):
+            y = x
+            for _ in range(5 if stage else 3):
+                y = conv(y, 7 if stage else 3, 128)
+            branches.append(conv(conv(y, 1, 128 if stage else 512), 1, outputs, relu=False))
+        x = tf.concat([*branches, seen], 3)
+    return {"fields": branches[0], "heat": branches[1]}, {"image:0": RNG.uniform(size=(1, 184, 216, 3)).astype("f4")}
+
+
+def ragged_bilstm() -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """256 cells both ways over eight texts of up to 70 words of 128 features, each until its own end."""
+    words = tf.placeholder(tf.float32, [None, None, 128], "words")
+    lengths = tf.placeholder(tf.int32, [None], "lengths")
+    found = []
+    for direction in ("forward", "backward"):
+        given = words if direction == "forward" else tf.reverse_sequence(words, lengths, seq_axis=1)
+        states = masked_lstm(given, lengths, 256)
+        found.append(states if direction == "forward" else tf.reverse_sequence(states, lengths, seq_axis=1))
+    feeds = {"words:0": RNG.normal(size=(8, 70, 128)).astype("f4"), "lengths:0": RNG.integers(20, 71, 8).astype("i4")}
+    feeds["lengths:0"][0] = 70
+    return {"states": tf.concat(found, 2)}, feeds
+
+
+def masked_lstm(x: Tensor, lengths: Tensor, cells: int) -> Tensor:
+    """(texts, words, cells); zeros from each text's end on, where its state stays as it is."""
+    kernel, bias = weights(int(x.shape[2]) + cells, 4 * cells), weights(4 * cells)
+    texts, steps = tf.shape(x)[0], tf.reduce_max(lengths)
+    given = tf.transpose(x, [1, 0, 2])
+
+    def step(t: Tensor, state: Tensor, h: Tensor, found: Any) -> Any:
+        i, j, f, o = tf.split(tf.matmul(tf.concat([given[t], h], 1), kernel) + bias, 4, 1)
+        new_state = tf.sigmoid(f + 1.0) * state + tf.sigmoid(i) * tf.tanh(j)
+        new_h = tf.sigmoid(o) * tf.tanh(new_state)
+        goes_on = tf.tile((t < lengths)[:, None], [1, cells])
+        output = tf.where(goes_on, new_h, tf.zeros_like(new_h))
+        return t + 1, tf.where(goes_on, new_state, state), tf.where(goes_on, new_h, h), found.write(t, output)
+
+    nothing = tf.zeros([texts, cells])
+    begin = 0, nothing, nothing, tf.TensorArray(tf.float32, steps)
+    shapes = tf.TensorShape([]), tf.TensorShape([None, cells]), tf.TensorShape([None, cells]), tf.TensorShape(None)
+    states = tf.while_loop(lambda t, *_: t < steps, step, begin, shape_invariants=shapes)[3].stack()
+    return tf.transpose(states, [1, 0, 2])
+
+
 def projected_lstm(x: Tensor) -> Tensor:
     kernel, bias, projection = weights(256, 4096), weights(4096), weights(1024, 128)
     steps = tf.shape(x)[1]
@@ -226,6 +283,8 @@ def models() -> dict[str, Callable[[], tuple[dict[str, Tensor], dict[str, Any]]]
         "mask_rcnn": lambda: detector(True),
         "unet_7x7": unet,
         "elmo": elmo,
+        "openpose": openpose,
+        "ragged_bilstm": ragged_bilstm,
     }
     for form, counts in {"plain": (8, 32, 64, 512), "texts": (8, 32, 64, 512), "any": (8, 32, 64, 512)}.items():
         found |= {f"records_{form}_{n}": lambda n=n, form=form: records(n, form) for n in counts}

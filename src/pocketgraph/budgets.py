@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from typing import TypeVar
@@ -183,9 +183,9 @@ def _windows_memory() -> int:
 
 def _group_limit(path: str) -> int:
     try:
-        with open(path, encoding="ascii") as file:
+        with open(path, "rb") as file:
             text = file.read().strip()
-    except (OSError, ValueError):
+    except OSError:
         return 1 << 62
     return int(text) if text.isdigit() else 1 << 62
 
@@ -194,3 +194,14 @@ def usable_processors() -> int:
     """How many processors this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+
+
+def started(work: Callable[[], object], name: str) -> threading.Thread | None:
+    """A thread that does the work, and that the end of the process does not wait for; None where the process has as
+    many threads as it may, or is ending."""
+    thread = threading.Thread(target=work, name=f"pocketgraph {name}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:
+        return None
+    return thread

@@ -6,7 +6,9 @@ import os
 import pathlib
 import random
 import stat
+import zlib
 
+import google_crc32c
 import numpy as np
 import pytest
 
@@ -148,3 +150,21 @@ def test_a_model_changed_in_place_with_size_and_time_kept_is_noticed(tmp_path: p
         path.write_bytes(np.full(1000, number, np.uint8).tobytes())
         os.utime(path, ns=(1_000_000_000, 1_000_000_000))
         assert digest.file_digest(path, notes) == digest.file_digest(path, ""), number
+
+
+def test_checksums_of_two_sections_are_joined(tmp_path: pathlib.Path) -> None:
+    content = np.random.default_rng(1).bytes(100_000)
+    for kind, of in (("c", google_crc32c.value), ("z", zlib.crc32)):
+        for cut in (0, 1, 7, 4096, 99_999, 100_000):
+            first, second = content[:cut], content[cut:]
+            moved = cache_integrity.shifted(of(first), len(second), cache_integrity.POLYNOMIALS[kind])
+            assert moved ^ of(second) == of(content)
+    path = tmp_path / "file"
+    cut = 60_000
+    with path.open("xb") as file:
+        pieces = [content[:10], memoryview(content)[10:cut]], [content[cut:]]
+        sections = [cache_integrity.Section(start, part) for start, part in zip((0, cut), pieces, strict=True)]
+        mark = cache_integrity.write_sections(file, sections)
+    path.chmod(0o600)
+    assert path.read_bytes() == content
+    assert mark == cache_integrity.checksum(str(path))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import mmap
+import os
 import pathlib
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -372,3 +375,55 @@ def test_a_file_is_read_as_it_was_written() -> None:
     for end in range(0, len(content), 7):
         with pytest.raises(ValueError, match="packed"):
             weight_cache_file.read(content[:end])
+
+
+def test_two_threads_write_the_same_file(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    middle = "\n".join(
+        f'c{n} = Conv2D({"x" if n == 0 else f"c{n - 1}"}, w{n}, T=float, strides=[1,1,1,1], padding="SAME")'
+        for n in range(3)
+    )
+    weights = {f"w{n}": drawn(3, 3, SHAPE[3], SHAPE[3]) for n in range(3)}
+    graph = network(f"{middle}\ny = Relu(c2, T=float)", **weights)
+    written, cut = [], []
+    sections_of = direct_packing.PackedProgram.sections
+
+    def noted(*args: Any, **named: Any) -> Any:
+        cut.append(sections_of(*args, **named))
+        return cut[-1]
+
+    monkeypatch.setattr(direct_packing.PackedProgram, "sections", noted)
+    for worth in (1 << 40, 0):
+        monkeypatch.setattr(direct_packing, "WORTH_A_THREAD", worth)
+        folder = tmp_path / str(worth)
+        part = compiled(folder, graph)
+        (packed,), (mark,) = folder.glob("*.xnn"), folder.glob("*.xnn.sum")
+        assert cache.unsealed(str(mark))[cache.SUM] == cache.checksum(str(packed))
+        written.append((packed.read_bytes(), part.run([X])[0].tobytes()))
+        part.close()
+    assert [len(sections) for sections in cut] == [1, 2]
+    assert written[0] == written[1]
+
+
+def test_a_failing_second_thread_leaves_no_holes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(direct_packing, "WORTH_A_THREAD", 0)
+    layer = 'Conv2D({source}, {weights}, T=float, strides=[1,1,1,1], padding="SAME")'
+    first, second = layer.format(source="x", weights="w"), layer.format(source="c", weights="v")
+    weights = drawn(3, 3, SHAPE[3], SHAPE[3])
+    graph = network(f"c = {first}\nd = {second}\ny = Relu(d, T=float)", w=weights, v=weights[::-1].copy())
+    here = threading.get_ident()
+    write = os.pwrite
+
+    def full(*args: Any) -> int:
+        if threading.get_ident() != here:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return write(*args)
+
+    monkeypatch.setattr(os, "pwrite", full)
+    with pytest.warns(RuntimeWarning, match="No space left"):
+        part = compiled(tmp_path, graph)
+    assert not list(tmp_path.glob("*hollow*"))
+    assert not list(tmp_path.glob("*.part"))
+    whole = compiled(tmp_path / "whole", graph, without=[engine.DIRECT_PACKING])
+    np.testing.assert_array_equal(part.run([X])[0], whole.run([X])[0])
+    for each in (part, whole):
+        each.close()

@@ -8,8 +8,9 @@ import pytest
 from litert.test_optimize_for_latency import check, floats, graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.cost_model import DEPTHWISE_WINDOWS
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.rewriting.large_windows import KERNELS, parts_of
+from pocketgraph.litert.rewriting.large_windows import parts_of
 from pocketgraph.runtime import Session
 
 
@@ -104,7 +105,7 @@ def operation(height: int, width: int, *, constant: bool = True, padding: str = 
 def test_parts_cover_each_element_once_and_have_kernels(height: int, width: int, padding: str) -> None:
     seen = np.zeros((height, width), np.int64)
     for part in parts_of(operation(height, width, padding=padding)):
-        assert part.rows * part.columns <= KERNELS[-1]
+        assert part.rows * part.columns <= DEPTHWISE_WINDOWS[-1]
         assert seen[part.place].shape == (part.rows, part.columns)
         seen[part.place] += 1
     np.testing.assert_array_equal(seen, 1)

@@ -11,9 +11,10 @@ import pytest
 from kernels.parsing.test_example_columns import encoded, records
 from pocketgraph import Session
 from pocketgraph.errors import RunError
+from pocketgraph.graph.dtype import FLOAT, INT64
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.image import crop_and_resize
-from pocketgraph.kernels.parsing import examples
+from pocketgraph.kernels.parsing import example_pattern, examples
 from pocketgraph.runtime.engines import step_program
 
 RECORDS = parse("""
@@ -65,6 +66,52 @@ def test_records_are_read_the_same_one_by_one(tmp_path: pathlib.Path, monkeypatc
         errors.append(str(caught.value))
     assert errors[0] == errors[1]
     assert "Name: <unknown>" in errors[0]
+
+
+ROWS = parse("""
+    x = Placeholder(dtype=string, shape=[?])
+    names = Const(string[0] [])
+    sparse = Const(string[1] ["id"])
+    dense = Const(string[1] ["row"])
+    ragged = Const(string[0] [])
+    default = Const(float[0] [])
+    y = ParseExampleV2(x, names, sparse, dense, ragged, default, Tdense=list[float], num_sparse=1,
+        sparse_types=list[int64], dense_shapes=list[[20,50]], ragged_value_types=list[], ragged_split_types=list[])
+""")
+
+
+def test_records_are_read_the_same_by_a_pattern(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(example_pattern, "FIRST_LEARNED", 1)
+    example_pattern._learned.cache_clear()
+    learned, plain = without(examples.BY_PATTERN, tmp_path, ROWS)
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(100, 20, 50)).astype(np.float32)
+    lines = [encoded({b"id": (3, [n]), b"row": (2, row.reshape(-1).tolist())}) for n, row in enumerate(rows)]
+    feeds = {"x:0": np.array(lines, object)}
+    fetches = ["y", "y:1", "y:2", "y:3"]
+    expected = plain.run(fetches, feeds)
+    assert example_pattern._learned.cache_info().currsize == 0
+    np.testing.assert_array_equal(expected[3], rows)
+    first = learned.run(fetches, feeds)
+    kept = learned.run(fetches, feeds)
+    back = learned.run(fetches, {"x:0": feeds["x:0"][::-1]})
+    wanted = tuple({b"id": INT64, b"row": FLOAT}.items())
+    assert example_pattern._learned(wanted).pattern is not None
+    place = kept[3].__array_interface__["data"]
+    for found in (first, kept):
+        for one, other in zip(found, expected, strict=True):
+            assert one.dtype == other.dtype
+            np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(back[3], rows[::-1])
+    del found, one, kept
+    assert learned.run(fetches, feeds)[3].__array_interface__["data"] == place, "memory that nobody has any more"
+    broken = {"x:0": np.array([*lines[:50], encoded({b"row": (2, [1.0])})], object)}
+    errors = []
+    for session in (learned, plain):
+        with pytest.raises(RunError, match="Key: row") as caught:
+            session.run(fetches, broken)
+        errors.append(str(caught.value))
+    assert errors[0] == errors[1]
 
 
 def test_crops_are_the_same_pixel_by_pixel(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

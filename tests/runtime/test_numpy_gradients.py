@@ -8,7 +8,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.runtime.planning.numpy_gradients import REASON
+from pocketgraph.runtime.planning.numpy_gradients import PRODUCT_REASON, REASON
 from support import assert_close
 
 random = np.random.default_rng(3)
@@ -94,3 +94,50 @@ def test_gradients_of_pools_and_of_1x1_convolutions_are_what_litert_computes() -
         assert REASON not in str(other.plan(names, feeds))
         for one, two in zip(session.run(names, feeds), other.run(names, feeds), strict=True):
             assert_close(one, two, 1e-5)
+
+
+def dense(layers: int = 1) -> tuple[Graph, dict[str, np.ndarray], list[str]]:
+    """Products with fed weights, a rectifier, and their gradients; one weights for all layers."""
+    text = """
+        x0 = Placeholder(dtype=float, shape=[64,128])
+        v = Placeholder(dtype=float, shape=[128,128])
+        w = Identity(v, T=float)
+        g = Placeholder(dtype=float, shape=[64,128])
+    """
+    for k in range(layers):
+        text += f"""
+            y{k} = MatMul(x{k}, w, T=float)
+            x{k + 1} = Relu(y{k}, T=float)
+        """
+    slope = "g"
+    for k in reversed(range(layers)):
+        text += f"""
+            dy{k} = ReluGrad({slope}, x{k + 1}, T=float)
+            dw{k} = MatMul(x{k}, dy{k}, T=float, transpose_a=true)
+            dx{k} = MatMul(dy{k}, w, T=float, transpose_b=true)
+        """
+        slope = f"dx{k}"
+    feeds = {"x0:0": floats(64, 128), "v:0": floats(128, 128), "g:0": floats(64, 128)}
+    return parse(text), feeds, [*(f"dw{k}:0" for k in range(layers)), "dx0:0"]
+
+
+def test_products_of_a_dense_layer_are_what_litert_computes() -> None:
+    model, feeds, names = dense()
+    with Session(model) as session, Session(model, without=["gradients_in_numpy"]) as other:
+        assert str(session.plan(names, feeds)).count(PRODUCT_REASON) == 1  # that of three nodes
+        assert "3 MatMul: " + PRODUCT_REASON in str(session.plan(names, feeds))
+        assert PRODUCT_REASON not in str(other.plan(names, feeds))
+        for one, two in zip(session.run(names, feeds), other.run(names, feeds), strict=True):
+            assert_close(one, two, 1e-5)
+
+
+def test_products_of_a_loop_that_is_written_out_stay() -> None:
+    model, feeds, names = dense(3)
+    with Session(model) as session:
+        assert PRODUCT_REASON not in str(session.plan(names, feeds))
+
+
+def test_products_without_a_gradient_stay() -> None:
+    model, feeds, _ = dense()
+    with Session(model) as session:
+        assert PRODUCT_REASON not in str(session.plan(["x1:0"], feeds))

@@ -10,7 +10,7 @@ import pytest
 
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import constants_ahead
+from pocketgraph.litert import constants_ahead, two_threads
 from pocketgraph.litert.cost_model import PACKED_FROM
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.runtime import Session
@@ -56,13 +56,13 @@ def test_results_are_the_same_without_a_thread_that_makes_constants(
     graph: Graph, also: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[object] = []
-    ahead = constants_ahead._Ahead
+    for module, name in ((constants_ahead, "_Ahead"), (two_threads, "both")):
 
-    def noted(*args: Any) -> Any:
-        started.append(args)
-        return ahead(*args)
+        def noted(*args: Any, before: Any = getattr(module, name)) -> Any:
+            started.append(args)
+            return before(*args)
 
-    monkeypatch.setattr(constants_ahead, "_Ahead", noted)
+        monkeypatch.setattr(module, name, noted)
     plain, _ = results(graph, tmp_path / "one", ("constants_ahead", *also))
     assert not started
     usual, _ = results(graph, tmp_path / "two", also)

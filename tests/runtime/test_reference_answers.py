@@ -18,6 +18,7 @@ from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning import opened_programs, reference_answers
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 from recorded_runs import assert_repeats
 
 Array = np.ndarray[Any, Any]
@@ -280,3 +281,25 @@ def test_loops_equal_tensorflow(folder: str, name: str, monkeypatch: pytest.Monk
     assert_repeats(HERE / folder, name, cache_dir="")
     assert programs
     assert all(program is not None for program in programs)
+
+
+def test_what_it_took_decides_whether_a_program_is_compared(
+    answered: list[int], opened: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ExecutionPlan, "check_time", 1e12)  # the estimate, which is made for slow kernels
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        asked(session, 7)
+        check_schedule.finish()
+        assert len(opened) == 1
+    assert answered == [7]
+
+
+def test_what_is_estimated_for_numpy_decides_whether_it_answers(
+    answered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reference_answers, "ANSWERED_PRODUCT", 1e9)
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 5)
+        asked(session, 7)
+    assert not answered

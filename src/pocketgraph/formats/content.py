@@ -83,7 +83,7 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
     found = of_tail(buffer) or of_magic(head)
     if found:
         return found
-    if re.search(r"\.data-\d+-of-\d+$", path):
+    if ".data-" in path and re.search(r"\.data-\d+-of-\d+$", path):
         return Kind.CHECKPOINT_DATA
     return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
 

@@ -32,18 +32,19 @@ class RecycledArrays:
         self.is_on = is_on
         self._kept: dict[Hashable, Array] = {}
 
-    def take(self, name: Hashable, shape: tuple[int, ...], dtype: Any) -> Array:
+    def take(self, name: Hashable, shape: tuple[int, ...], dtype: Any, least: int = LEAST) -> Array:
         """An array with any content, which is the caller's to hand out.
 
         Args:
             name: tells arrays apart that are in use together.
             shape: its sizes.
             dtype: its NumPy type.
+            least: bytes, from which it is kept.
         """
         found, count = _taken_out(self._kept, name)
         if found is None or count != _ONE_OWNER or not _fits(found, shape, dtype):
             found = np.empty(shape, dtype)
-        if self.is_on and LEAST <= found.nbytes <= MOST:
+        if self.is_on and least <= found.nbytes <= MOST:
             self._kept[name] = found
         return found
 
@@ -56,10 +57,13 @@ class RecycledArrays:
         return made
 
 
-def recycled(context: Context, shape: tuple[int, ...], dtype: Any) -> Array:
-    """An array with any content for a large result of a kernel, which lives on in the session (see ``take``)."""
+def recycled(
+    context: Context, shape: tuple[int, ...], dtype: Any, *, part: Hashable = None, least: int = LEAST
+) -> Array:
+    """An array with any content for a large result of a kernel, or a part of it, which lives on in the session (see
+    ``take``)."""
     arrays: RecycledArrays = context.state.setdefault(_STATE, RecycledArrays())
-    return arrays.take(context.instance, shape, dtype)
+    return arrays.take(context.instance if part is None else (context.instance, part), shape, dtype, least)
 
 
 def switch_off(state: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
     SEAL,
+    Section,
     UntrustedError,
     checksum,
     created,
@@ -28,6 +29,7 @@ from pocketgraph.litert.cache_integrity import (
     sealed_text,
     unsealed,
     write_marked,
+    write_sections,
 )
 from pocketgraph.litert.code_version import code_version, short_digest
 from pocketgraph.litert.host import cpu, engine_version
@@ -209,7 +211,7 @@ def store(
     content: Iterable[bytes | memoryview],
     about: dict[str, Any],
     *,
-    packed: Iterable[bytes | memoryview] | None = None,
+    packed: Sequence[Section] | None = None,
     holes: tuple[int, int] | None = None,
 ) -> CacheEntry | None:
     """Writes a part; None when the disk does not take it.
@@ -219,7 +221,7 @@ def store(
         name: from ``entry_name``.
         content: the model file's bytes in pieces.
         about: anything JSON can hold, to be found again beside the model.
-        packed: the bytes of the file of packed weights in pieces, where it is written too.
+        packed: the sections of the file of packed weights, where it is written too.
         holes: where the holes of a model file begin that has some behind its content, and where they and it end.
     """
     sidecar, model, beside = _files(folder, name)
@@ -228,7 +230,7 @@ def store(
     try:
         if packed is not None:
             with written_whole(beside) as part, created(part) as file:
-                mark = write_marked(file, packed)
+                mark = write_sections(file, packed)
             write(f"{beside}.sum", sealed_text({SUM: mark}))
         with written_whole(model) as part, created(part) as file:
             mark = write_marked(file, content)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
 import numpy as np
+
+from pocketgraph.budgets import started
+from pocketgraph.graph.named_tuple import NamedTuple
 
 try:
     from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
@@ -72,12 +74,12 @@ def read_ahead(paths: Sequence[str]) -> Iterator[None]:
             for path in paths:
                 checksum(path)
 
-    thread = threading.Thread(target=read, daemon=True)
-    thread.start()
+    thread = started(read, "checksums")
     try:
         yield
     finally:
-        thread.join()
+        if thread is not None:  # without one they are found when they are needed
+            thread.join()
 
 
 class _Mark:
@@ -92,10 +94,53 @@ class _Mark:
         self._value = self._more(self._value, part)
         self._size += len(part)
 
+    def followed_by(self, other: _Mark) -> _Mark:
+        """The mark of the bytes that were counted here, and those that were there behind them."""
+        joined = _Mark()
+        joined._value = shifted(self._value, other._size, POLYNOMIALS[self._kind]) ^ other._value
+        joined._size = self._size + other._size
+        return joined
+
     @property
     def text(self) -> str:
         """As ``checksum`` gives it."""
         return f"{self._size}:{self._kind}{self._value:08x}"
+
+
+class Section(NamedTuple):
+    """A part of a file.
+
+    Attributes:
+        start: where it begins.
+        pieces: its bytes; made in whatever thread asks for them.
+    """
+
+    start: int
+    pieces: Iterable[bytes | memoryview]
+
+
+def write_sections(file: IO[bytes], sections: Sequence[Section]) -> str:
+    """Writes one section, or two in a thread each, that are a file together, and gives the checksum of all."""
+    if len(sections) == 1:
+        return write_marked(file, sections[0].pieces)
+    from pocketgraph.litert.two_threads import both
+
+    first, second = sections
+    one, other = both(lambda: _written_at(file.fileno(), first), lambda: _written_at(file.fileno(), second))
+    return one.followed_by(other).text
+
+
+def _written_at(file: int, section: Section) -> _Mark:
+    mark, place = _Mark(), section.start
+    for piece in section.pieces:
+        for start in range(0, len(piece), CHUNK):
+            part = piece[start : start + CHUNK]
+            done = 0
+            while done < len(part):
+                done += os.pwrite(file, part[done:], place + done)
+            place += done
+            mark.extend(part if isinstance(part, bytes) else np.frombuffer(part, np.uint8))
+    return mark
 
 
 def write_marked(file: IO[bytes], content: Iterable[bytes | memoryview]) -> str:
@@ -107,6 +152,38 @@ def write_marked(file: IO[bytes], content: Iterable[bytes | memoryview]) -> str:
             file.write(part)
             mark.extend(part if isinstance(part, bytes) else np.frombuffer(part, np.uint8))
     return mark.text
+
+
+POLYNOMIALS = {"c": 0x82F63B78, "z": 0xEDB88320}
+"""Of the kinds of checksums, the highest power in the lowest bit."""
+
+
+def shifted(value: int, size: int, polynomial: int) -> int:
+    """What so many bytes behind others make of their CRC, beside what is their own: its product with x to the power of
+    eight times the size.
+
+    Args:
+        value: the CRC.
+        size: how many bytes follow.
+        polynomial: of the CRC.
+    """
+    power = 1 << 23  # x to the eighth
+    while size:
+        if size & 1:
+            value = _product(power, value, polynomial)
+        power = _product(power, power, polynomial)
+        size >>= 1
+    return value
+
+
+def _product(one: int, other: int, polynomial: int) -> int:
+    """Of two polynomials, the remainder by a third one."""
+    found = 0
+    for place in range(31, -1, -1):
+        if one >> place & 1:
+            found ^= other
+        other = other >> 1 ^ polynomial if other & 1 else other >> 1
+    return found
 
 
 def _sum() -> tuple[str, Callable[[int, Any], int]]:

@@ -51,6 +51,7 @@ class Constant:
     def nbytes(self) -> int:
         return int(math.prod(self.shape)) * self.dtype.itemsize
 
+    @np.errstate(over="ignore", invalid="ignore")  # weights may be infinite, or become so
     def numpy(self, into: Array | None = None) -> Array:
         """The values, contiguous; computed anew each time.
 

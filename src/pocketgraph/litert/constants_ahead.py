@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from pocketgraph.budgets import started
 from pocketgraph.litert.constant import Array
 
 AHEAD = "constants_ahead"
@@ -45,6 +46,9 @@ def computed(constants: Sequence[ConstantSource], *, passing: bool = False, ahea
         yield from (constant.numpy() for constant in constants)
         return
     maker = _Ahead(constants, passing)
+    if not maker.is_started:
+        yield from (constant.numpy() for constant in constants)
+        return
     try:
         yield from maker
     finally:
@@ -59,8 +63,12 @@ class _Ahead:
         self._wanted, self._made = threading.Semaphore(1), threading.Semaphore(0)
         self._next: list[Array] | BaseException = []
         self._is_stopped = False
-        self._thread = threading.Thread(target=self._work, name="pocketgraph constants", daemon=True)
-        self._thread.start()
+        self._thread = started(self._work, "constants")
+
+    @property
+    def is_started(self) -> bool:
+        """Whether there was a thread to be had."""
+        return self._thread is not None
 
     def __iter__(self) -> Iterator[Array]:
         for _ in self._groups:
@@ -74,7 +82,8 @@ class _Ahead:
     def stop(self) -> None:
         self._is_stopped = True
         self._wanted.release()
-        self._thread.join()
+        if self._thread is not None:
+            self._thread.join()
 
     def _work(self) -> None:
         try:

@@ -34,6 +34,8 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 )
+ANSWERED_STEP = 30.0  # µs: a node that NumPy computes, as it is called the first time
+ANSWERED_PRODUCT = 1 / 4000  # µs: what each multiplication, or step for an element, adds; it takes a fifth less
 PLANNED_STEP = 25.0  # µs: making a step of the reference engine
 
 # Planning for several sizes of a call at once (runtime/planning/open_sizes.py, session_plans.py)
@@ -113,6 +115,12 @@ FEWEST_CODED_CHANNELS = 4  # channels: XNNPACK's windows over fewer are slow on 
 FEWEST_CODED_PRODUCTS = 30  # multiplications: for each value in or out, from which eight bits pay
 MOST_RESPONSE_CHANNELS = 512  # channels: beyond which the band of a response normalization takes longer than powers
 FEW_ROW_ELEMENTS = 32  # elements: of a window's row, below which laying the whole window out is quicker
+DEPTHWISE_WINDOWS = (
+    3,
+    4,
+    9,
+    25,
+)  # elements: of the windows that XNNPACK has depthwise kernels for; smaller ones are filled up
 MOST_RESIZE_TAPS = 8  # pixels: that are added for one; each is an operation
 
 # Winograd's convolutions (litert/rewriting/winograd.py), on processors with AVX-512

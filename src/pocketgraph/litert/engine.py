@@ -153,6 +153,10 @@ FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
 
 def _is_slow_to_compile(program: Program) -> bool:
     """Whether what ``FIRST_TIER`` leaves out takes long."""
+    from pocketgraph.litert.rewriting.optimize import may_have_tiles
+
+    if not may_have_tiles(program):
+        return False
     from pocketgraph.litert.rewriting.winograd import is_used, tiling_of
 
     if not is_used():

@@ -11,7 +11,6 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.named_tuple import NamedTuple
-from pocketgraph.kernels import recycled_arrays
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
 from pocketgraph.litert.host import engine_version
@@ -42,6 +41,9 @@ class Opener(NamedTuple):
 
 DIRECT_CALLS = "direct_calls"
 """The pass by which arrays go straight into LiteRT's memory, without being looked at, where they are known to fit."""
+
+RECYCLING = "recycled_arrays"
+"""The pass of kernels/recycled_arrays.py, which few executables need."""
 
 DIVISIONS = ("DIV", "FLOOR_DIV", "FLOOR_MOD")
 """Operators that fail while running for one reason only: an integer 0 as divisor."""
@@ -263,7 +265,7 @@ class Executable:
         """
         self._is_direct = DIRECT_CALLS not in passes
         recycle_nothing = getattr(self._runner, "recycle_nothing", None)
-        if recycled_arrays.PASS in passes and recycle_nothing is not None:
+        if RECYCLING in passes and recycle_nothing is not None:
             recycle_nothing()
 
     def close(self) -> None:

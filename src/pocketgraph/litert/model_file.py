@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.litert import file_interpreter
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
@@ -43,12 +44,9 @@ class ModelFile:
     """
 
     def __init__(self, model: str | os.PathLike[str] | bytes, threads: int = 1) -> None:
-        from ai_edge_litert.interpreter import Interpreter
-
         source = {"model_content": model} if isinstance(model, bytes) else {"model_path": os.fspath(model)}
         with quiet(), refusals():
-            self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source))
-            self._interpreter.allocate_tensors()
+            self._interpreter: Any = kept_over_fork(file_interpreter.opened(threads, **source))
             self._runners: dict[str, Any] = {}
             self.signatures = self._read()
         self._lock = threading.Lock()

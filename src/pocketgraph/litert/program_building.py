@@ -20,6 +20,7 @@ from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.program_record import split
 from pocketgraph.litert.runner import PackedRunner, PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
+from pocketgraph.litert.two_threads import both
 from pocketgraph.litert.writing import writer
 
 MOST_TEXT = 1 << 20  # characters of constants that are fetched, beyond which a part is not worth keeping
@@ -91,7 +92,7 @@ def _packed_directly(
     file = writer.HollowFile(model, left_out)
     holes = file.first, file.size
     entry = cache.store(
-        folder, name, file.pieces(ahead=ahead), about, packed=plan.pieces(file.place, ahead=ahead), holes=holes
+        folder, name, file.pieces(ahead=ahead), about, packed=plan.sections(file.place, ahead=ahead), holes=holes
     )
     if entry is None:
         return None
@@ -115,7 +116,6 @@ def _built_in_pieces(
 ) -> Executable | None:
     """As ``build``, each piece as a part of its own; None where that does not go."""
     from pocketgraph.litert import program_pieces
-    from pocketgraph.litert.two_threads import both
 
     found = program_pieces.cut(model)
     if found is None:

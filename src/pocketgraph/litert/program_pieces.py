@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.runner import Runner
 

@@ -23,6 +23,7 @@ from pocketgraph.litert.cost_model import SUPPRESSED_BOXES
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.program import Operation, Program, Value
 
+FEW = 128  # numbers that Python compares sooner than NumPy
 SMALLEST = 64  # boxes of the smallest program
 LARGEST = 4096  # boxes of the largest: up to here float32 tells the ranks apart, and then some
 SMALLEST_AREA = 1e-30  # well above where float32 rounds an area to nothing
@@ -69,9 +70,14 @@ def _apart(boxes: Array, scores: Array, some: Array | None, limit: int, threshol
     sorted_boxes = boxes.take(order, 0)
     sides = sorted_boxes[:, 2:] - sorted_boxes[:, :2]
     areas = np.abs(sides[:, 0] * sides[:, 1])
-    if not (areas.min() > SMALLEST_AREA and areas.max() < np.inf):
+    if order.size <= FEW:  # NumPy would take longer; a NaN or an infinite number is in the sum, too
+        few = areas.tolist()
+        is_plain = min(few) > SMALLEST_AREA and sum(few) < np.inf
+    else:
+        is_plain = areas.min() > SMALLEST_AREA and areas.max() < np.inf
+    if not is_plain:
         return None
-    program = _program(_power(order.size, SMALLEST), _power(min(limit, order.size), SMALLEST))
+    program = _program(order.size, min(limit, order.size))
     return None if program is None else order.take(program(sorted_boxes, threshold)[:limit])
 
 
@@ -80,12 +86,17 @@ def _power(count: int, least: int) -> int:
     return max(least, 1 << (count - 1).bit_length())
 
 
-def _program(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
+def _program(count: int, limit: int) -> Callable[[Array, float], Array] | None:
     """This thread's program for so many boxes of which so many may be kept."""
     kept: dict[tuple[int, int], Callable[[Array, float], Array] | None] = _own.__dict__.setdefault("programs", {})
-    key = capacity, min(most, capacity)
+    key = count, limit
     if key not in kept:
-        kept[key] = _made(*key)
+        capacity = _power(count, SMALLEST)
+        size = capacity, min(_power(limit, SMALLEST), capacity)
+        made: dict[tuple[int, int], Any] = _own.__dict__.setdefault("made", {})
+        if size not in made:
+            made[size] = _made(*size)
+        kept[key] = made[size]
     return kept[key]
 
 
@@ -111,16 +122,18 @@ def _made(capacity: int, most: int) -> Callable[[Array, float], Array] | None:
         return None
     given[:] = 0
     descending = np.arange(capacity, 0, -1, dtype=np.float32)
-    last, filled = None, -1
+    marks[:] = -1
+    last, filled = None, 0
 
     def suppress(sorted_boxes: Array, threshold: float) -> Array:
         nonlocal last, filled
         count = len(sorted_boxes)
         given[:count] = sorted_boxes
-        if count != filled:
-            marks[:count] = descending[:count]
-            marks[count:] = -1
-            filled = count
+        if count > filled:
+            marks[filled:count] = descending[filled:count]
+        elif count < filled:
+            marks[count:filled] = -1
+        filled = count
         if threshold != last:
             set_value(overlap, np.array(np.nextafter(np.float32(threshold), np.float32(2))))
             last = threshold
@@ -170,10 +183,11 @@ def quicker(node: Node, call: Callable[..., Any]) -> Callable[..., Any]:
             return call(*inputs)
         if not is_plain or scores.dtype != np.float32 or (len(inputs) == 6 and number(inputs[5]) != 0):
             return call(*inputs)
-        if most.ndim or overlap.ndim or most < 0:
+        limit = -1 if most.ndim or overlap.ndim else integer(most)
+        if limit < 0:
             return call(*inputs)
         least = number(inputs[4]) if len(inputs) > 4 else -np.inf
-        found = quick_best_apart(boxes, scores, integer(most), threshold, least)
+        found = quick_best_apart(boxes, scores, limit, threshold, least)
         kept = found.astype(np.int32)
         if not counts:
             return kept

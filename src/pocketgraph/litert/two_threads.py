@@ -1,9 +1,11 @@
-"""Runs two functions at once, the second in another thread."""
+"""Runs two functions at once, the second in another thread where the process may have one more."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TypeVar
+
+from pocketgraph.budgets import started
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -11,8 +13,6 @@ S = TypeVar("S")
 
 def both(one: Callable[[], T], other: Callable[[], S]) -> tuple[T, S]:
     """What two functions give, called at once in two threads; raises what one of them raises."""
-    import threading
-
     found: list[S] = []
     failed: list[BaseException] = []
 
@@ -22,12 +22,14 @@ def both(one: Callable[[], T], other: Callable[[], S]) -> tuple[T, S]:
         except BaseException as error:
             failed.append(error)
 
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    thread = started(work, "helper")
     try:
         mine = one()
     finally:
-        thread.join()
+        if thread is not None:
+            thread.join()
+    if thread is None:
+        work()
     if failed:
         raise failed[0]
     return mine, found[0]

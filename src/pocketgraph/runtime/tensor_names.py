@@ -13,7 +13,7 @@ from pocketgraph.graph.named_tuple import NamedTuple
 
 TensorName: TypeAlias = "str | Node"
 MOST_NAMED = 5
-OF_ROUND = re.compile(r"(/round_\d+_*|/once_*)+$")
+OF_ROUND = r"(/round_\d+_*|/once_*)+$"
 """What ``unrolling`` puts behind the names of a loop's nodes; underscores where such a name was there already."""
 
 
@@ -49,7 +49,7 @@ def listed(names: Any) -> tuple[str, ...]:
 
 def before_rounds(name: str) -> tuple[str, str]:
     """A node's name before its loop was written out, and which round's copy it is, in words or ``""``."""
-    base = OF_ROUND.sub("", name)
+    base = re.sub(OF_ROUND, "", name)
     rounds = re.findall(r"\d+", name[len(base) :])
     return base, f"round {', '.join(reversed(rounds))}" if rounds else ""
 

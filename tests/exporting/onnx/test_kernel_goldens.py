@@ -117,3 +117,21 @@ def test_what_networks_are_made_of_is_there() -> None:
                 refused.append(case.node.name)
     assert total > 250
     assert len(refused) < 0.05 * total, refused
+
+
+def test_whole_numbers_at_the_ends_of_their_type_are_divided() -> None:
+    numbers = np.array([0, 1, -1, 7, -7, 3, -3, 40_000, 2**31 - 1, -(2**31)], np.int32)
+    a, b = (each.reshape(-1) for each in np.meshgrid(numbers, numbers))
+    kept = (b != 0) & ~((a == -(2**31)) & (b == -1))
+    a, b = a[kept], b[kept]
+    size = len(a)
+    proto = exported(
+        f"""
+        a = Placeholder(dtype=int32, shape=[{size}])
+        b = Placeholder(dtype=int32, shape=[{size}])
+        y = FloorDiv(a, b, T=int32)
+        """,
+        ["y"],
+    )
+    wanted = [int(one) // int(other) for one, other in zip(a, b, strict=True)]
+    assert run(proto, {"a": a, "b": b})[0].tolist() == wanted

@@ -194,3 +194,36 @@ def test_damaged(data: bytes) -> None:
     with pytest.raises(RunError) as caught:
         decoded("DecodeJpeg", np.array(data, object))
     assert "\n" not in str(caught.value)
+
+
+def test_jpeg_metadata_stands_behind_the_first_segment() -> None:
+    image = np.zeros((2, 3, 3), np.uint8)
+    plain = encoded_as_jpeg(image).item()
+    told = encoded_as_jpeg(image, xmp_metadata=b"abc").item()
+    place = told.index(b"\xff\xe1")
+    segment = b"\xff\xe1\0\x22http://ns.adobe.com/xap/1.0/\0abc"  # as TensorFlow writes it
+    assert told == plain[:place] + segment + plain[place:]
+    assert place == 20
+    assert told[20:22] != plain[20:22] == b"\xff\xdb"
+
+
+def encoded_as_jpeg(image: np.ndarray, **attrs: object) -> np.ndarray:
+    return evaluate(Node("jpeg", "EncodeJpeg", (), attrs), [image])[0]
+
+
+def test_gif_takes_stills_and_says_where_a_file_ends() -> None:
+    image = np.arange(60, dtype=np.uint8).reshape(4, 5, 3)
+    png = evaluate(Node("png", "EncodePng", (), {}), [image])[0]
+    assert np.array_equal(evaluate(Node("gif", "DecodeGif", (), {}), [png])[0], image[None])  # as TensorFlow does
+    frames = [Image.fromarray(image + 40 * number) for number in range(3)]
+    written = io.BytesIO()
+    frames[0].save(written, "GIF", save_all=True, append_images=frames[1:])
+    data = written.getvalue()
+    said = set()
+    for end in range(20, len(data) - 1):
+        try:
+            found = evaluate(Node("gif", "DecodeGif", (), {}), [np.array(data[:end], object)])[0]
+            assert found.shape[1:] == image.shape
+        except RunError as error:
+            said.add(error.what.partition(":")[0])
+    assert said <= {"Invalid image data", "Unknown image file format. One of GIF, PNG, JPEG required"}

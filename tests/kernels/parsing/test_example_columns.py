@@ -12,10 +12,11 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels import evaluate
-from pocketgraph.kernels.parsing import example_columns, example_layout, examples
+from pocketgraph.kernels.parsing import example_columns, example_layout, example_pattern, examples
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_walk import columns_by_walk, inside
 from pocketgraph.kernels.parsing.record_bytes import IrregularError
+from pocketgraph.protobuf.wire import WireError
 
 KINDS = {1: STRING, 2: FLOAT, 3: INT64}
 KEYS = {b"": 3, b"id": 3, b"weight": 2, b"a key of more than eight bytes": 1, b"a key of more than eight bytez": 2}
@@ -97,8 +98,32 @@ def nothing(*_: Any) -> None:
     """No columns, so that the general way is taken."""
 
 
+def learned_at_once(
+    records: list[bytes], wanted: dict[bytes, DType], memory: Any
+) -> dict[bytes, example_pattern.RecordColumn] | None:
+    """The batch by a pattern that was learned of itself but for its last record, and of no other."""
+    learned = example_pattern._Learned(wanted)
+    learned.due = 1
+    try:
+        learned.read(records[:-1] or records, memory)
+        assert learned.pattern is None or learned.unread == 0
+        return learned.read(records, memory)
+    except (WireError, IndexError, IrregularError):
+        return None
+
+
+def with_memory(parse: Any) -> Any:
+    """``columns_of`` as in a session."""
+    return lambda records, wanted, memory: parse(records, wanted, example_columns.new_array)
+
+
 WAYS: dict[str, list[tuple[Any, str, Any]]] = {
     "generally": [(examples, "columns_of", nothing)],
+    "by a pattern": [
+        (examples, "columns_of", with_memory(columns_of)),
+        (example_columns, "MOST_MATCHED", 1 << 60),
+        (example_columns, "columns_by_pattern", learned_at_once),
+    ],
     "one after the other": [(example_columns, "LEAST_TOGETHER", 1 << 60)],
     "along a layout": [(example_columns, "LEAST_TOGETHER", 0), (example_columns, "columns_by_keys", refused)],
     "by keys": [
@@ -252,3 +277,121 @@ def test_the_walk_reads_what_encoders_write_and_nothing_else() -> None:
         lines[0][:-1],
     ):
         assert columns_by_walk([*lines, odd], WANTED) is None
+
+
+def by_pattern(taught: list[bytes], lines: list[bytes], wanted: dict[bytes, DType]) -> tuple[Any, int]:
+    """The columns of these records by a pattern that others taught, and how many of them it did not match."""
+    learned = example_pattern._Learned(wanted)
+    learned.due = 1
+    assert learned.read(taught, example_columns.new_array) is None
+    assert learned.pattern is not None
+    found, missed = learned.pattern.columns(lines, wanted, learned.chains, example_columns.new_array)
+    return found, missed
+
+
+def assert_columns(found: Any, held: list[dict[bytes, tuple[int, list[Any]]]], wanted: dict[bytes, DType]) -> None:
+    assert found is not None
+    for key in wanted:
+        lists = [each[key][1] if key in each else None for each in held]
+        assert found[key].counts().tolist() == [-1 if values is None else len(values) for values in lists]
+        assert found[key].values.tolist() == [value for values in lists for value in values or ()]
+
+
+SMALL = {
+    b"label": INT64,
+    b"ids": INT64,
+    b"score": FLOAT,
+    b"row": FLOAT,
+    b"name": STRING,
+    b"words": STRING,
+    b"no": INT64,
+}
+
+
+def as_encoders_write(held: list[dict[bytes, tuple[int, list[Any]]]]) -> list[bytes]:
+    """Records whose empty lists have no packed values."""
+    return [
+        part(1, b"".join(
+            part(1, part(1, key) + part(2, spelled(kind, values, packed=len(values) > 0)))
+            for key, (kind, values) in each.items()
+        ))
+        for each in held
+    ]  # fmt: skip
+
+
+def small(seed: int, count: int, form: str) -> list[dict[bytes, tuple[int, list[Any]]]]:
+    """Features as many records have: keys in one order or in any, all of them or some."""
+    random = np.random.default_rng(seed)
+    made = []
+    for _ in range(count):
+        held: dict[bytes, tuple[int, list[Any]]] = {
+            b"label": (3, [int(random.integers(0, 1000))]),
+            b"ids": (3, [int(random.integers(0, 1 << 20)) for _ in range(int(random.integers(0, 6)))]),
+            b"score": (2, drawn(random, 2, 1)),
+            b"not wanted": (3, [int(random.integers(0, 300))]),
+            b"row": (2, drawn(random, 2, 200)),
+            b"name": (1, [random.bytes(int(random.integers(0, 12)))]),
+            b"words": (1, [random.bytes(int(random.integers(0, 5))) for _ in range(int(random.integers(0, 4)))]),
+        }
+        keys = list(held)
+        if form == "any order":
+            random.shuffle(keys)
+        made.append({key: held[key] for key in keys if form != "some missing" or random.random() < 0.8})
+    return made
+
+
+@pytest.mark.parametrize("form", ["one order", "any order", "some missing"])
+def test_a_pattern_reads_records_like_those_that_taught_it(form: str) -> None:
+    taught, held = small(1, 200, form), small(2, 150, form)
+    found, missed = by_pattern(as_encoders_write(taught), as_encoders_write(held), SMALL)
+    assert_columns(found, held, SMALL)
+    assert missed < (15 if form != "some missing" else 30)
+
+
+@pytest.mark.parametrize("form", ["one order", "any order"])
+def test_records_unlike_those_that_taught_a_pattern_are_read_by_their_keys(form: str) -> None:
+    taught, held = small(1, 200, form), small(2, 20, form)
+    held[3][b"name"] = (1, [b"a name that is longer than any before" * 9])
+    held[5][b"row"] = (2, [1.0, 2.0])
+    held[7] = dict(sorted(held[7].items(), reverse=True))
+    held[9][b"no"] = (3, [5, -1 & (1 << 64) - 1])
+    held[11] = {b"label": (3, [])}
+    found, missed = by_pattern(as_encoders_write(taught), as_encoders_write(held), SMALL)
+    held[9][b"no"] = (3, [5, -1])
+    assert_columns(found, held, SMALL)
+    assert missed >= 4
+
+
+def test_a_key_that_comes_twice_is_left_to_the_general_way() -> None:
+    taught, held = small(1, 200, "any order"), small(2, 20, "any order")
+    lines = as_encoders_write(held)
+    entry = part(1, part(1, b"label") + part(2, spelled(3, [5])))
+    inner = lines[4][lines[4].index(10, 1) :]
+    lines[4] = part(1, inner + entry)
+    assert columns_by_walk(lines, SMALL) is None
+    assert by_pattern(as_encoders_write(taught), lines, SMALL)[0] is None
+
+
+def test_what_looks_like_an_entry_inside_of_a_text_is_text() -> None:
+    inner = part(1, part(1, b"label") + part(2, spelled(3, [7])))
+    held = [{b"label": (3, [n]), b"name": (1, [inner * (n % 3)]), b"score": (2, [0.5])} for n in range(60)]
+    found, missed = by_pattern(as_encoders_write(held), as_encoders_write(held), SMALL)
+    assert_columns(found, held, SMALL)
+    assert missed == 0
+
+
+def test_a_pattern_is_made_after_many_records_only_and_given_up_where_it_does_not_fit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(example_pattern, "FIRST_LEARNED", 50)
+    learned = example_pattern._Learned(SMALL)
+    lines = as_encoders_write(small(1, 30, "one order"))
+    others = as_encoders_write(small(2, 30, "any order"))
+    new = example_columns.new_array
+    assert learned.read(lines, new) is None
+    assert learned.pattern is None
+    assert learned.read(lines, new) is None
+    assert learned.read(lines, new) is not None
+    assert learned.read(others, new) is None
+    assert learned.pattern is None
+    assert learned.due == 200

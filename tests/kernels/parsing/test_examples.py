@@ -163,6 +163,36 @@ def test_what_does_not_fit_is_said_in_tensorflows_words(call: Callable[[], Any],
     assert "node 'parse'" in str(caught.value)
 
 
+KEY, VALUE = field(1, b"x"), field(2, field(2, floats(1)))
+
+
+@pytest.mark.parametrize(
+    "entry", [KEY, VALUE, KEY + VALUE + VALUE, field(1, b"z") + KEY + VALUE, KEY + VALUE + b"\x18\x05", b""]
+)
+def test_an_entry_is_a_key_and_a_feature(entry: bytes) -> None:
+    for call in (batch, single):
+        for start in (b"", field(1, KEY + VALUE)):
+            with pytest.raises(RunError, match="Could not parse example input"):
+                call(field(1, start + field(1, entry)), default=np.float32([7]))
+
+
+def test_a_key_that_comes_twice() -> None:
+    """The last one counts; one that holds nothing hides the first from a batch's sparse features alone."""
+
+    def twice(key: bytes, last: bytes) -> bytes:
+        return field(1, field(1, field(1, key) + VALUE) + field(1, field(1, key) + field(2, last)))
+
+    both = twice(b"x", b"") + twice(b"z", b"")
+    indices, values, shape, dense = batch(both, X, sparse=FLOAT, default=np.float32([7]))
+    assert dense.tolist() == [[1], [1]]
+    assert values.tolist() == []
+    assert shape.tolist() == [2, 0]
+    assert indices.size == 0
+    assert [part.tolist() for part in single(both, sparse=FLOAT)] == [[[0]], [1.0], [1], [1.0]]
+    again = twice(b"x", field(2, floats(2))) + twice(b"z", field(2, floats(3)))
+    assert [part.tolist() for part in batch(again, sparse=FLOAT)] == [[[0, 0]], [3.0], [1, 1], [[2.0]]]
+
+
 def test_the_shapes_foretold_are_those_that_come() -> None:
     for case in (*from_list("records"), *from_list("sequence_records")):
         names = [f"in{i}" for i in range(len(case.inputs))]

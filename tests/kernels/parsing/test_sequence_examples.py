@@ -264,9 +264,19 @@ def test_one_text_for_each_record_or_step_is_a_text_in_the_tensor() -> None:
     records = vector(*(first + second for first, second in zip(context, walks, strict=True)))
     node = Node("parse", "ParseSequenceExample", (), shape)
     colors, letters, lengths = evaluate(node, [records, vector(), np.array([], object)])
-    assert [type(value) for value in colors] == [bytes, bytes] and colors.tolist() == [b"red", b"blue"]
+    assert [type(value) for value in colors] == [bytes, bytes]
+    assert colors.tolist() == [b"red", b"blue"]
     assert {type(value) for value in letters.ravel()} == {bytes}
-    assert letters.tolist() == [[b"a", b"b"], [b"c", b""]] and lengths.tolist() == [2, 1]
+    assert letters.tolist() == [[b"a", b"b"], [b"c", b""]]
+    assert lengths.tolist() == [2, 1]
+    attrs = {key: value for key, value in shape.items() if not key.endswith(("_keys", "_empty"))}
+    counts = {"Ncontext_sparse": 0, "Ncontext_dense": 1, "Nfeature_list_sparse": 0, "Nfeature_list_dense": 1}
+    node = Node("parse", "ParseSingleSequenceExample", (), attrs | counts)
+    keys = one(b"x"), one(b"X")
+    color, alone = evaluate(node, [one(records[0]), vector(), *keys, np.array([], object), one(b"n")])
+    assert color.item() == b"red"
+    assert [type(value) for value in alone] == [bytes, bytes]
+    assert alone.tolist() == [b"a", b"b"]
 
 
 def test_a_shape_beyond_all_memory_is_refused() -> None:

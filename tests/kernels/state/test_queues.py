@@ -54,6 +54,17 @@ def test_many_at_once() -> None:
     assert store.run("QueueSizeV2", queue)[0] == 1
 
 
+def test_texts_that_are_taken_together_are_texts_in_one_tensor() -> None:
+    store = Store()
+    text = DType.named("string")
+    queue = store.run("FIFOQueueV2", name="queue", component_types=(text,), shapes=(Shape(()),))[0]
+    store.run("QueueEnqueueManyV2", queue, np.array([b"red", b"", b"x\0"], object))
+    store.run("QueueEnqueueV2", queue, np.array(b"blue", object))
+    (taken,) = store.run("QueueDequeueManyV2", queue, np.int32(4))
+    assert [type(value) for value in taken] == [bytes] * 4
+    assert taken.tolist() == [b"red", b"", b"x\0", b"blue"]
+
+
 def test_a_padding_queue_fills_up_with_zeros() -> None:
     store = Store()
     queue = store.queue("PaddingFIFOQueueV2", shapes=(Shape([None]),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gzip
+import zlib
 from typing import Any
 
 import numpy as np
@@ -144,3 +146,54 @@ def test_numbers_are_written_in_one_notation() -> None:
     for dtype, attrs in ((np.float32, {"scientific": True, "shortest": True}), (bool, {"scientific": True})):
         with pytest.raises(RunError):
             evaluate(Node("n", "AsString", (), attrs), [np.ones(2, dtype)])
+
+
+def decoded(encoding: bytes, *texts: bytes) -> tuple[list[int], list[int], list[int]]:
+    """(row splits, code points, places) of texts."""
+    attrs = {"input_encoding": encoding, "replacement_char": 63}
+    found = evaluate(Node("node", "UnicodeDecodeWithOffsets", (), attrs), [np.array(texts, object)])
+    splits, codes, places = (part.tolist() for part in found)
+    return splits, codes, places
+
+
+def test_texts_of_two_bytes_a_character_are_big_endian_without_a_mark() -> None:
+    assert decoded(b"UTF-16", b"\0a\0b", b"a\0b\0") == ([0, 2, 4], [97, 98, 24832, 25088], [0, 2, 0, 2])
+    assert decoded(b"UTF-32", b"\0\0\0a", b"a\0\0\0") == ([0, 1, 2], [97, 63], [0, 0])
+
+
+def test_the_first_mark_of_utf_16_tells_the_order_of_all_texts() -> None:
+    texts = (b"\xff\xfea\0b\0", b"\xfe\xff\0a\0b", b"a\0b\0", b"", b"\xff\xfe", b"\xff\xfe\x3d\xd8\0\xdea\0", b"\0a\0")
+    splits, codes, places = decoded(b"UTF-16", *texts)
+    assert splits == [0, 2, 5, 7, 7, 8, 11, 13]
+    assert codes == [97, 98, 65534, 24832, 25088, 97, 98, 65279, 65279, 128512, 97, 24832, 63]
+    assert places == [0, 4, 0, 2, 4, 0, 2, 0, 0, 2, 6, 0, 2]
+    assert decoded(b"UTF-32", b"\xff\xfe\0\0a\0\0\0", b"\0\0\xfe\xff\0\0\0a") == ([0, 1, 2], [97, 97], [0, 0])
+
+
+def test_bytes_that_a_windows_code_page_leaves_open_are_control_characters() -> None:
+    assert decoded(b"windows-1252", b"\x80\x81\x9d!") == ([0, 4], [0x20AC, 0x81, 0x9D, 33], [0, 1, 2, 3])
+    assert decoded(b"windows-1253", b"\x88\xd2") == ([0, 2], [0x88, 63], [0, 1])
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "plain"),
+    [
+        ("ZLIB", zlib.compress(b""), b""),
+        ("GZIP", gzip.compress(b""), b""),
+        ("ZLIB", b"", b""),
+        ("GZIP", gzip.compress(b"one ") + gzip.compress(b"two"), b"one two"),
+        ("GZIP", gzip.compress(b"one") + bytes(9), b"one"),
+        ("ZLIB", zlib.compress(b"one") + b"more", b"one"),
+        ("ZLIB", zlib.compress(bytes(3 << 20)), bytes(3 << 20)),
+    ],
+)
+def test_texts_are_unpacked_to_their_end(kind: str, text: bytes, plain: bytes) -> None:
+    node = Node("node", "DecodeCompressed", (), {"compression_type": kind})
+    assert evaluate(node, [np.array([text], object)])[0].tolist() == [plain]
+
+
+@pytest.mark.parametrize("text", [zlib.compress(b"one two three")[:-1], zlib.compress(b"one two three")[:9], b"x\x9c"])
+def test_texts_that_are_cut_short_are_refused(text: bytes) -> None:
+    node = Node("node", "DecodeCompressed", (), {"compression_type": "ZLIB"})
+    with pytest.raises(RunError, match="cut short"):
+        evaluate(node, [np.array([text], object)])

@@ -7,9 +7,9 @@ import pathlib
 import subprocess
 import sys
 import textwrap
-import threading
-import types
 import warnings
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,11 +19,13 @@ from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
 from pocketgraph.formats import save
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
 from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
@@ -161,6 +163,35 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
         assert available_engines.find(name).refuses(OfferedPart(entry)) == "the graph was not read"
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("y = LRN(x, T=float, depth_radius=2, bias=0.5, alpha=0.3, beta=0.75)", "a bias that is no whole number"),
+        ("y = LRN(x, T=float, depth_radius=2, bias=2.0, alpha=0.3, beta=0.75)", ""),
+        ("y = FloorDiv(x, x, T=float)", "a quotient that OpenVINO rounds"),
+        ("y = RealDiv(x, x, T=float)", ""),
+        ("n = Cast(x, SrcT=float, DstT=int32)\ny = FloorMod(n, n, T=int32)", "divides whole numbers"),
+    ],
+)
+def test_openvino_leaves_what_it_computes_otherwise(line: str, said: str) -> None:
+    graph = parse(f"x = Placeholder(dtype=float, shape=[1,2,2,8])\n{line}")
+    reference = PartReference(graph, [Endpoint("x", 0)], [Endpoint("y", 0)])
+    part: Any = SimpleNamespace(is_eight_bit=False, reference=reference)
+    found = openvino.ENGINE.refuses(part)
+    assert said in found if said else not found
+
+
+def test_openvino_computes_what_it_takes(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2,2,8])\ny = FloorDiv(x, x, T=float)")
+    x = np.arange(31, 63, dtype=np.float32).reshape(1, 2, 2, 8)
+    with (
+        pytest.raises(RunError, match="41 // 41 is 0"),
+        Session(graph, engine="openvino", cache_dir=tmp_path) as session,
+    ):
+        session.run("y", {"x": x})
+
+
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None:
     pytest.importorskip(engine, reason=f"{engine} is not installed")
@@ -268,20 +299,15 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
     feeds = {"a": RANDOM.random((1, 6, 6, 4), np.float32)}
     with Session(path, engine="reference") as session:
         (wanted,) = session.run("y", feeds)
-    began: list[threading.Thread] = []
-
-    class Late(threading.Thread):
-        def start(self) -> None:
-            began.append(self)
-
-    monkeypatch.setattr(engine_choice, "threading", types.SimpleNamespace(Thread=Late))
+    began: list[Callable[[], object]] = []
+    monkeypatch.setattr(engine_choice, "started", lambda work, name: began.append(work))
     for is_cached in (False, True):
         with Session(path, engine="auto", cache_dir=tmp_path / "cache") as session:
             for _ in range(2 * engine_choice.RUNS):
                 np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
             assert bool(began) == is_cached
             while began:
-                began.pop().run()
+                began.pop()()
             check_schedule.finish()
             assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)

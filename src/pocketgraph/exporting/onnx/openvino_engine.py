@@ -17,6 +17,7 @@ import numpy as np
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx.part_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
+from pocketgraph.graph import DType, Node
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "
 UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
+DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
 
 
 class OpenVinoRunner(PartRunner):
@@ -90,7 +92,9 @@ class OpenVinoEngine:
     def refuses(self, part: OfferedPart) -> str:
         if part.is_eight_bit:
             return "it has eight-bit tensors, which OpenVINO computes with otherwise"
-        return "the graph was not read" if _has_onnx() and part.reference is None else ""
+        if part.reference is None:
+            return "the graph was not read" if _has_onnx() else ""
+        return next((why for node in part.reference.nodes if (why := _inexact(node))), "")
 
     def load(self, part: OfferedPart, threads: int) -> OpenVinoRunner:
         return opened(part, threads)
@@ -110,6 +114,18 @@ class OpenVinoEngine:
             for each in best
             if _microseconds(each)
         ]
+
+
+def _inexact(node: Node) -> str:
+    """Why OpenVINO does not give an op's numbers; "" where it does."""
+    dtype = node.attrs.get("T")
+    if node.op == "LRN" and not float(node.attr("bias", 1.0)).is_integer():
+        return f"'{node.name}' (LRN) has a bias that is no whole number, which OpenVINO takes for one"
+    if node.op == "FloorDiv":
+        return f"'{node.name}' (FloorDiv) is made of a quotient that OpenVINO rounds: 41 // 41 is 0"
+    if node.op in DIVISIONS and isinstance(dtype, DType) and not dtype.is_floating:
+        return f"'{node.name}' ({node.op}) divides whole numbers, which OpenVINO does in float32"
+    return ""
 
 
 def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:

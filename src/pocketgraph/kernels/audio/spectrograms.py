@@ -108,6 +108,8 @@ def mfcc(
     bands = filterbank_channel_count
     if bands < 1 or dct_coefficient_count < 1:
         raise RunError(f"{bands} mel bands and {dct_coefficient_count} coefficients; there must be some of both")
+    if dct_coefficient_count > bands:
+        raise RunError(f"{dct_coefficient_count} coefficients of {bands} mel bands; there can be {bands} at most")
     reserve((max(spectrogram.shape[-1], dct_coefficient_count, 1), bands), np.float64)
     first, weights = _used_weights(
         spectrogram.shape[-1], float(integer(sample_rate)), bands, lower_frequency_limit, upper_frequency_limit
@@ -123,10 +125,12 @@ SMALL_PRODUCT = 1 << 18  # multiplications of a product that is too small for BL
 
 def _by_frames(values: Array, weights: Array) -> Array:
     """values @ weights, some rows at a time: to wake BLAS's threads would take longer than the work."""
+    shape = (*values.shape[:-1], weights.shape[1])
+    if not values.size:
+        return np.zeros(shape)
     rows, frames = values.reshape(-1, values.shape[-1]), max(1, SMALL_PRODUCT // max(1, weights.size))
     parts = [rows[start : start + frames] @ weights for start in range(0, rows.shape[0], frames)]
-    shape = (*values.shape[:-1], weights.shape[1])
-    return np.concatenate(parts).reshape(shape) if parts else np.zeros(shape)
+    return np.concatenate(parts).reshape(shape)
 
 
 @lru_cache(maxsize=8)

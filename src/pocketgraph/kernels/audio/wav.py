@@ -15,6 +15,9 @@ from pocketgraph.kernels.registry import kernel
 FULL_SCALE = 32768.0
 
 
+CHUNKS = (b"fmt ", b"data", b"LIST", b"fact")
+
+
 def read_wav(data: bytes, *, any_format: bool = False) -> tuple[Array, int]:
     """(float32 (samples, channels) in [-1, 1], samples a second) of a WAV file.
 
@@ -50,7 +53,8 @@ def read_wav(data: bytes, *, any_format: bool = False) -> tuple[Array, int]:
             samples = samples_of(body, form, bits)
             count = len(samples) // channels
             return samples[: count * channels].reshape(count, channels), rate
-        place += 8 + size + size % 2
+        place += 8 + size
+        place += size % 2 and data[place : place + 4] not in CHUNKS  # some writers leave the byte of padding out
     raise RunError("No data chunk found in WAV")
 
 

@@ -73,11 +73,15 @@ def adjust_contrast_v1(images: Array, contrast_factor: Array, min_value: Array, 
 
 @kernel("AdjustHue")
 def adjust_hue(images: Array, delta: Array) -> Array:
-    """The hue turned by ``delta`` (1 is once round)."""
+    """The hue turned by ``delta`` (1 is once round), between the least and the greatest colour of either sign."""
     _check_images(images)
-    hsv = rgb_to_hsv(widened(_rgb(images)))
-    turned = hsv[..., :1] + hsv.dtype.type(number(delta))
-    return hsv_to_rgb(np.concatenate([turned - np.floor(turned), hsv[..., 1:]], axis=-1)).astype(images.dtype)
+    rgb = widened(_rgb(images))
+    low, high = rgb.min(axis=-1, keepdims=True), rgb.max(axis=-1, keepdims=True)
+    with np.errstate(invalid="ignore"):
+        turned = rgb_to_hsv(rgb - low)[..., :1] + rgb.dtype.type(number(delta))
+        full = hsv_to_rgb(np.concatenate([turned - np.floor(turned), *[np.ones_like(low)] * 2], axis=-1))
+        mixed = np.where(full == 1, high, low + full * (high - low))
+    return np.asarray(mixed, images.dtype)
 
 
 TO_YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.322], [0.211, -0.523, 0.312]], np.float32)

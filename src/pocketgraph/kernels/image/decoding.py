@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from typing import Any
 
 import numpy as np
@@ -106,22 +107,29 @@ def _bmp(contents: Array, picture: Any, channels: int) -> Array:
 
 
 def _frames(picture: Any, most: int, channels: int = 3) -> Array:
-    count = min(getattr(picture, "n_frames", 1), most)
-    reserve((count, *picture.size, channels), np.uint8)
     found = []
-    for number in range(count):
-        try:
+    try:
+        count = min(getattr(picture, "n_frames", 1), most)
+        reserve((count, *picture.size, channels), np.uint8)
+        for number in range(count):
             picture.seek(number)
-        except (EOFError, OSError, ValueError) as error:
-            raise RunError(f"Invalid image data: {error}") from error
-        found.append(pixels(picture, channels))
+            found.append(pixels(picture, channels))
+    except (
+        IndexError,
+        TypeError,
+        struct.error,
+    ) as error:  # what Pillow says of a file that ends within a frame's header
+        raise RunError("Invalid image data: the file is cut short") from error
+    except (EOFError, OSError, ValueError) as error:
+        raise RunError(f"Invalid image data: {error}") from error
     return np.stack(found)
 
 
 @kernel("DecodeGif")
 def decode_gif(contents: Array) -> Array:
-    """(frames, rows, columns, 3)."""
-    return _frames(opened(contents, ("GIF",)), 1 << 20)
+    """(frames, rows, columns, 3); PNG and JPEG files have one frame."""
+    picture = opened(contents, ("GIF", "PNG", "JPEG"))
+    return _frames(picture, 1 << 20) if picture.format == "GIF" else _still(contents, picture, 3, UINT8)[None]
 
 
 @kernel("DecodeImage")

@@ -132,8 +132,6 @@ def _sampled(
     boxes = bounding_boxes.reshape(-1, 4)
     if not (np.isfinite(boxes).all() and (boxes >= 0).all() and (boxes <= 1).all()):
         raise RunError("All bounding box coordinates must be in [0.0, 1.0]")
-    if (boxes[:, 0] >= boxes[:, 2]).any() or (boxes[:, 1] >= boxes[:, 3]).any():
-        raise RunError("the bottom of a bounding box lies below its top, its right side right of its left")
     scale = np.array([height, width, height, width], np.float32)
     objects: list[Box] = [(box[0], box[1], box[2], box[3]) for box in (boxes * scale).astype(np.int64).tolist()]
     if not objects:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 from typing import Any
 
 import numpy as np
@@ -52,6 +53,7 @@ def _jpeg(image: Array, form: str, options: dict[str, Any]) -> Array:
 def encode_jpeg(
     image: Array, *, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
     chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
+    xmp_metadata: bytes = b"",
 ) -> Array:  # fmt: skip
     """A JPEG file; the tables are libjpeg's, the bytes may differ from TensorFlow's."""
     scale = 2.54 if density_unit == "cm" else 1.0  # Pillow counts dots an inch
@@ -59,7 +61,24 @@ def encode_jpeg(
                "dpi": (round(x_density * scale), round(y_density * scale))}  # fmt: skip
     if image.ndim == 3 and image.shape[2] == 3:
         options["subsampling"] = 2 if chroma_downsampling else 0
-    return _jpeg(image, format, options)
+    return _with_xmp(_jpeg(image, format, options), xmp_metadata)
+
+
+def _with_xmp(file: Array, metadata: bytes | str) -> Array:
+    """The JPEG file with metadata behind its first segment, which is that of JFIF."""
+    told = XMP + (metadata.encode() if isinstance(metadata, str) else metadata)
+    if told == XMP:
+        return file
+    if len(told) + 2 > 0xFFFF:
+        raise RunError(f"XMP metadata has at most {0xFFFF - 2 - len(XMP):,} bytes, not {len(told) - len(XMP):,}")
+    data = file.item()
+    end = 4 + struct.unpack_from(">H", data, 4)[0]
+    result = np.empty((), object)
+    result[()] = data[:end] + b"\xff\xe1" + struct.pack(">H", len(told) + 2) + told + data[end:]
+    return result
+
+
+XMP = b"http://ns.adobe.com/xap/1.0/\0"
 
 
 @kernel("EncodeJpegVariableQuality")
@@ -108,6 +127,15 @@ COLOURS = np.array([
     (0, 0, 0.5, 1), (0, 1, 1, 1), (1, 0, 1, 1),
 ], np.float32)  # fmt: skip
 
+OUTSIDE = 1 << 63
+
+
+def _pixel(share: np.float32, size: int) -> int:
+    """The pixel of a share; what no 64-bit integer holds, and NaN, become the smallest one, as on TensorFlow's x86."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        place = np.float32(share) * np.float32(size - 1)
+    return int(place) if abs(place) < OUTSIDE else -OUTSIDE
+
 
 @kernel("DrawBoundingBoxesV2")
 def draw_bounding_boxes_v2(images: Array, boxes: Array, colors: Array) -> Array:
@@ -125,10 +153,8 @@ def draw_bounding_boxes_v2(images: Array, boxes: Array, colors: Array) -> Array:
     result, wide = np.array(images), widened(boxes)
     for picture, own in enumerate(wide):
         for number, box in enumerate(own):
-            if not np.isfinite(box).all():
-                continue
-            top, bottom = (int(np.float32(v) * np.float32(height - 1)) for v in box[[0, 2]])
-            left, right = (int(np.float32(v) * np.float32(width - 1)) for v in box[[1, 3]])
+            top, bottom = (_pixel(v, height) for v in box[[0, 2]])
+            left, right = (_pixel(v, width) for v in box[[1, 3]])
             if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:
                 continue
             colour = palette[number % len(palette), :channels].astype(images.dtype)

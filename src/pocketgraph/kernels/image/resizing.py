@@ -217,7 +217,8 @@ def resize_area(images: Array, size: Array, *, align_corners: bool = False) -> A
             tall = np.matmul(down, values.reshape(count, height, width * channels))
             return np.asarray(np.matmul(along, tall.reshape(count, rows, width, channels)))
         wide = np.matmul(along, values)
-        return np.asarray(np.matmul(down, wide.reshape(count, height, -1))).reshape(count, rows, columns, channels)
+        tall = np.matmul(down, wide.reshape(count, height, columns * channels))
+        return np.asarray(tall).reshape(count, rows, columns, channels)
 
     whole = np.isfinite(x)
     found = means(np.where(whole, x, 0))

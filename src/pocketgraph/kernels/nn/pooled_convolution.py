@@ -135,11 +135,14 @@ def _patches(x: Array, spans: Sequence[Window], pools: Sequence[Window], make: M
     found = make("patches", reserve(shape, np.float32), np.float32)
     for number, start in enumerate(np.ndindex(*(w.taps for w in pools))):
         for element, (*place, channel) in enumerate(elements):
-            where = [
-                _every(conv.stride * first + conv.dilation * tap, conv.stride * pool.stride, pool.output)
-                for first, tap, conv, pool in zip(start, place, spans, pools, strict=True)
-            ]
-            found[number, element] = planes[(channel, slice(None), *where)]
+            where = (
+                slice(None),
+                *(
+                    _every(conv.stride * first + conv.dilation * tap, conv.stride * pool.stride, pool.output)
+                    for first, tap, conv, pool in zip(start, place, spans, pools, strict=True)
+                ),
+            )
+            found[number, element] = planes[channel][where]
     return found.reshape(*shape[:2], -1)
 
 

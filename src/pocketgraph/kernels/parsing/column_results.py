@@ -32,7 +32,7 @@ def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -
         return None
     result_shape = (records, *fixed)
     if isinstance(each, int) and each == size:
-        return values.reshape(result_shape) if fixed else values
+        return values if values.shape == result_shape else values.reshape(result_shape)
     result_shape = reserve(result_shape, dtype.numpy)
     counts = column.counts()
     missing = counts < 0

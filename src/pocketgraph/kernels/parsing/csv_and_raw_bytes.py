@@ -47,17 +47,30 @@ def decode_compressed(bytes: Array, *, compression_type: str = "") -> Array:
     return result
 
 
+GZIP = b"\x1f\x8b"  # what its data begin with
+
+
+def _unpacker(kind: str) -> Any:
+    return zlib.decompressobj(15 if kind == "ZLIB" else 31)
+
+
 def _unpacked(data: bytes, kind: str, size: int) -> bytes:
-    """A text without its compression, a piece after the other, where ``size`` bytes were unpacked before."""
-    machine = zlib.decompressobj(15 if kind == "ZLIB" else 31)
+    """A text without its compression, a piece after the other, where ``size`` bytes were unpacked before.
+
+    GZIP data may be several files, one behind the other, and nothing at all is unpacked to nothing.
+    """
     pieces: list[bytes] = []
-    while not machine.eof:
+    machine, rest = _unpacker(kind), data
+    while rest or (data and not machine.eof):
         try:
-            pieces.append(machine.decompress(machine.unconsumed_tail if pieces else data, UNPACKED))
+            pieces.append(machine.decompress(rest, UNPACKED))
         except zlib.error as error:
             raise RunError(f"the text is no {kind} data: {error}") from error
-        if not pieces[-1]:
+        if not pieces[-1] and not machine.eof:
             raise RunError(f"the {kind} data are cut short")
+        rest = machine.unconsumed_tail
+        if machine.eof and kind == "GZIP" and machine.unused_data.startswith(GZIP):
+            machine, rest = _unpacker(kind), machine.unused_data
         size += len(pieces[-1])
         check_memory(2 * size, "what is unpacked")  # the pieces, and then the whole
         check_time()

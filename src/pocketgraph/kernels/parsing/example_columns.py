@@ -1,20 +1,23 @@
-"""Examples of a batch read together: one step for a key of all records, in place of one for each record and key.
+"""Examples of a batch read together: one step for a record or a key, in place of one for each key of each record.
 
-The records lie one after the other in one array of bytes, and are read along the layout of the first one, or where that
-is not everybody's by keys. What is not as encoders write it (features given twice, numbers that are not packed, lengths
-that disagree) is left to the general way, which knows the errors.
+Few records, and long ones, are read by a pattern that earlier ones taught. Else they lie one after the other in one
+array of bytes, and are read along the layout of the first one, or where that is not everybody's by keys. What is not as
+encoders write it (features given twice, numbers that are not packed, lengths that disagree) is left to the general way,
+which knows the errors.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import DType
+from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.parsing.example_keys import columns_by_keys
 from pocketgraph.kernels.parsing.example_layout import columns_by_layout
-from pocketgraph.kernels.parsing.example_pattern import columns_by_pattern
+from pocketgraph.kernels.parsing.example_pattern import Memory, columns_by_pattern
 from pocketgraph.kernels.parsing.example_walk import columns_by_walk
 from pocketgraph.kernels.parsing.record_bytes import PADDING, IrregularError
 from pocketgraph.kernels.parsing.record_column import RecordColumn
@@ -27,13 +30,23 @@ LOOKED_AT = 4  # records, whose first keys tell whether looking for a layout is 
 MOST_BYTES = 1 << 30  # of a batch
 
 
-def columns_of(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
-    """The wanted features of a batch; None where the general way is to read them."""
+def new_array(_: bytes, records: int, each: int, dtype: Any) -> Array:
+    """An array that was none before."""
+    return np.empty(records * each, dtype)
+
+
+def columns_of(
+    records: Sequence[bytes], wanted: Mapping[bytes, DType], memory: Memory | None = new_array
+) -> dict[bytes, RecordColumn] | None:
+    """The wanted features of a batch; None where the general way is to read them.
+
+    ``memory`` gives large arrays; None: no pattern is made of what batches hold.
+    """
     total = sum(map(len, records))
     if total > MOST_BYTES or not records or not all(records):
         return None
-    if len(records) <= MOST_MATCHED or total > LONG * len(records):
-        found = columns_by_pattern(records, wanted)
+    if memory is not None and (len(records) <= MOST_MATCHED or total > LONG * len(records)):
+        found = columns_by_pattern(records, wanted, memory)
         if found is not None:
             return found
     if len(records) < LEAST_TOGETHER:

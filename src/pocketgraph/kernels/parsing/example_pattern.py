@@ -8,11 +8,15 @@ finds the values of a record. Records that do not match are read by their keys; 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from functools import lru_cache
 from threading import Lock
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from pocketgraph.graph import DType
+from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
 from pocketgraph.kernels.parsing.example_walk import (
     LISTED,
@@ -38,6 +42,7 @@ SPREAD = 4  # what part of the bytes between the shortest and the longest that w
 SHORT = 128  # a length below this takes one byte
 MOST_LONG = 64  # longer lengths of a feature
 FEW_SIZES = 4  # which are compared one after the other
+LEAST_COPIED = 512  # bytes of numbers that each record has
 LENGTH = b"([^\x80-\xff]|[\x80-\xff]{1,3}[^\x80-\xff])"  # a varint
 
 
@@ -51,6 +56,7 @@ class _Feature:
         heads: what stands before values, by their size.
         widths: how long that is; ``width``: if all but no values are behind equally much, else 0; ``less``: how much
             shorter it is before none.
+        is_long: whether its values are numbers that are copied once only, so that a match tells where they are.
     """
 
     def __init__(self, key: bytes, tag: int, number: int, sizes: Sequence[int]) -> None:
@@ -60,10 +66,13 @@ class _Feature:
         widths = {width for size, width in self.widths.items() if size} or set(self.widths.values())
         self.width = widths.pop() if len(widths) == 1 else 0
         self.less = self.width - self.widths.get(0, self.width)
+        self.is_long = tag == FLOATS and number >= 0 and len(sizes) == 1 and sizes[0] >= LEAST_COPIED
 
     def pattern(self) -> bytes:
         """Of its entries behind their tags; the values are a group."""
         heads = [re.escape(found[1:]) for found in self.heads.values()]
+        if self.is_long:
+            return b"%s().{%d}" % (heads[0], self.sizes[0])
         if len(heads) == 1:
             return b"%s(.{%d})" % (heads[0], self.sizes[0])
         values = _values(self.sizes)
@@ -80,6 +89,8 @@ class _Feature:
 
     def taken(self, column: Sequence[bytes | None]) -> int:
         """The bytes of entries with these values; None: there is no entry."""
+        if self.is_long:
+            return (len(column) - column.count(None)) * (self.width + self.sizes[0])
         try:
             values: Sequence[bytes] = column  # type: ignore[assignment]
             held = len(b"".join(values))
@@ -110,7 +121,8 @@ def _values(sizes: Sequence[int]) -> bytes:
     if few:
         return b"|".join(found)
     if found:
-        return b"|".join([*found, _values([size for size in sizes if size < SHORT] or sizes[:1])])
+        short = [size for size in sizes if size < SHORT]
+        return b"|".join([*found, _values(short)] if short else found)
     middle = len(sizes) // 2
     low = b"[%s]" % b"".join(re.escape(bytes((size,))) for size in sizes[:middle])
     return b"(?<=%s)(?:%s)|%s" % (low, _values(sizes[:middle]), _values(sizes[middle:]))
@@ -143,36 +155,48 @@ class ExamplePattern:
             entries = b"(?:\n(?:%s))*" % b"|".join(pattern[1:] for _, pattern in found)
         self._match = re.compile(b"\n" + LENGTH + entries, re.DOTALL).fullmatch
 
-    def columns(self, records: Sequence[bytes], wanted: Mapping[bytes, DType], chains: Chains) -> _Read:
-        """What is in these records."""
+    def columns(
+        self, records: Sequence[bytes], wanted: Mapping[bytes, DType], chains: Chains, memory: Memory
+    ) -> tuple[dict[bytes, RecordColumn] | None, int]:
+        """What is in these records, None where another way is to read them; and how many did not match."""
         found = list(map(self._match, records))
-        read, missed = records, [index for index, match in enumerate(found) if match is None]
+        missed = [index for index, match in enumerate(found) if match is None]
         if 2 * len(missed) > len(records):
             return None, len(missed)
-        if missed:
-            read = [record for record, match in zip(records, found, strict=True) if match is not None]
-        lengths, *columns = zip(*[match.groups() for match in found if match], strict=True)
+        matches = [match for match in found if match is not None]
+        read = [match.string for match in matches] if missed else records
+        lengths, *groups = zip(*[match.groups() for match in matches], strict=True)
         if lengths != tuple(map(LENGTHS.__getitem__, map(len, read))):
             return None, len(records)
-        if not self._ordered and not self._is_all(lengths, columns, sum(map(len, read))):
+        if not self._ordered and not self._is_all(lengths, groups, sum(map(len, read))):
             return None, len(records)
+        made: dict[bytes, RecordColumn] = {}
         values: list[Sequence[Value]] = [(None,) * len(read)] * len(wanted)
-        alike = [False] * len(wanted)
-        for feature, column in zip(self._features, columns, strict=True):
+        for number, (feature, group) in enumerate(zip(self._features, groups, strict=True), 2):
             if feature.number >= 0:
-                values[feature.number] = _texts(column) if feature.tag == LISTED else column
-                alike[feature.number] = len(feature.sizes) == 1
-        rows = [row_in_any_order(records[index], chains, [None] * len(wanted)) for index in missed]
-        for place, row in zip(missed, rows, strict=True):  # these ascend
-            if row is None:
+                if feature.is_long and not missed and None not in group:
+                    made[feature.key] = _gathered(feature, matches, number, memory)
+                elif feature.is_long:
+                    size = feature.sizes[0]
+                    values[feature.number] = [
+                        None if begin < 0 else match.string[begin : begin + size]
+                        for match, begin in [(match, match.start(number)) for match in matches]
+                    ]
+                else:
+                    values[feature.number] = _texts(group) if feature.tag == LISTED else group
+        if missed:
+            rows = [row_in_any_order(records[index], chains, [None] * len(wanted)) for index in missed]
+            more = [row for row in rows if row is not None]
+            if len(more) < len(rows):
                 return None, len(missed)
-            for number, value in enumerate(row):
-                column = list(values[number])
-                alike[number] = alike[number] and value is not None and len(value) == len(column[0] or b"")
-                column.insert(place, value)
-                values[number] = column
-        made = zip(wanted.items(), values, alike, strict=True)
-        return {key: column_of(column, dtype, alike=same) for (key, dtype), column, same in made}, len(missed)
+            values = [
+                _merged(column, missed, each) for column, each in zip(values, zip(*more, strict=True), strict=True)
+            ]
+        alike = {feature.key for feature in self._features if len(feature.sizes) == 1 and not missed}
+        for (key, dtype), column in zip(wanted.items(), values, strict=True):
+            if key not in made:
+                made[key] = column_of(column, dtype, alike=key in alike)
+        return made, len(missed)
 
     def _is_all(self, lengths: Sequence[bytes], columns: Sequence[Sequence[bytes | None]], total: int) -> bool:
         """Whether the values and what stands before them are all that the records hold: no key came twice."""
@@ -182,12 +206,34 @@ class ExamplePattern:
         return taken == total
 
 
-_Read = tuple["dict[bytes, RecordColumn] | None", int]
-"""The columns, None where another way is to read the records; and how many did not match."""
+Memory: TypeAlias = Callable[[bytes, int, int, Any], Array]
+"""What gives an array of any shape and content for a feature's values: of a key, how many records there are, how many
+values each has, and their NumPy type."""
+
+
+def _gathered(feature: _Feature, matches: Sequence[re.Match[bytes]], group: int, memory: Memory) -> RecordColumn:
+    """A feature of as many numbers in each record, copied from there."""
+    size = feature.sizes[0]
+    reserve((len(matches), size), np.uint8)
+    numbers = memory(feature.key, len(matches), size // 4, np.dtype("<f4"))
+    place, taken = 0, numbers.data.cast("B")
+    for match in matches:
+        begin = match.start(group)
+        taken[place : place + size] = match.string[begin : begin + size]
+        place += size
+    return RecordColumn(numbers.astype(np.float32, copy=False), size // 4, len(matches))
 
 
 def _texts(column: Sequence[bytes | None]) -> list[Value]:
     return [None if value is None else list_of_texts(value, 0, len(value)) for value in column]
+
+
+def _merged(column: Sequence[Value], places: Sequence[int], more: Sequence[Value]) -> list[Value]:
+    """The column with more values at these places, which ascend."""
+    made = list(column)
+    for place, value in zip(places, more, strict=True):
+        made.insert(place, value)
+    return made
 
 
 def _spread(seen: Set[int], step: int) -> list[int]:
@@ -217,11 +263,11 @@ class _Learned:
         self._ordered = True
         self._lock = Lock()
 
-    def read(self, records: Sequence[bytes]) -> dict[bytes, RecordColumn] | None:
+    def read(self, records: Sequence[bytes], memory: Memory) -> dict[bytes, RecordColumn] | None:
         """The wanted features, if a pattern is known that reads them; learns one where many records had none."""
         found, missed = None, len(records)
         if self.pattern is not None:
-            found, missed = self.pattern.columns(records, self.wanted, self.chains)
+            found, missed = self.pattern.columns(records, self.wanted, self.chains, memory)
             if found is None:
                 self.pattern = None
         self.unread += missed
@@ -267,7 +313,8 @@ class _Learned:
                     raise WireError(place, "an entry of another kind")
                 which = more
             _, start, length = which[size]
-            self._note(which.key, which.tag, length - start)
+            if length > start or which[size][0] == _head(which.key, which.tag, 0):
+                self._note(which.key, which.tag, length - start)
             keys.append(which.key)
             place = inner + size
         self._count += 1
@@ -292,11 +339,13 @@ def _learned(wanted: tuple[tuple[bytes, DType], ...]) -> _Learned:
     return _Learned(dict(wanted))
 
 
-def columns_by_pattern(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
+def columns_by_pattern(
+    records: Sequence[bytes], wanted: Mapping[bytes, DType], memory: Memory
+) -> dict[bytes, RecordColumn] | None:
     """The wanted features of a batch; None where it is to be read in another way, as the first batches are."""
     if not wanted:
         return None
     try:
-        return _learned(tuple(wanted.items())).read(records)
+        return _learned(tuple(wanted.items())).read(records, memory)
     except (WireError, IndexError, IrregularError):
         return None

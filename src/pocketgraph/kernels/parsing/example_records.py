@@ -27,11 +27,15 @@ ONE_FLOAT = struct.Struct("<f").unpack_from
 LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
 
 
-def features_of(record: bytes) -> dict[bytes, bytes]:
+def features_of(record: bytes, emptied: set[bytes] | None = None) -> dict[bytes, bytes]:
     """The encoded Feature of each key; the last of a key that comes twice, and none for one that holds nothing.
 
+    Args:
+        record: an encoded Example.
+        emptied: takes the keys whose last Feature holds nothing.
+
     Raises:
-        WireError: this is no Example.
+        WireError: this is no Example, or an entry is not a key and a Feature.
     """
     plain = _plain_features(record)
     if plain is not None:
@@ -43,9 +47,14 @@ def features_of(record: bytes) -> dict[bytes, bytes]:
         for entry_number, entry_wire, entry in payloads(features):
             if (entry_number, entry_wire) != (1, LEN):
                 raise WireError(0, "an entry of another kind")
-            parts = {n: payload for n, w, payload in payloads(entry) if w == LEN}
-            if parts.get(2):
-                found[parts.get(1, b"")] = parts[2]
+            parts = sorted(payloads(entry), key=lambda part: part[0])
+            if [(n, w) for n, w, _ in parts] != [(1, LEN), (2, LEN)]:
+                raise WireError(0, "an entry is not a key and a Feature")
+            (_, _, key), (_, _, feature) = parts
+            if feature:
+                found[key] = feature
+            if emptied is not None:
+                (emptied.discard if feature else emptied.add)(key)
     return found
 
 
@@ -80,8 +89,11 @@ def _plain_features(record: bytes) -> dict[bytes, bytes] | None:
                         return None
                 if body + size != stop:
                     return None
+                key = record[start + 2 : middle]
                 if size:
-                    found[record[start + 2 : middle]] = record[body:stop]
+                    found[key] = record[body:stop]
+                elif key in found:
+                    return None
                 position = stop
     except IndexError:
         return None

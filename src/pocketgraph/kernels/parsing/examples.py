@@ -17,12 +17,16 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
 from pocketgraph.kernels.parsing.example_columns import columns_of
+from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, packed_rows, shown, texts
-from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.recycled_arrays import recycled
+from pocketgraph.kernels.registry import Context, kernel
 
 TOGETHER = "records_together"
 """The pass that reads the records of a batch together."""
+BY_PATTERN = "records_by_pattern"
+"""The pass that reads records by a regular expression that was learned of earlier ones."""
 
 
 def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
@@ -194,8 +198,13 @@ def parse_together(
     ragged_keys: Sequence[bytes] = (),
     ragged_types: Sequence[DType] = (),
     split_types: Sequence[DType] = (),
+    *,
+    memory: Memory | None,
 ) -> tuple[Array, ...] | None:
-    """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do."""
+    """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do.
+
+    ``memory``: as of ``columns_of``.
+    """
     keys = (*sparse_keys, *dense_keys, *ragged_keys)
     types = (*sparse_types, *dense_types, *ragged_types)
     wanted = dict(zip(keys, types, strict=False))
@@ -203,7 +212,7 @@ def parse_together(
     is_plain = len(keys) == len(types) == len(wanted) and len(counts) == 1 and len(sparse_keys) == len(sparse_types)
     if serialized.ndim != 1 or not is_plain or not LIST_NAMES.keys() >= set(types):
         return None
-    columns = columns_of(serialized.tolist(), wanted)
+    columns = columns_of(serialized.tolist(), wanted, memory)
     if columns is None:
         return None
     rows: list[Array] = []
@@ -261,6 +270,25 @@ def parse(
     )
 
 
+LEAST_KEPT = 1 << 18
+"""Bytes of a feature's numbers in a batch, whose memory is used again: the allocator may give back what is larger."""
+
+
+def _memory(context: Context | None, keys: Sequence[bytes], shapes: Sequence[Shape]) -> Memory | None:
+    """Where large features of a session's batches go, in these shapes; None outside of sessions: nothing is learned
+    there."""
+    if context is None:
+        return None
+
+    def memory(key: bytes, records: int, each: int, dtype: Any) -> Array:
+        dims = (shapes[keys.index(key)].dims if key in keys else None) or ()
+        fixed = [size for size in dims if size is not None]
+        shape = (records, *fixed) if len(fixed) == len(dims) and math.prod(fixed) == each else (records * each,)
+        return recycled(context, shape, dtype, part=key, least=LEAST_KEPT)
+
+    return memory
+
+
 @kernel("ParseExample")
 def parse_example(
     serialized: Array,
@@ -271,13 +299,15 @@ def parse_example(
     sparse_types: Sequence[DType],
     Tdense: Sequence[DType],
     dense_shapes: Sequence[Shape],
+    context: Context | None = None,
 ) -> tuple[Array, ...]:
     """(sparse indices…, sparse values…, sparse shapes…, dense values…) of a vector of records."""
     if serialized.ndim != 1:
         raise ValueError(f"Expected serialized to be a vector, got shape: {listed(serialized.shape)}")
     keys = [key.item() if key.size == 1 else b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
     features = keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, keys_and_defaults[Nsparse + Ndense :]
-    together = None if names.size else parse_together(serialized, *features)
+    memory = _memory(context, features[2], dense_shapes)
+    together = None if names.size else parse_together(serialized, *features, memory=memory)
     return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
 
 
@@ -294,6 +324,7 @@ def parse_example_v2(
     dense_shapes: Sequence[Shape],
     ragged_value_types: Sequence[DType],
     ragged_split_types: Sequence[DType],
+    context: Context | None = None,
 ) -> tuple[Array, ...]:
     """As ParseExample, then ragged values… and ragged row splits…; ``serialized`` may be a single record."""
     if serialized.ndim > 1:
@@ -309,7 +340,8 @@ def parse_example_v2(
         ragged_value_types,
         ragged_split_types,
     )
-    together = None if names.size else parse_together(serialized, *features)
+    memory = _memory(context, features[2], dense_shapes)
+    together = None if names.size else parse_together(serialized, *features, memory=memory)
     return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
 
 
@@ -324,8 +356,23 @@ def _one_by_one(parsing: Callable[..., tuple[Array, ...]]) -> Callable[..., tupl
     return parsed
 
 
-parse_example.without = {TOGETHER: _one_by_one(parse_example)}  # type: ignore[attr-defined]
-parse_example_v2.without = {TOGETHER: _one_by_one(parse_example_v2)}  # type: ignore[attr-defined]
+def _unlearned(parsing: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
+    """A kernel that reads no records by a pattern of earlier ones."""
+
+    def parsed(*inputs: Array, context: Context | None = None, **attributes: Any) -> tuple[Array, ...]:
+        return parsing(*inputs, **attributes)
+
+    return parsed
+
+
+parse_example.without = {  # type: ignore[attr-defined]
+    BY_PATTERN: _unlearned(parse_example),
+    TOGETHER: _one_by_one(parse_example),
+}
+parse_example_v2.without = {  # type: ignore[attr-defined]
+    BY_PATTERN: _unlearned(parse_example_v2),
+    TOGETHER: _one_by_one(parse_example_v2),
+}
 
 
 @kernel("ParseSingleExample")

@@ -40,11 +40,14 @@ class Batch:
         records: the features of each record.
         names: a name for each record; empty when they have none.
         single: one record that is no batch: its errors name no record, its results have no batch axis.
+        emptied: for each record, the keys whose last Feature holds nothing. A batch's sparse and ragged features take
+            no value of such a key, which dense ones and a single record take from an earlier one.
     """
 
     records: tuple[dict[bytes, bytes], ...]
     names: tuple[bytes, ...]
     single: bool
+    emptied: tuple[frozenset[bytes], ...] = ()
 
     def place(self, index: int, key: bytes) -> str:
         """What stands in front of an error about one feature."""
@@ -63,7 +66,7 @@ class Batch:
             ValueError: they are of another type, or no list.
         """
         feature = self.records[index].get(key)
-        if feature is None:
+        if feature is None or (self.emptied and not dense and key in self.emptied[index]):
             return None
         place = self.place(index, key)
         try:
@@ -85,6 +88,8 @@ class Batch:
 
         None also where arrays are quicker.
         """
+        if self.emptied:
+            return None
         found: list[list[Any] | None] = []
         tag = TAGS[dtype]
         features = [record.get(key) for record in self.records]
@@ -120,13 +125,16 @@ def batch_of(serialized: Array, names: Sequence[bytes] = ()) -> Batch:
             f"Expected names have the same shape as serialized: name.shape=[{len(names)}], "
             f"serialized.shape={listed(serialized.shape)}"
         )
-    records = []
+    records, emptied = [], []
     for record in serialized.reshape(-1).tolist():
+        empty: set[bytes] = set()
         try:
-            records.append(features_of(record))
+            records.append(features_of(record, empty))
         except WireError:
             raise ValueError(f"Could not parse example input, value: '{shown(record)}'") from None
-    return Batch(tuple(records), tuple(names), serialized.ndim == 0)
+        emptied.append(frozenset(empty.intersection(records[-1])))
+    single = serialized.ndim == 0
+    return Batch(tuple(records), tuple(names), single, tuple(emptied) if any(emptied) and not single else ())
 
 
 def listed(dims: Sequence[int | None]) -> str:

@@ -13,7 +13,7 @@ class RecordColumn(NamedTuple):
     """A feature of all records.
 
     Attributes:
-        values: one record's after the other's.
+        values: one record's after the other's; what has as many in each may be of any shape.
         each: how many values each record has, -1 where it has no such feature: int64 (records,), or one number for all.
         records: how many there are.
     """

@@ -135,7 +135,7 @@ def of_steps(lists: dict[bytes, bytes], name: str, wanted: Wanted, may_miss: set
         for step, feature in enumerate(features):
             place = f"Name: {name}, Feature list: {shown(key)}, Index: {step}"
             step_values = of_type(feature, dtype, place, may_be_unset=False)
-            result[step] = row(step_values, dims, name, key, step)
+            result[step, ...] = row(step_values, dims, name, key, step)
         dense.append(result)
     indices, values, shapes = [], [], []
     for key, dtype in zip(wanted.sparse, wanted.sparse_types, strict=True):

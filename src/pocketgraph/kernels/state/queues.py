@@ -105,7 +105,7 @@ class Queue:
         sizes = [max([known[a], *(v.shape[a] for v in values)]) for a in range(len(known))]
         result = np.full((len(values), *sizes), b"" if kind.kind == "O" else 0, dtype=kind)
         for place, value in enumerate(values):
-            where: Any = (place,) + tuple(slice(0, size) for size in value.shape)  # noqa: RUF005
+            where: Any = (place, *(slice(0, size) for size in value.shape), ...)
             result[where] = value
         return result
 

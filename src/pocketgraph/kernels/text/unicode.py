@@ -23,6 +23,14 @@ REPLACEMENT = 0xFFFD
 OUTPUTS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
 
 
+ORDER_MARKS = {
+    "utf-16": {"utf-16-be": codecs.BOM_UTF16_BE, "utf-16-le": codecs.BOM_UTF16_LE},
+    "utf-32": {"utf-32-be": codecs.BOM_UTF32_BE, "utf-32-le": codecs.BOM_UTF32_LE},
+}
+"""Of encodings whose order of bytes a mark tells: each order, the one without a mark first."""
+C1_FILLED = {f"cp{page}" for page in (1250, 1251, 1252, 1253, 1254, 1255, 1257, 1258)}
+
+
 def _marked(error: UnicodeError) -> tuple[str, int]:
     if not isinstance(error, UnicodeDecodeError):
         raise error
@@ -53,9 +61,34 @@ def _is_character(code: int) -> bool:
     return 0 <= code <= 0x10FFFF and not 0xD800 <= code <= 0xDFFF
 
 
-def _decoded(data: bytes, encoding: str, errors: str, replacement: int, controls: bool) -> Iterator[tuple[int, int]]:
-    """(code point, place of its first byte) of each character."""
+def _in_order(items: Sequence[bytes], encoding: str) -> Iterator[tuple[bytes, str, int]]:
+    """(bytes without a mark of their order, encoding with that order, bytes of the mark) of each text.
+
+    As in ICU, whose converters TensorFlow keeps from one text to the next: without a mark the order is big-endian, and
+    the first text tells that of UTF-16 for all.
+    """
+    marks = ORDER_MARKS.get(encoding)
+    order = ""
+    for item in items:
+        if marks is None:
+            yield item, encoding, 0
+            continue
+        found = next((name for name, mark in marks.items() if item.startswith(mark)), "")
+        if order and encoding == "utf-16":
+            yield item, order, 0
+            continue
+        size = len(marks[found]) if found else 0
+        order = found or next(iter(marks)) if len(item) > 1 else order
+        yield item[size:], order or next(iter(marks)), size
+
+
+def _decoded(item: tuple[bytes, str, int], errors: str, replacement: int, controls: bool) -> Iterator[tuple[int, int]]:
+    """(code point, place of its first byte) of each character; the first one's is that of a mark before it."""
+    data, encoding, mark = item
     text = data.decode(encoding, HANDLER)
+    filled = encoding in C1_FILLED
+    if filled:
+        text = _with_controls(text, data)
     if errors == "strict" and MARK in text:
         raise RunError("Invalid formatting on input string")
     place = 0
@@ -64,12 +97,18 @@ def _decoded(data: bytes, encoding: str, errors: str, replacement: int, controls
         if character in (MARK, MORE):
             bad, size = character == MARK, 1
         else:
-            bad, size = controls and code < 0x20, len(character.encode(encoding))
+            bad, size = controls and code < 0x20, 1 if filled else len(character.encode(encoding))
         if not bad and character != MORE:
             yield code, place
         elif bad and errors != "ignore":
             yield replacement, place
-        place += size
+        place += size + mark
+        mark = 0
+
+
+def _with_controls(text: str, data: bytes) -> str:
+    """Of code pages of a byte a character, bytes that stand for none as the control characters of their numbers."""
+    return "".join(chr(byte) if c == MARK and byte < 0xA0 else c for c, byte in zip(text, data, strict=True))
 
 
 @kernel("UnicodeDecodeWithOffsets")
@@ -88,8 +127,8 @@ def unicode_decode_with_offsets(
     codes: list[int] = []
     places: list[int] = []
     splits = [0]
-    for item in input.ravel().tolist():
-        for code, place in _decoded(item, encoding, errors, replacement_char, replace_control_characters):
+    for item in _in_order(input.ravel().tolist(), encoding):
+        for code, place in _decoded(item, errors, replacement_char, replace_control_characters):
             codes.append(code)
             places.append(place)
         splits.append(len(codes))
@@ -134,8 +173,8 @@ def unicode_transcode(
     source, target = _known(input_encoding), _output(output_encoding)
     _policy(errors, replacement_char)
     result = []
-    for item in input.ravel().tolist():
-        found = _decoded(item, source, errors, replacement_char, replace_control_characters)
+    for item in _in_order(input.ravel().tolist(), source):
+        found = _decoded(item, errors, replacement_char, replace_control_characters)
         result.append("".join(chr(code) for code, _ in found).encode(target))
     return strings(result, input.shape)
 

@@ -6,14 +6,17 @@ they are neither transposed, nor written, nor packed from there: the model file 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.named_tuple import NamedTuple
+from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
-from pocketgraph.litert.constants_ahead import computed
+from pocketgraph.litert.constants_ahead import WORTH_A_THREAD
 from pocketgraph.litert.native.watched_holes import tells
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
@@ -64,12 +67,13 @@ class PackedProgram(NamedTuple):
         large = {weights for each in self.operations if (weights := _weights(each)).size * 4 >= LEFT_OUT_FROM}
         return large - self.read_otherwise
 
-    def pieces(self, places: Callable[[Value], int], *, ahead: bool = True) -> Iterator[bytes | memoryview]:
-        """The bytes of the file of packed weights, in order.
+    def sections(self, places: Callable[[Value], int], *, ahead: bool = True) -> list[Section]:
+        """The file of packed weights: in two sections of about as many bytes where it is large, so that two threads
+        each pack what they write, which is in their processor's cache then.
 
         Args:
             places: the place of a constant among the model file's buffers.
-            ahead: whether another thread packs, where the weights are large.
+            ahead: whether there may be two.
         """
         buffers: dict[PackedBuffer, PackedOperation] = {}
         for each in self.operations:
@@ -79,9 +83,14 @@ class PackedProgram(NamedTuple):
             bias_place = places(bias) if bias is not None else kind.no_bias
             size = kind.order.size(weights.size // each.kind.columns, each.kind.columns)
             buffers.setdefault(PackedBuffer(algorithm, places(weights), bias_place, 0, size), each)
-        parts = [part for each in buffers.values() for part in _parts(each, self.seen.kinds[each.kind].order)]
-        packed = (np.ravel(part).view(np.uint8).data for part in computed(parts, passing=True, ahead=ahead))
-        return weight_cache_file.pieces(weight_cache_file.placed(list(buffers)), self.seen.fingerprints, packed)
+        parts = (part for each in buffers.values() for part in _parts(each, self.seen.kinds[each.kind].order))
+        placed = weight_cache_file.placed(list(buffers))
+        content = list(weight_cache_file.pieces(placed, self.seen.fingerprints, parts))
+        ends = list(accumulate(map(len, content)))
+        middle = bisect(ends, ends[-1] // 2)
+        if not ahead or ends[-1] < WORTH_A_THREAD or not middle:
+            return [Section(0, _packed(content))]
+        return [Section(0, _packed(content[:middle])), Section(ends[middle - 1], _packed(content[middle:]))]
 
 
 def planned(program: Program, folder: str) -> PackedProgram | None:
@@ -146,7 +155,7 @@ def _weights(each: PackedOperation) -> Value:
 
 
 class _Part:
-    """Some columns of an operation's weights, packed when they are asked for; as ``computed`` takes constants.
+    """Some columns of an operation's weights, packed when they are asked for.
 
     Args:
         order: of the weights.
@@ -155,9 +164,6 @@ class _Part:
         columns: which.
         nbytes: what they take packed.
     """
-
-    permutation = (0,)  # it is made in the memory that it is given
-    dtype = np.dtype(np.float32)
 
     def __init__(
         self,
@@ -168,11 +174,13 @@ class _Part:
         nbytes: int,
     ) -> None:
         self._order, self._read, self._bias, self._columns = order, read, bias, columns
-        self.nbytes = nbytes
+        self._nbytes = nbytes
 
-    def numpy(self, into: Array | None = None) -> Array:
-        """The packed columns, in ``into`` or new memory."""
-        into = np.empty(self.nbytes // 4, np.float32) if into is None else into[: self.nbytes // 4]
+    def __len__(self) -> int:
+        return self._nbytes
+
+    def packed(self, into: Array) -> Array:
+        """The columns, packed into this memory for so many elements."""
         matrix, factors = self._read()
         columns, bias = self._columns, self._bias
         self._order.pack(
@@ -182,6 +190,18 @@ class _Part:
             into,
         )
         return into
+
+
+def _packed(content: Sequence[bytes | _Part]) -> Iterator[bytes | memoryview]:
+    """The bytes of a file's content, where each part is in the memory of the one before."""
+    memory = np.empty(0, np.float32)
+    for piece in content:
+        if isinstance(piece, bytes):
+            yield piece
+            continue
+        count = len(piece) // 4
+        memory = memory if len(memory) >= count else np.empty(count, np.float32)
+        yield piece.packed(memory[:count]).view(np.uint8).data
 
 
 def _parts(each: PackedOperation, order: PackingOrder) -> list[_Part]:

@@ -9,10 +9,13 @@ kernels still take weights in the order that the fingerprints stand for.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
+from typing import TypeVar
 
 from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.writing import flatbuffer
+
+Piece = TypeVar("Piece", bound=Sized)
 
 VERSION = 4
 HEADER = struct.Struct("<QQQ")  # the version, and where the list is and how long
@@ -119,14 +122,15 @@ def placed(buffers: Sequence[PackedBuffer]) -> list[PackedBuffer]:
 def pieces(
     buffers: Sequence[PackedBuffer],
     fingerprints: Sequence[int],
-    packed: Iterator[bytes | memoryview],
-) -> Iterator[bytes | memoryview]:
+    packed: Iterator[Piece],
+) -> Iterator[bytes | Piece]:
     """The bytes of a file in order.
 
     Args:
         buffers: what it holds, from ``placed``.
         fingerprints: of the kernels.
-        packed: gives the bytes of one buffer after the other, in as many pieces as it likes.
+        packed: gives the bytes of one buffer after the other, in as many pieces as it likes; or what stands for them
+            and has their length.
     """
     end = buffers[-1].offset + buffers[-1].size
     start = _aligned(ALIGNMENT + end)

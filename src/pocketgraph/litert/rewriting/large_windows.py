@@ -37,12 +37,9 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.cost_model import ADDED_PART
+from pocketgraph.litert.cost_model import ADDED_PART, DEPTHWISE_WINDOWS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
-
-KERNELS = (3, 4, 9, 25)
-"""Elements of the windows that XNNPACK has depthwise kernels for; smaller windows are filled up with zeros."""
 
 PRODUCT_ERROR = 2.0**-22
 """By how much of a window's largest element a column times a row may differ from it: weights' own rounding."""
@@ -129,9 +126,9 @@ def parts_of(operation: Operation) -> list[_WindowPart]:
     if weights.dtype is not FLOAT or weights.quantization is not None or source.dtype is not FLOAT:
         return []
     height, width = weights.shape[1:3]
-    if height * width <= KERNELS[-1]:
+    if height * width <= DEPTHWISE_WINDOWS[-1]:
         return []
-    sizes = [(r, c) for r, c in product(range(1, height + 1), range(1, width + 1)) if r * c <= KERNELS[-1]]
+    sizes = [(r, c) for r, c in product(range(1, height + 1), range(1, width + 1)) if r * c <= DEPTHWISE_WINDOWS[-1]]
     parts = min((_cut(height, width, *size) for size in sizes), key=_time)
     if operation.options.get("padding") == "SAME":
         around = _around(height, width)
@@ -161,7 +158,7 @@ def _around(height: int, width: int) -> list[_WindowPart]:
             options = [
                 [_WindowPart(rows[0], c[0], len(rows), len(c), _step(rows), _step(c)) for c in columns]
                 for columns in _middle_sets(tuple(range(width)))
-                if all(len(rows) * len(c) <= KERNELS[-1] for c in columns)
+                if all(len(rows) * len(c) <= DEPTHWISE_WINDOWS[-1] for c in columns)
             ]
             if not options:
                 break
@@ -213,7 +210,7 @@ def _spread(operation: Operation, part: _WindowPart) -> dict[str, Any]:
 
 def _time(parts: Iterable[_WindowPart]) -> int:
     """How long the parts take, in elements of a window."""
-    return sum(next(k for k in KERNELS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
+    return sum(next(k for k in DEPTHWISE_WINDOWS if k >= part.rows * part.columns) + ADDED_PART for part in parts)
 
 
 def _summed(whole: Operation, parts: list[_WindowPart]) -> list[Operation]:

@@ -76,7 +76,8 @@ def _apply(linear: Operation, code: str, vector: Array, turned: bool) -> bool:
         scale = np.full(vector.shape, -1.0) if turned else None
         shift = vector if turned else -vector
     old = np.zeros(vector.shape) if bias is None or bias.constant is None else bias.constant.numpy().astype(np.float64)
-    new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
+    with np.errstate(over="ignore", invalid="ignore"):
+        new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
     if not np.isfinite(new).all() or (scale is not None and not np.isfinite(scale).all()):
         return False
     if scale is not None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection
 
 from pocketgraph.budgets import check_time
 from pocketgraph.graph.named_pass import Pass, imported
+from pocketgraph.litert.cost_model import DEPTHWISE_WINDOWS, FEWEST_TILED_CHANNELS
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
@@ -63,6 +64,17 @@ def _run(program: Program, passes: tuple[Pass, ...], without: Collection[str]) -
 def _having(*codes: str) -> Callable[[Program], bool]:
     """Whether a program has one of these operators."""
     return lambda program: any(operation.code in codes for operation in program.operations)
+
+
+def _with_windows(program: Program, code: str, elements: int, channels: int = 1) -> bool:
+    """Whether an operator has a window of more elements than these, and at least so many channels in and out."""
+    shapes = [each.inputs[1].shape for each in program.operations if each.code == code and each.inputs[1] is not None]
+    return any(height * width > elements and min(count, depth) >= channels for count, height, width, depth in shapes)
+
+
+def may_have_tiles(program: Program) -> bool:
+    """Whether a convolution may be one for ``winograd_convolutions``, which takes some time to import."""
+    return _with_windows(program, "CONV_2D", 1, FEWEST_TILED_CHANNELS)
 
 
 def _computes_weights(program: Program) -> bool:
@@ -160,7 +172,7 @@ FOR_LATENCY: tuple[Pass, ...] = (
         "winograd_convolutions",
         "wide convolutions multiply less, tile by tile",
         _rewriting("winograd", "convolve_in_tiles"),
-        _having("CONV_2D"),
+        may_have_tiles,
     ),
     Pass(
         "widen_narrow_convolutions",
@@ -172,7 +184,7 @@ FOR_LATENCY: tuple[Pass, ...] = (
         "cut_large_windows",
         "depthwise convolutions with large windows are sums of small ones",
         _rewriting("large_windows", "cut_large_windows"),
-        _having("DEPTHWISE_CONV_2D"),
+        lambda program: _with_windows(program, "DEPTHWISE_CONV_2D", DEPTHWISE_WINDOWS[-1]),
     ),
     Pass("share_constants", "equal constants are stored once", share_constants),
 )

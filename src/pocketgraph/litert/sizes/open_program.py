@@ -31,11 +31,9 @@ from pocketgraph.litert.sizes.operator_sizes import (
     taken_elements,
 )
 from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
+from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
 
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
-
-SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
-MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 class Origins(NamedTuple):
@@ -124,7 +122,6 @@ class _Opening:
         self._sizes = OperatorSizes(dict(zip(program.inputs, inputs, strict=True)), {})
         self._followed: list[Operation] = []
         self._checked: list[tuple[Value, Value]] = []  # values, and what their sizes are to be; -1: any
-        self._cut_again = {op.inputs[0] for op in program.operations if op.code in SLICES}
         self._cuts = Counter(op.nodes[-1] for op in program.operations if op.code in SLICES and op.nodes)
         self._met: set[str] = set()
 
@@ -265,7 +262,7 @@ class _Opening:
             begin[axis] = start if start <= far else start - size
             end[axis] = begin[axis] + 1
             free_end |= (end[axis] == 0) << axis
-        return _cut(operation, source, operation.outputs[0], (begin, end), (free_begin, free_end))
+        return cut(operation, source, operation.outputs[0], (begin, end), (free_begin, free_end))
 
     def _slice(self, operation: Operation, node: Node) -> list[Operation]:
         source, made = _there(operation.inputs[0]), operation.outputs[0]
@@ -273,9 +270,9 @@ class _Opening:
         rank = len(source.shape)
         whole = (1 << rank) - 1
         fixed = [_number(each) for each in starts]
-        if fixed != [each.start for each in _taken_by(operation)]:  # of axes in another order
+        if fixed != [each.start for each in taken_by(operation)]:  # of axes in another order
             raise NotCertain
-        if any(not isinstance(each, int) for each in (*starts, *counts)) and made not in self._cut_again:
+        if any(not isinstance(each, int) for each in (*starts, *counts)):
             return [self._by_counts(operation, source, made, starts, counts)]
         rest = Value(f"{made.name}/rest", made.dtype, tuple(n - b for n, b in zip(source.shape, fixed, strict=True)))
         free = sum(1 << axis for axis, count in enumerate(counts) if count == -1)
@@ -283,8 +280,8 @@ class _Opening:
         self._checked.append((made, self.size_inputs.vector(counts)))
         begin, end, none = self.size_inputs.vector(starts), self.size_inputs.vector(ends), constant([0] * rank)
         return [
-            _cut(operation, source, rest, (begin, none), (0, whole)),
-            _cut(operation, rest, made, (none, end), (whole, free)),
+            cut(operation, source, rest, (begin, none), (0, whole)),
+            cut(operation, rest, made, (none, end), (whole, free)),
         ]
 
     def _strided(self, operation: Operation, node: Node) -> Operation:
@@ -307,16 +304,16 @@ class _Opening:
                 end[axis] = first + 1
                 free_end = free_end & ~(1 << axis) | (first == -1) << axis
         fixed = [[_number(each) for each in each_place] for each_place in (begin, end, step)]
-        if taken_elements(source.shape, fixed, (free_begin, free_end)) != _taken_by(
+        if taken_elements(source.shape, fixed, (free_begin, free_end)) != taken_by(
             operation
         ):  # of axes in another order
             raise NotCertain
-        counts = self._counts(source, (begin, end, step), (free_begin, free_end))
-        if counts is not None and made not in self._cut_again:
+        counts = known_counts(self._sizes.of(source), (begin, end, step), (free_begin, free_end))
+        if counts is not None:
             starts = [0 if free_begin >> axis & 1 else first for axis, first in enumerate(begin)]
             return self._by_counts(operation, source, made, starts, counts)
         places = self.size_inputs.vector(begin), self.size_inputs.vector(end)
-        return _cut(operation, source, made, places, (free_begin, free_end), self.size_inputs.vector(step))
+        return cut(operation, source, made, places, (free_begin, free_end), self.size_inputs.vector(step))
 
     def _by_counts(
         self, operation: Operation, source: Value, made: Value, starts: Sequence[Element], counts: Sequence[Element]
@@ -325,25 +322,6 @@ class _Opening:
         self.counted.append(made)
         inputs: list[Value | None] = [source, self.size_inputs.vector(starts), self.size_inputs.vector(counts)]
         return operation.replace(code="SLICE", inputs=inputs, outputs=[made], options={})
-
-    def _counts(
-        self, source: Value, places: Sequence[Sequence[Element]], free: tuple[int, int]
-    ) -> list[Element] | None:
-        """How many elements a slice takes of each axis, where that is told; -1: all that follow."""
-        found: list[Element] = []
-        for axis, (size, first, last, by) in enumerate(zip(self._sizes.of(source), *places, strict=True)):
-            start = 0 if free[0] >> axis & 1 else first
-            if by != 1 or (isinstance(start, int) and start < 0):
-                return None
-            if free[1] >> axis & 1:
-                found.append(-1)
-            elif not isinstance(last, int) and start == 0:
-                found.append(last)
-            elif isinstance(last, int) and isinstance(start, int) and start < last and (size or start + 1) >= last:
-                found.append(last - start)
-            else:
-                return None
-        return found if any(not isinstance(each, int) for each in (*places[0], *found)) else None
 
     def _numbers(self, node: Node, place: int) -> list[Element]:
         """What a node's input says."""
@@ -401,36 +379,10 @@ def _number(element: Element) -> int:
     return element if isinstance(element, int) else element[0].numbers[element[1]]
 
 
-def _taken_by(operation: Operation) -> list[range]:
-    """Which elements of each axis a slice takes that was lowered for fixed sizes."""
-    sizes = _there(operation.inputs[0]).shape
-    places = [constant_numbers(operand) for operand in operation.inputs[1:]]
-    if operation.code == "SLICE":
-        starts, counts = places
-        return [range(start, start + count) for start, count in zip(starts, counts, strict=True)]
-    begin, end = (operation.options.get(name, 0) for name in MASKS[:2])
-    return taken_elements(sizes, places, (begin, end))
-
-
 def _there(value: Value | None) -> Value:
     if value is None:
         raise NotCertain
     return value
-
-
-def _cut(
-    operation: Operation,
-    source: Value,
-    made: Value,
-    places: tuple[Value | list[int], Value | list[int]],
-    free: tuple[int, int],
-    steps: Value | None = None,
-) -> Operation:
-    """A slice from and to these places; those of the ``free`` axes do not count."""
-    begin, end = (place if isinstance(place, Value) else constant(place) for place in places)
-    by = constant([1] * len(source.shape)) if steps is None else steps
-    options = {**dict.fromkeys(MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
-    return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
 
 
 def _minus_one(sizes: Sizes) -> tuple[Value, tuple[int, ...]]:

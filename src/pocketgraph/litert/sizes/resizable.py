@@ -176,9 +176,15 @@ class _SizedRunner(Runner):
         self._empty = [np.empty(shape, np.int32) for shape in shapes[len(shapes) - told :]]
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
-        """The outputs for these inputs, one array each."""
-        assert self._part is not None
-        results, took = self._part.run(self.shapes, [*inputs, *self._empty])
+        """The outputs for these inputs, one array each.
+
+        Raises:
+            RunError: it is closed, maybe by another thread.
+        """
+        part = self._part
+        if part is None:
+            raise RunError("the part is closed")
+        results, took = part.run(self.shapes, [*inputs, *self._empty])
         self.spent += took
         return results
 

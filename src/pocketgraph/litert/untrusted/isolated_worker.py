@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.litert import file_interpreter
 from pocketgraph.litert.messages import receive, send
 
 ROOM = 4 << 30  # bytes of addresses that a process has in any case
@@ -25,7 +26,7 @@ def serve() -> None:
         most_seconds = float(about["seconds"])
         _end_after(most_seconds)
         try:
-            interpreter = _opened(about["path"], about["threads"])
+            interpreter = file_interpreter.opened(about["threads"], model_path=about["path"])
             details = [interpreter.get_input_details(), interpreter.get_output_details()]
         except (RuntimeError, ValueError, MemoryError) as error:
             send(answers, {"error": _said(error)})
@@ -45,14 +46,6 @@ def serve() -> None:
                 send(answers, {"seconds": seconds}, results)
     except (EOFError, OSError, KeyboardInterrupt):
         return
-
-
-def _opened(path: str, threads: int) -> Any:
-    from ai_edge_litert.interpreter import Interpreter
-
-    interpreter: Any = Interpreter(model_path=path, num_threads=threads)
-    interpreter.allocate_tensors()
-    return interpreter
 
 
 def run_timed(interpreter: Any, details: list[dict[str, Any]], arrays: list[Any]) -> float:

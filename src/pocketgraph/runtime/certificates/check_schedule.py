@@ -17,6 +17,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 
+from pocketgraph.budgets import started
 from pocketgraph.litert.cost_model import CHECKED_AT_ONCE, CHECKED_SHARE
 from pocketgraph.litert.native.fork_safety import keep
 
@@ -49,8 +50,7 @@ def add(compare: Callable[[], object], microseconds: float) -> None:
     with _lock:
         _waiting.append((compare, microseconds))
         if _thread is None:
-            _thread = threading.Thread(target=_work, name="pocketgraph certificates", daemon=True)
-            _thread.start()
+            _thread = started(_work, "certificates")  # without one, the next call tries again
 
 
 def finish() -> None:

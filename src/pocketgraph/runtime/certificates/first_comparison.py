@@ -34,7 +34,7 @@ class FirstComparison:
         self.known: Sequence[Array] | None = None
         self.is_new = True
         self._part = CheckedPart(f"the program for all sizes of {', '.join(names)}")
-        self._check = PartCheck(reference, self._part, always=False, cache_dir=cache_dir)
+        self._check = PartCheck(lambda: reference, self._part, always=False, cache_dir=cache_dir)
 
     @property
     def is_trusted(self) -> bool:

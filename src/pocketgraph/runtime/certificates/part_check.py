@@ -9,8 +9,8 @@ from __future__ import annotations
 import threading
 import time
 import warnings
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,11 +20,13 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import MOST_NOTED
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Array, Precision, judged, varied
-from pocketgraph.runtime.certificates.part_reference import WIDE, PartReference
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
+    from pocketgraph.runtime.certificates.agreement import Agreement, Array, Precision
+    from pocketgraph.runtime.certificates.part_reference import PartReference
+
+# What comparing takes is imported when a part is compared: that is mostly put off.
 
 FACTORS = (5.0, -5.0)  # by which floats are multiplied to see whether a part agrees on other feeds as well
 REFUSALS = (PocketgraphError, MemoryError, ArithmeticError, LookupError, TypeError, ValueError)
@@ -39,12 +41,21 @@ class CheckedPart:
         self.place = place
         self.verdict: Agreement | None = None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether no comparison has told so far."""
+        if self.verdict is None:
+            return True
+        from pocketgraph.runtime.certificates.agreement import Agreement
+
+        return self.verdict is Agreement.UNCLEAR
+
 
 class PartCheck:
     """What an executable is given as its ``check``.
 
     Args:
-        reference: computes the part's nodes.
+        nodes: makes what computes the part's nodes.
         part: is told the verdicts.
         always: compare each run, certified or not.
         cache_dir: as for Session; reproductions are written there.
@@ -54,14 +65,14 @@ class PartCheck:
 
     def __init__(
         self,
-        reference: PartReference,
+        nodes: Callable[[], PartReference],
         part: CheckedPart,
         *,
         always: bool,
         cache_dir: str | None,
         kept_as: tuple[str, str] | None = None,
     ) -> None:
-        self.reference = reference
+        self._nodes = nodes
         self.part = part
         self.always = always
         self.cache_dir = cache_dir
@@ -70,13 +81,19 @@ class PartCheck:
         self._unclear = 0
         self._lock = threading.Lock()
 
+    @cached_property
+    def reference(self) -> PartReference:
+        """Computes the part's nodes."""
+        return self._nodes()
+
     def __call__(self, executable: Executable, feeds: Sequence[Array], results: list[Array]) -> list[Array]:
         """What to answer in place of these results: themselves, or what the reference engine computes."""
         engine = executable.engine
-        is_open = self.part.verdict in (None, Agreement.UNCLEAR)
-        if is_open and not self.always and not check_schedule.allows(executable.check_time):
+        if self.part.is_open and not self.always and not check_schedule.allows(executable.check_time):
             self._later(executable, feeds, results)
             return results
+        from pocketgraph.runtime.certificates.agreement import Agreement
+
         with self._lock:
             if self.part.verdict is Agreement.RIGHT and not self.always:
                 return results
@@ -124,6 +141,8 @@ class PartCheck:
     ) -> list[Array] | None:
         if self.kept_as not in (None, executable.kept_as):
             return None
+        from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, varied
+
         right: list[Array] | None
         precision = EIGHT_BITS if executable.about.get("eight_bit") else self.reference.precision
         shown = feeds
@@ -159,12 +178,17 @@ class PartCheck:
     def _judged(
         self, feeds: Sequence[Array], results: Sequence[Array], right: Sequence[Array], precision: Precision
     ) -> Agreement:
+        from pocketgraph.runtime.certificates.agreement import judged
+        from pocketgraph.runtime.certificates.part_reference import WIDE
+
         held = sum(array.nbytes for array in (*feeds, *results, *right))
         check_memory(held + WIDE * sum(array.size for array in right), "comparing results")
         return judged(results, right, feeds, partial(self.reference.noisy, feeds), precision)
 
     def _varied(self, executable: Executable, feeds: Sequence[Array], precision: Precision) -> Agreement:
         """The verdict on other feeds than those that came, which need not make sense."""
+        from pocketgraph.runtime.certificates.agreement import Agreement
+
         try:
             return self._judged(feeds, executable.computed(feeds), self.reference.run(feeds), precision)
         except PocketgraphError:

@@ -76,6 +76,11 @@ class PartReference:
                 waiting += [(e.node, False) for e in items[name].data if e not in fed]
         return ordered
 
+    @property
+    def nodes(self) -> list[Node]:
+        """The part's nodes and the constants that they read, each after those it needs."""
+        return [item.node for item in self._order]
+
     @cached_property
     def precision(self) -> Precision:
         """How exact the part computes, by what its nodes say."""

@@ -25,7 +25,7 @@ LOOPS = ops_with("loop")
 COUNTED = "For"
 REMOTE = "RemoteCall"
 FUNCTIONAL = frozenset((*CALLS, *BRANCHES, *LOOPS, COUNTED, REMOTE))
-HERE = re.compile(r"(/job:localhost)?(/replica:0)?(/task:0)?/(device:)?cpu:0", re.IGNORECASE)
+HERE = r"(?i)(/job:localhost)?(/replica:0)?(/task:0)?/(device:)?cpu:0"
 """The names of the one device that a RemoteCall can reach."""
 
 DEEPEST = 100  # functions inside of each other; real graphs have a handful
@@ -191,7 +191,7 @@ def _on_device(body: _CompiledBody) -> Call:
     def call(run: Any, target: Any, *inputs: Any) -> tuple[Any, ...]:
         array = np.asarray(target)
         name = array.item().decode(errors="replace") if array.size == 1 and array.dtype.kind == "O" else str(array)
-        if not HERE.fullmatch(name):
+        if not re.fullmatch(HERE, name):
             raise RunError(f"a RemoteCall to the device '{name}': only '/device:CPU:0' of this process is here")
         return body(run, *inputs)
 

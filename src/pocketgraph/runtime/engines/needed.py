@@ -38,8 +38,8 @@ def item_of(node: Node) -> Item:
         if ref.control:
             control.append(ref.name)
         else:
-            data.append(Endpoint(ref.name, ref.port))
-    return Item(node, tuple(data), tuple(control))
+            data.append(_new_tuple(Endpoint, ref[:2]))
+    return _new_tuple(Item, (node, tuple(data), tuple(control)))
 
 
 def needed(

@@ -10,24 +10,30 @@ and so they do where a number is not finite.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, NamedTuple
 
-from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, plain
+from pocketgraph.kernels.windows import spatial, windows
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
+from pocketgraph.runtime.engines.layer_nodes import (
+    WINDOW,
+    ConvolutionWindows,
+    LayerCall,
+    RunApart,
+    are_float_images,
+    are_free,
+    attributes,
+    made_by,
+    readers,
+    take_values,
+    waited_for,
+)
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.step_calls import is_reference_output
-
-PASS = "fused_pooled_layers"
-
-RunApart = Callable[[Mapping[str, Item], Sequence[Endpoint], Sequence[Endpoint]], Callable[..., tuple[Any, ...]]]
-"""Makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the inputs' values."""
 
 
 class PooledLayer(NamedTuple):
@@ -60,55 +66,48 @@ def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
     starts = [item for item in plan.items.values() if item.node.op == "Conv2DBackpropFilter"]
     if not starts:
         return []
-    waited = {name for item in plan.items.values() for name in item.control}
+    outer = waited_for(plan) | set(held)
     layers = [layer for layer in (_of_gradient(plan, item) for item in starts) if layer is not None]
-    return [layer for layer in layers if _stands_alone(plan, layer, held, waited)]
+    return [layer for layer in layers if _stands_alone(plan, layer, outer)]
 
 
 def _of_gradient(plan: Plan, weight_gradient: Item) -> PooledLayer | None:
     """The layer whose weights' gradient this is, if it is one."""
-    pool_gradient = _made_by(plan, weight_gradient.data[2], "MaxPoolGrad")
-    relu = None if pool_gradient is None else _made_by(plan, pool_gradient.data[0], "Relu")
-    bias = None if relu is None else _made_by(plan, relu.data[0], "BiasAdd")
-    conv = None if bias is None else _made_by(plan, bias.data[0], "Conv2D")
-    pool = None if pool_gradient is None else _made_by(plan, pool_gradient.data[1], "MaxPool")
+    pool_gradient = made_by(plan, weight_gradient.data[2], "MaxPoolGrad")
+    relu = None if pool_gradient is None else made_by(plan, pool_gradient.data[0], "Relu")
+    bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
+    conv = None if bias is None else made_by(plan, bias.data[0], "Conv2D")
+    pool = None if pool_gradient is None else made_by(plan, pool_gradient.data[1], "MaxPool")
     if pool_gradient is None or relu is None or bias is None or conv is None or pool is None:
         return None
     layer = PooledLayer(conv, bias, relu, pool, pool_gradient, weight_gradient)
     is_one = pool.data[0] == Endpoint(relu.node.name, 0) and conv.data[0] == weight_gradient.data[0]
-    alike = _attributes(conv.node, WINDOW) == _attributes(weight_gradient.node, WINDOW)
-    alike = alike and _attributes(pool.node, POOL) == _attributes(pool_gradient.node, POOL)
-    plainly = all(item.node.attr("data_format", b"NHWC") == b"NHWC" for item in layer)
-    return layer if is_one and alike and plainly and all(i.node.attrs.get("T") is FLOAT for i in layer) else None
+    alike = attributes(conv.node, WINDOW) == attributes(weight_gradient.node, WINDOW)
+    alike = alike and attributes(pool.node, POOL) == attributes(pool_gradient.node, POOL)
+    return layer if is_one and alike and are_float_images(layer) else None
 
 
-WINDOW = ("strides", "padding", "explicit_paddings", "dilations", "data_format")
 POOL = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 
 
-def _attributes(node: Node, names: Sequence[str]) -> list[Any]:
-    return [node.attr(name, b"NHWC" if name == "data_format" else None) or None for name in names]
+def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> bool:
+    """Whether nobody else reads what is inside of the layer, and no other engine runs any of it.
 
-
-def _made_by(plan: Plan, endpoint: Endpoint, op: str) -> Item | None:
-    item = plan.items.get(endpoint.node) if endpoint not in plan.fed and endpoint.port == 0 else None
-    return item if item is not None and item.node.op == op else None
-
-
-def _stands_alone(plan: Plan, layer: PooledLayer, held: Collection[str], waited: Collection[str]) -> bool:
-    """Whether nobody else reads what is inside of the layer, and no other engine runs any of it."""
-    names = layer.names
-    if len(names) != len(layer) or any(item.control for item in layer):
-        return False
-    if any(name in plan.parts or plan.frames[name].depth for name in names):
-        return False
+    Args:
+        plan: what is compiled.
+        layer: the layer.
+        outer: nodes that somebody else wants or waits for.
+    """
     inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.relu: [layer.pool, layer.pool_gradient],
              layer.pool_gradient: [layer.weight_gradient]}  # fmt: skip
-    for item, readers in inner.items():
-        read_by = [name for found in plan.taken_from(item.node.name).values() for name in found]
-        if item.node.name in held or item.node.name in waited or sorted(read_by) != sorted(reader.node.name for reader in readers):
-            return False
-    return True
+    return are_free(plan, layer) and not any(
+        item.node.name in outer or sorted(readers(plan, item), key=_name) != sorted(known, key=_name)
+        for item, known in inner.items()
+    )
+
+
+def _name(item: Item) -> str:
+    return item.node.name
 
 
 def fused_pooled_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart) -> list[PartCall]:
@@ -121,10 +120,9 @@ def fused_pooled_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: Run
     """
     parts: list[PartCall] = []
     for layer in pooled_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
-        forward, backward = _forward(layer, run_apart), _backward(layer, run_apart)
-        inputs = {e for part in (forward, backward) for e in part.inputs if e not in plan.fed and e.node not in layer.names}
-        if not any(is_reference_output(plan.items[e.node].node.op, e.port) for e in inputs):
-            parts += [forward, backward]
+        found = [_forward(layer, run_apart), _backward(layer, run_apart)]
+        if take_values(plan, found):
+            parts += found
     return parts
 
 
@@ -132,7 +130,7 @@ def _forward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
     members = {item.node.name: item for item in layer[:4]}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
-    call = _ForwardCall(layer, run_apart(members, inputs, outputs))
+    call = _Forward(layer, run_apart(members, inputs, outputs))
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -140,7 +138,7 @@ def _backward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
     members = {item.node.name: item for item in layer[4:]}
     inputs = (*layer.weight_gradient.data[:2], *layer.pool_gradient.data)
     outputs = (Endpoint(layer.weight_gradient.node.name, 0),)
-    call = _BackwardCall(run_apart(members, inputs, outputs))
+    call = _Backward(run_apart(members, inputs, outputs))
     return PartCall(layer.weight_gradient.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -156,40 +154,24 @@ class _Kept(NamedTuple):
     plainly: Callable[[], Array]
 
 
-class _ForwardCall:
-    """A layer as a call: the Run, images, weights and bias in; the pooled images and what the gradient needs out."""
-
-    traces_itself = True
-    is_pure = True
+class _Forward(LayerCall):
+    """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
     def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
-        self.apart = apart
+        super().__init__(apart)
         self.node = layer.pool.node
-        self.window = {name: plain(value) for name, value in layer.conv.node.attrs.items() if name in WINDOW}
+        self.windows = ConvolutionWindows(layer.conv.node)
         self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOL}
 
-    def __call__(self, run: Any, *arrays: Array) -> tuple[Any, ...]:
-        if run.trace is None and run.ledger is None and run.deadline is None:
-            found = self._fused(run, *arrays)
-            if found is not None:
-                return found
-        return self.apart(run, *arrays)
-
-    def _fused(self, run: Any, x: Array, weights: Array, bias: Array) -> tuple[Any, ...] | None:
+    def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
         from pocketgraph.kernels.nn.pooled_convolution import fits, pooled_convolution
-        from pocketgraph.kernels.windows import spatial, windows, windows_of_op
 
+        x, weights, bias = arrays
         if not fits(x, weights, bias):
             return None
-        window, pool = self.window, self.pool
-        spans = windows_of_op(
-            x.shape[1:3], weights.shape[:2], window["strides"], window["padding"], "NHWC",
-            window.get("dilations", ()), window.get("explicit_paddings", ()),
-        )  # fmt: skip
+        spans, pool = self.windows.over(x, weights), self.pool
         sizes, steps = spatial(pool["ksize"], "NHWC", "ksize"), spatial(pool["strides"], "NHWC")
-        pools = windows(
-            [w.output for w in spans], sizes, steps, pool["padding"], (), pool.get("explicit_paddings", ())
-        )
+        pools = windows([w.output for w in spans], sizes, steps, pool["padding"], (), pool.get("explicit_paddings", ()))
         if sizes != steps or any(w.before or w.after or not w.output for w in pools):
             return None
         found = pooled_convolution(x, weights, bias, spans, pools, partial(self._make, run))
@@ -202,23 +184,20 @@ class _ForwardCall:
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
 
 
-class _BackwardCall:
-    """The gradient by a layer's weights as a call: the Run, images, the weights' sizes, what the layer kept, its
-    result and the gradient by that in, the gradient out."""
+class _Backward(LayerCall):
+    """Images, the weights' sizes, what the layer kept, its result and the gradient by that in; by the weights out."""
 
-    traces_itself = True
-    is_pure = True
+    def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
+        if not isinstance(arrays[2], _Kept):  # the layer ran node by node
+            return self.apart(run, *arrays)
+        found = self.fused(run, *arrays)
+        return found if found is not None else self.apart(run, *arrays[:2], arrays[2].plainly(), *arrays[3:])
 
-    def __init__(self, apart: Callable[..., tuple[Any, ...]]) -> None:
-        self.apart = apart
+    def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.pooled_convolution import weight_gradient
 
-    def __call__(self, run: Any, x: Array, sizes: Array, kept: Any, pooled: Array, slopes: Array) -> tuple[Any, ...]:
-        if isinstance(kept, _Kept):
-            from pocketgraph.kernels.nn.pooled_convolution import weight_gradient
-
-            if slopes.shape == pooled.shape and ints(sizes)[-1:] == pooled.shape[-1:]:
-                found = weight_gradient(kept.layer, slopes)
-                if found is not None:
-                    return (found.reshape(ints(sizes)),)
-            kept = kept.plainly()
-        return self.apart(run, x, sizes, kept, pooled, slopes)
+        _, sizes, kept, pooled, slopes = arrays
+        if slopes.shape != pooled.shape or ints(sizes)[-1:] != pooled.shape[-1:]:
+            return None
+        found = weight_gradient(kept.layer, slopes)
+        return None if found is None else (found.reshape(ints(sizes)),)

@@ -90,11 +90,10 @@ class StepProgram:
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
                 plan.parts.update(dict.fromkeys(fused.members, fused))
-        trains = dynamic is not None and any(item.node.op == "MaxPoolGrad" for item in items.values())
-        if trains and plan.uses("fused_pooled_layers"):
-            from pocketgraph.runtime.engines.pooled_layers import fused_pooled_layers
+        if dynamic is not None and any(item.node.op.endswith("BackpropFilter") for item in items.values()):
+            from pocketgraph.runtime.engines.trained_layers import trained_layers
 
-            for fused in fused_pooled_layers(plan, self.fetches, partial(_apart, graph, library)):
+            for fused in trained_layers(plan, self.fetches, partial(_apart, graph, library)):
                 plan.parts.update(dict.fromkeys(fused.members, fused))
         builder = Builder(plan, ROOT)
         self._feed_slots = tuple(builder.bind(endpoint) for endpoint in self.feeds)

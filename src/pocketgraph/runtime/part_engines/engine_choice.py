@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from pocketgraph.budgets import started
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.litert import cache
 from pocketgraph.litert.cached_executable import open_entry
@@ -108,7 +109,7 @@ class _EngineChoice:
         found = fastest(self.executable)
         if found:
             after = measurements(self.executable)[found].after
-            self.executable.after(after, lambda: threading.Thread(target=self.decide, daemon=True).start())
+            self.executable.after(after, lambda: started(self.decide, "engines"))
             return
         self._measure_after(RUNS)
 

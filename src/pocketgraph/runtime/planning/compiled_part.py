@@ -84,7 +84,8 @@ class CompiledPart:
         """What to call the part in messages: the graph's nodes that it begins and ends with."""
         if not self.ops:
             return self.name
-        first, *_, last = (before_rounds(name)[0] for name in (*self.ops, *self.ops))
+        names = list(self.ops)
+        first, last = (before_rounds(name)[0] for name in (names[0], names[-1]))
         return f"node '{first}'" if len(self.ops) == 1 else f"the LiteRT part from '{first}' to '{last}'"
 
     def __call__(self, *arrays: Array) -> tuple[Array, ...]:

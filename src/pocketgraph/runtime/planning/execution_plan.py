@@ -155,6 +155,13 @@ class ExecutionPlan:
             return math.inf
         return sum(getattr(each, "check_time", math.inf) for each in self.executables)
 
+    @property
+    def work(self) -> float:
+        """The multiplications and steps for an element of its parts; infinite where that is only known when it runs."""
+        if self.program is not None and self.program.dynamic_parts:
+            return math.inf
+        return sum(getattr(each, "about", {}).get("work", math.inf) for each in self.executables)
+
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""
         plan = ExecutionPlan(self.program, self.whole, self.whole_inputs, self.description, self.executables, ran)
@@ -177,6 +184,7 @@ class FixedPlan(NamedTuple):
         seconds: what the plan took.
         check_time: about how long the reference engine takes to compute the same, in microseconds; infinite where
             nobody knows.
+        work: as ExecutionPlan's.
     """
 
     key: CallKey
@@ -184,3 +192,4 @@ class FixedPlan(NamedTuple):
     inferred: Inferred
     seconds: float
     check_time: float
+    work: float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -41,4 +42,5 @@ def hash_when_idle(path: str, cache_dir: str | None) -> None:
     if size >= digest.LATER_FROM:
         timer = threading.Timer(GOES_ON, check_schedule.add, (work, size * BYTE))
         timer.daemon = True
-        timer.start()
+        with contextlib.suppress(RuntimeError):  # the process is ending, or has too many threads
+            timer.start()

@@ -15,6 +15,7 @@ from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
+from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
 
 REASON = "NumPy computes this gradient sooner"
 PRODUCT_REASON = "NumPy multiplies matrices that change with each run sooner"
@@ -49,7 +50,7 @@ def products_sooner_in_numpy(plan: Plan, inferred: Any, static: Collection[str])
         if images not in gradients or item.node.attr("transpose_a", False) or weights in plan.fed:
             continue
         readers = [plan.items[name] for name in plan.taken_from(weights.node).get(weights, ())]
-        others = [each for each in readers if each is not item]
+        others = [each for each in readers if each.node.op == "MatMul" and each is not item]
         if len(others) > 1 or any(each not in products or each.data[1] != weights for each in others):
             continue  # the layer is computed several times, as in a loop that is written out
         trained = [each for each in products if each.data[0] == images and each.node.attr("transpose_a", False)]
@@ -66,17 +67,36 @@ def _is_large(item: Item, inferred: Any, static: Collection[str]) -> bool:
     return inner * result[0] * result[1] >= LEAST_NUMPY_GRADIENT
 
 
-def layers_sooner_in_numpy(plan: Plan, held: Collection[str], inferred: Any, static: Collection[str]) -> dict[str, str]:
-    """Why LiteRT shall not run nodes of layers that are pooled and trained, by name (engines/pooled_layers.py).
+def layers_sooner_in_numpy(
+    plan: Plan, held: Collection[str], inferred: Any, static: Collection[str], without: Collection[str] = ()
+) -> dict[str, str]:
+    """Why LiteRT shall not run nodes of layers that are trained, by name (engines/trained_layers.py).
 
     Args:
         plan: the needed nodes.
         held: what is fed, fetched or run.
         inferred: static shapes and types (kernels.shapes.infer).
         static: the names of nodes whose values are known before the run.
+        without: passes that are switched off.
     """
-    layers = [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
-    return {name: LAYER_REASON for layer in layers for name in layer.names}
+    found: dict[str, str] = {}
+    if "fused_pooled_layers" not in without:
+        for layer in pooled_layers(plan, held):
+            if _is_narrow(layer, inferred, static):
+                found.update(dict.fromkeys(layer.names, LAYER_REASON))
+    if "fused_rectified_layers" not in without:
+        for each in rectified_layers(plan, held):
+            if _is_in_numpy(each, inferred, static):
+                found.update(dict.fromkeys(each.names, LAYER_REASON))
+    return found
+
+
+def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) -> bool:
+    """Whether weights are computed and all gradients are NumPy's."""
+    if layer.conv.data[1].node in static:
+        return False
+    gradients = [layer.by_weights, *([layer.by_images] if layer.by_images else [])]
+    return all(_RULES[item.node.op](item.node, inferred, static) for item in gradients)
 
 
 def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
@@ -86,7 +106,7 @@ def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bo
         return False
     elements = weights[0] * weights[1] * weights[2]
     is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
-    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static)
+    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False)
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
@@ -120,18 +140,21 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
-def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py)."""
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str], *, must_cover: bool = True) -> bool:
+    """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py), or, where they need not, all
+    of them that they have room for."""
     images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
     if images is None or largest is None or node.attr("data_format", b"NHWC") != b"NHWC":
         return False
     window = tuple(node.attr("ksize", ()))
     if window != tuple(node.attr("strides", ())) or len(window) != 4 or window[0] != 1 or window[3] != 1:
         return False
-    covered = all(
+    is_covered = all(
         count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1
     )
-    return covered and _count(images) >= LEAST_NUMPY_GRADIENT
+    if not is_covered and (must_cover or node.attr("padding") != b"VALID"):
+        return False
+    return _count(images) >= LEAST_NUMPY_GRADIENT
 
 
 def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:

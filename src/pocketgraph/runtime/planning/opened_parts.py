@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
+from pocketgraph.kernels.shapes.infer import in_order, infer_while
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
@@ -81,11 +83,8 @@ def opened_part(
             break
     if found is None:
         return None
-    tell = (
-        _OperandNumbers(request, {name: dtype for name, (dtype, _) in specs.items()}, found.size_inputs)
-        if found.size_inputs
-        else None
-    )
+    of_types = {name: dtype for name, (dtype, _) in specs.items()}
+    tell = _OperandNumbers(request, of_types, found.size_inputs, of_sizes) if found.size_inputs else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
         sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
@@ -134,12 +133,16 @@ class _OperandNumbers:
         request: what is to be run, with the whole graph.
         types: of the program's inputs, by name.
         operands: the tensors that hold them.
+        fixed: what is known of the graph for some sizes.
     """
 
-    def __init__(self, request: Request, types: Mapping[str, DType], operands: Sequence[str]) -> None:
-        self._graph, self._values = request.graph, request.values
+    def __init__(self, request: Request, types: Mapping[str, DType], operands: Sequence[str], fixed: Inferred) -> None:
+        self._values = request.values
         self._types = types
         self._operands = operands
+        self._graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
+        self._nodes = in_order(self._graph, operands)
+        self._before = infer(self._graph, {}, self._values, operands)  # constants, which are looked at once
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         """
@@ -147,8 +150,36 @@ class _OperandNumbers:
             RunError: they follow from something else as well.
         """
         feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
-        found = infer(self._graph, feeds, self._values, self._operands)
-        numbers = [found.value(ref) for ref in self._operands]
-        if found.problems or any(each is None for each in numbers):
+        found = infer_while(lambda *_: True, self._graph, feeds, self._values, self._nodes, self._before)
+        numbers = [found.value(ref) for ref in self._operands] if found is not None else [None]
+        if found is None or found.problems or any(each is None for each in numbers):
             raise RunError("what the program is told does not follow from these sizes")
         return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])
+
+
+ALONE = ops_with("elementwise", "passes")
+WITH_VECTORS = ops_with("bias", "fused_batch_norm")
+"""Ops whose first result has the sizes of their first input: where it is the only one, and where others are vectors."""
+
+
+def _of_sizes(graph: Graph, nodes: Sequence[Node], known: Collection[str], fixed: Inferred) -> Graph:
+    """The graph without layers that change no sizes, in which sizes are followed sooner.
+
+    Args:
+        graph: it.
+        nodes: those that are needed, producers first; none has control inputs.
+        known: the tensors of which something is said.
+        fixed: what is known of it for some sizes.
+    """
+    passed: dict[str, str] = {}
+    kept: list[Node] = []
+    for node in nodes:
+        made = f"{node.name}:0"
+        inputs = [passed.get(canonical(ref), ref) for ref in node.inputs]
+        dtype = fixed.dtype(made)
+        keeps_sizes = node.op in WITH_VECTORS or (node.op in ALONE and len(inputs) == 1)
+        # A number is followed through all of its operations.
+        if keeps_sizes and made not in known and dtype and dtype.numpy.kind == "f" and fixed.value(made) is None:
+            passed[made] = inputs[0]
+        kept.append(node.replace(inputs=inputs) if inputs != list(node.inputs) else node)
+    return graph.replace(kept, inputs=(), outputs=(), signatures={})

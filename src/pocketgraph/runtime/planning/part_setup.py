@@ -29,10 +29,10 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
         part: it.
         graph: the graph that its nodes are in.
     """
-    executable = part.executable
+    executable, inputs, outputs = part.executable, part.inputs, part.outputs
 
-    def nodes() -> PartReference:
-        return reference_of(request, graph, part.inputs, part.outputs)
+    def nodes() -> PartReference:  # which the executable's check holds, and so nothing that holds the executable
+        return reference_of(request, graph, inputs, outputs)
 
     def check() -> Check:
         from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
@@ -41,7 +41,7 @@ def set_up(request: Request, part: CompiledPart, graph: Graph) -> None:
         if request.checked is not None:
             request.checked.append(checked)
         is_always, kept_as = request.check == "always", executable.kept_as
-        return PartCheck(nodes(), checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
+        return PartCheck(nodes, checked, always=is_always, cache_dir=request.cache_dir, kept_as=kept_as)
 
     executable.switch_off(request.without)
     if not _trusts(request, executable):

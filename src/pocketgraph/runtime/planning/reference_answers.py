@@ -8,6 +8,7 @@ was fed and computed is what that program is compared with.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,7 @@ from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
-from pocketgraph.litert.cost_model import ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
+from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, ANSWERED_STEP, MOST_NOTED, PLANNED_STEP
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
@@ -44,7 +45,7 @@ def answered_by_reference(
         request: what is to be run, with the whole graph.
     """
     growth, limit = _growth(key, compiled.key), ANSWERED_SHARE * compiled.seconds * 1e6
-    if compiled.check_time * growth > limit:
+    if compiled.work * growth * ANSWERED_PRODUCT > limit:
         return None
     items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
     nodes = [item.node for item in items.values()]
@@ -62,7 +63,8 @@ def answered_by_reference(
         return plan, ReferenceAnswer(key, None)
     if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
         return None
-    if compiled.check_time * growth**2 > limit:  # attention, planes: each element may meet all others
+    products = compiled.work * growth**2  # attention, planes: each element may meet all others
+    if ANSWERED_STEP * _steps(nodes) + ANSWERED_PRODUCT * products > limit:
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
@@ -96,12 +98,14 @@ class ReferenceAnswer:
         key: the call's.
         feeds: copies of what was fed at the first run, in the call's order.
         results: copies of what it gave; none before, where they are too large to keep, and where others ran the call.
+        seconds: what the last run took; infinite before, and where others ran the call.
     """
 
     def __init__(self, key: CallKey, reference: PartReference | None) -> None:
         self.key = key
         self.feeds: list[Array] = []
         self.results: list[Array] = []
+        self.seconds = math.inf
         self._reference = reference
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -111,7 +115,9 @@ class ReferenceAnswer:
             PocketgraphError: the reference engine refuses the inputs.
         """
         assert self._reference is not None
+        began = time.thread_time()
         results = self._reference.run(inputs)
+        self.seconds = time.thread_time() - began
         if not self.results and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
             self.feeds, self.results = [each.copy() for each in inputs], [each.copy() for each in results]
         return results

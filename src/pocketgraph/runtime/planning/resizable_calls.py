@@ -104,7 +104,8 @@ class ResizableCalls:
                 continue
             if self._tries >= MOST_TRIES:
                 return None
-            if plan.check_time > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
+            takes = min(plan.check_time, self._answer.seconds * 1e6 if self._answer is not None else math.inf)
+            if takes > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
                 continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 

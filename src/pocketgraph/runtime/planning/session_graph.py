@@ -98,7 +98,7 @@ class SessionGraph:
         with contextlib.suppress(PocketgraphError, OSError):  # whoever needs the graph will say so
             if self.graph and self._engine != "reference":
                 from pocketgraph.litert import engine
-                from pocketgraph.runtime.certificates import part_check, part_reference  # noqa: F401
+                from pocketgraph.runtime.certificates import part_check  # noqa: F401
                 from pocketgraph.runtime.planning import compiling, planner, session_variables  # noqa: F401
 
                 if self._path is not None and self._engine in (None, "auto", "litert"):

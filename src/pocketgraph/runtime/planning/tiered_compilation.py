@@ -8,16 +8,15 @@ the pass that was left out; ``without=["tiered_compilation"]`` compiles everythi
 
 from __future__ import annotations
 
-import threading
 import weakref
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from pocketgraph.litert import cache, program_pieces
+from pocketgraph.budgets import started
+from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import TILED_AFTER
 from pocketgraph.litert.executable import Executable
 from pocketgraph.runtime.background import at_work
-from pocketgraph.runtime.part_engines.freed_memory import give_back
 
 
 def prepare(executable: Executable, plan_again: Callable[[], Iterable[Any]], checked: list[Any] | None) -> None:
@@ -36,7 +35,7 @@ def prepare(executable: Executable, plan_again: Callable[[], Iterable[Any]], che
         if living is not None and compile_again(living, plan_again) and checked is not None:
             checked[:] = [part for part in checked if part is not before]
 
-    executable.after(TILED_AFTER, lambda: threading.Thread(target=again, name="pocketgraph tiers", daemon=True).start())
+    executable.after(TILED_AFTER, lambda: started(again, "tiers"))
 
 
 def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]]) -> bool:
@@ -59,6 +58,9 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
             else:
                 made.close()
         if taken_over:
+            from pocketgraph.litert import program_pieces
+            from pocketgraph.runtime.part_engines.freed_memory import give_back
+
             for name in (first[1], *program_pieces.names(first[1])):
                 cache.remove(first[0], name)
             give_back()

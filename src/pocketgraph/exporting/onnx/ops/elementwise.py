@@ -112,7 +112,9 @@ def floor_quotient(emit: OnnxEmit, node: Node) -> OnnxValue:
         return unary(emit, "Floor", div(emit, a, b))
     if a.dtype.name.startswith("uint"):
         return div(emit, a, b)
-    return div(emit, sub(emit, a, floor_remainder(emit, a, b)), b)
+    found = div(emit, a, b)
+    is_floor = elementwise(emit, "Equal", [sub(emit, a, mul(emit, found, b)), floor_remainder(emit, a, b)], BOOL)
+    return where(emit, is_floor, found, sub(emit, found, emit.like(1, found)))  # a - remainder may be too large
 
 
 def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:

@@ -1,0 +1,89 @@
+"""A convolution with its bias and a rectifier, and all its gradients, a few images at a time.
+
+What the rectifier lets through stays in the processor's cache until the gradients by bias, weights and images are
+computed of it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.nn.convolution_gradients import (
+    ByFilter,
+    ByInput,
+    backprop_filter,
+    backprop_input,
+    depthwise_backprop_filter,
+    depthwise_backprop_input,
+)
+from pocketgraph.kernels.nn.normalization import bias_add_grad
+from pocketgraph.kernels.windows import Window, image_groups
+
+TOGETHER = 1 << 18
+"""Elements of the results that are taken together: 1 MB of float32, half of a processor's second-level cache."""
+
+GRADIENTS: dict[str, tuple[ByFilter, ByInput]] = {
+    "Conv2D": (backprop_filter, backprop_input),
+    "DepthwiseConv2dNative": (depthwise_backprop_filter, depthwise_backprop_input),
+}
+"""By op: the gradients by weights and by images."""
+
+
+def are_plain(*arrays: Array) -> bool:
+    """Whether all are float32, and images or weights that are not empty."""
+    return all(array.dtype == np.float32 and array.ndim == 4 and array.size for array in arrays)
+
+
+def rectified_convolution(
+    op: str, x: Array, weights: Array, bias: Array, spans: Sequence[Window], result: Array
+) -> None:
+    """Puts the rectified convolution with bias into ``result``.
+
+    Args:
+        op: the convolution's op, Conv2D or DepthwiseConv2dNative.
+        x: the images, float32 [batch, rows, columns, channels].
+        weights: float32 [rows, columns, channels, outputs or multiplier].
+        bias: float32, one for each channel of the result.
+        spans: the windows along rows and columns.
+        result: float32 [batch, places…, channels].
+    """
+    function = convolve_depthwise if op == "DepthwiseConv2dNative" else convolve
+    with np.errstate(all="ignore"):
+        for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
+            made = function(x[images], weights, spans)
+            made += bias
+            np.maximum(made, 0, out=result[images])
+
+
+def rectified_gradients(
+    op: str, x: Array, weights: Array, rectified: Array, slopes: Array, spans: Sequence[Window], by_images: Array | None
+) -> tuple[Array, Array]:
+    """The gradients of ``rectified_convolution``.
+
+    Args:
+        op, x, weights, spans: as it has them.
+        rectified: its result.
+        slopes: the gradient by that, of the same shape.
+        by_images: is filled with the gradient by ``x``, where that is wanted.
+
+    Returns:
+        The gradients (by the weights, by the bias).
+    """
+    by_filter, by_input = GRADIENTS[op]
+    by_weights = np.zeros(weights.shape, np.float32)
+    by_bias = np.zeros(rectified.shape[-1:], np.float64)
+    with np.errstate(all="ignore"):
+        for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
+            passed = np.greater(rectified[images], 0).astype(np.float32)
+            passed *= slopes[images]
+            by_bias += bias_add_grad(passed)
+            by_weights += by_filter(x[images], weights.shape, passed, spans)
+            if by_images is not None:
+                some = by_images[images]
+                some[...] = by_input(some.shape, weights, passed, spans)
+    return by_weights, by_bias.astype(np.float32)

@@ -1,0 +1,68 @@
+"""Slices in a program for all sizes: from and to size operands, or as many elements as these say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.sizes.operator_sizes import NotCertain, Sizes, constant_numbers, taken_elements
+from pocketgraph.litert.sizes.size_operands import Element, constant
+
+SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
+
+def cut(
+    operation: Operation,
+    source: Value,
+    made: Value,
+    places: tuple[Value | list[int], Value | list[int]],
+    free: tuple[int, int],
+    steps: Value | None = None,
+) -> Operation:
+    """A slice from and to these places; those of the ``free`` axes do not count."""
+    begin, end = (place if isinstance(place, Value) else constant(place) for place in places)
+    by = constant([1] * len(source.shape)) if steps is None else steps
+    options = {**dict.fromkeys(MASKS, 0), "begin_mask": free[0], "end_mask": free[1]}
+    return operation.replace(code="STRIDED_SLICE", inputs=[source, begin, end, by], outputs=[made], options=options)
+
+
+def taken_by(operation: Operation) -> list[range]:
+    """Which elements of each axis a slice takes that was lowered for fixed sizes.
+
+    Raises:
+        NotCertain: it takes nothing, or what it takes is no constant.
+    """
+    source = operation.inputs[0]
+    if source is None:
+        raise NotCertain
+    places = [constant_numbers(operand) for operand in operation.inputs[1:]]
+    if operation.code == "SLICE":
+        starts, counts = places
+        return [range(start, start + count) for start, count in zip(starts, counts, strict=True)]
+    begin, end = (operation.options.get(name, 0) for name in MASKS[:2])
+    return taken_elements(source.shape, places, (begin, end))
+
+
+def known_counts(sizes: Sizes, places: Sequence[Sequence[Element]], free: tuple[int, int]) -> list[Element] | None:
+    """How many elements a slice takes of each axis, -1 for all that follow; None where nothing says it.
+
+    Args:
+        sizes: of what it takes them.
+        places: from where, to where and in which steps.
+        free: the axes, a bit each, of which it takes all from the beginning, and all to the end.
+    """
+    found: list[Element] = []
+    for axis, (size, first, last, by) in enumerate(zip(sizes, *places, strict=True)):
+        start = 0 if free[0] >> axis & 1 else first
+        if by != 1 or (isinstance(start, int) and start < 0):
+            return None
+        if free[1] >> axis & 1:
+            found.append(-1)
+        elif not isinstance(last, int) and start == 0:
+            found.append(last)
+        elif isinstance(last, int) and isinstance(start, int) and start < last <= (size or start + 1):
+            found.append(last - start)
+        else:
+            return None
+    return found if any(not isinstance(each, int) for each in (*places[0], *found)) else None

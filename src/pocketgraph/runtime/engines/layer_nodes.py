@@ -1,0 +1,104 @@
+"""What the searches for layers that are trained share (pooled_layers.py, rectified_layers.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+from pocketgraph.graph import Node
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.registry import plain
+from pocketgraph.kernels.windows import Window, windows_of_op
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.step_calls import is_reference_output
+
+RunApart = Callable[[Mapping[str, Item], Sequence[Endpoint], Sequence[Endpoint]], Callable[..., tuple[Any, ...]]]
+"""Makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the inputs."""
+
+WINDOW = ("strides", "padding", "explicit_paddings", "dilations", "data_format")
+"""The attributes that tell where a convolution's windows lie."""
+
+
+def attributes(node: Node, names: Sequence[str]) -> list[Any]:
+    """Their values, to be compared."""
+    return [node.attr(name, b"NHWC" if name == "data_format" else None) or None for name in names]
+
+
+def made_by(plan: Plan, endpoint: Endpoint, *ops: str) -> Item | None:
+    """The node that a tensor comes from, where it is the first output of one of these ops."""
+    item = plan.items.get(endpoint.node) if endpoint not in plan.fed and endpoint.port == 0 else None
+    return item if item is not None and item.node.op in ops else None
+
+
+def readers(plan: Plan, item: Item) -> list[Item]:
+    """The nodes that take a node's outputs, one as often as it does."""
+    return [plan.items[name] for found in plan.taken_from(item.node.name).values() for name in found]
+
+
+def waited_for(plan: Plan) -> set[str]:
+    """The nodes that others wait for."""
+    return {name for item in plan.items.values() for name in item.control}
+
+
+def are_float_images(items: Iterable[Item]) -> bool:
+    """Whether nodes compute with float32 images whose channels are last."""
+    return all(
+        item.node.attrs.get("T") is FLOAT and item.node.attr("data_format", b"NHWC") == b"NHWC" for item in items
+    )
+
+
+def are_free(plan: Plan, items: Collection[Item]) -> bool:
+    """Whether nodes are different ones that run in every run, wait for nothing, and are run by no other engine."""
+    names = {item.node.name for item in items}
+    is_free = len(names) == len(items) and not any(item.control for item in items)
+    return is_free and not any(name in plan.parts or plan.frames[name].depth for name in names)
+
+
+def take_values(plan: Plan, parts: Sequence[PartCall]) -> bool:
+    """Whether parts take values alone, and no variable by reference."""
+    members = frozenset[str]().union(*(part.members for part in parts))
+    inputs = {e for part in parts for e in part.inputs if e not in plan.fed and e.node not in members}
+    return not any(is_reference_output(plan.items[e.node].node.op, e.port) for e in inputs)
+
+
+class LayerCall:
+    """A layer's part as a call: the Run and the inputs' values in, a tuple of the outputs out.
+
+    Attributes:
+        apart: does the same node by node.
+    """
+
+    traces_itself = True
+    is_pure = True
+
+    def __init__(self, apart: Callable[..., tuple[Any, ...]]) -> None:
+        self.apart = apart
+
+    def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
+        if run.trace is None and run.ledger is None and run.deadline is None:
+            found = self.fused(run, *arrays)
+            if found is not None:
+                return found
+        return self.apart(run, *arrays)
+
+    def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        """The outputs in one go; None where these values are not for that."""
+        raise NotImplementedError
+
+
+class ConvolutionWindows:
+    """Where the windows of a convolution lie, by its node's attributes."""
+
+    def __init__(self, node: Node) -> None:
+        self.attributes = {name: plain(value) for name, value in node.attrs.items() if name in WINDOW}
+
+    def over(self, x: Array, weights: Array) -> tuple[Window, ...]:
+        """The windows along rows and columns of images [batch, rows, columns, channels]."""
+        known = self.attributes
+        return windows_of_op(
+            x.shape[1:3], weights.shape[:2], known["strides"], known["padding"], "NHWC",
+            known.get("dilations", ()), known.get("explicit_paddings", ()),
+        )  # fmt: skip

@@ -1,0 +1,193 @@
+"""Finds convolutions with bias and rectifier that are trained, and runs each, and all its gradients, as one step.
+
+    forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu
+    backward    slopes -> ReluGrad -> BiasAddGrad, Conv2DBackpropFilter, Conv2DBackpropInput
+
+Depthwise ones too. Traced, with a memory limit or with a time limit the nodes run as they are written
+(kernels/nn/rectified_convolution.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.arrays import Array, ints, reserve
+from pocketgraph.kernels.recycled_arrays import recycled
+from pocketgraph.kernels.registry import Context
+from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
+from pocketgraph.runtime.engines.layer_nodes import (
+    WINDOW,
+    ConvolutionWindows,
+    LayerCall,
+    RunApart,
+    are_float_images,
+    are_free,
+    attributes,
+    made_by,
+    readers,
+    take_values,
+    waited_for,
+)
+from pocketgraph.runtime.engines.needed import Item
+
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+
+
+class RectifiedLayer(NamedTuple):
+    """The nodes of a layer and of its gradients.
+
+    Attributes:
+        conv, bias, relu: what computes it.
+        mask, by_bias, by_weights: what computes the rectifier's gradient, and of that those by bias and weights.
+        by_images: the gradient by the images; None where nobody wants it.
+    """
+
+    conv: Item
+    bias: Item
+    relu: Item
+    mask: Item
+    by_bias: Item
+    by_weights: Item
+    by_images: Item | None
+
+    @property
+    def items(self) -> list[Item]:
+        return [item for item in self if item is not None]
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(item.node.name for item in self.items)
+
+
+def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
+    """The layers of a plan.
+
+    Args:
+        plan: what is compiled.
+        held: nodes whose results somebody else wants.
+    """
+    masks = [item for item in plan.items.values() if item.node.op == "ReluGrad"]
+    layers = [layer for layer in (_of_mask(plan, mask) for mask in masks) if layer is not None]
+    if not layers:
+        return []
+    inner = waited_for(plan) | set(held)
+    return [
+        layer
+        for layer in layers
+        if are_free(plan, layer.items)
+        and not any(item.node.name in inner for item in (layer.conv, layer.bias, layer.mask))
+        and readers(plan, layer.conv) == [layer.bias]
+        and readers(plan, layer.bias) == [layer.relu]
+    ]
+
+
+def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
+    """The layer whose rectifier's gradient this is, if it is one."""
+    relu = made_by(plan, mask.data[1], "Relu")
+    bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
+    conv = None if bias is None else made_by(plan, bias.data[0], *CONVOLUTIONS)
+    if relu is None or bias is None or conv is None:
+        return None
+    gradients = {item.node.op: item for item in readers(plan, mask)}
+    by_bias = gradients.pop("BiasAddGrad", None)
+    by_weights = gradients.pop(f"{conv.node.op}BackpropFilter", None)
+    by_images = gradients.pop(f"{conv.node.op}BackpropInput", None)
+    if by_bias is None or by_weights is None or gradients:
+        return None
+    layer = RectifiedLayer(conv, bias, relu, mask, by_bias, by_weights, by_images)
+    slopes = Endpoint(mask.node.name, 0)
+    is_one = by_weights.data[0] == conv.data[0] and by_weights.data[2] == slopes
+    is_one = is_one and (by_images is None or by_images.data[1:] == (conv.data[1], slopes))
+    is_one = is_one and len(readers(plan, mask)) == 2 + (by_images is not None)
+    alike = all(
+        attributes(each.node, WINDOW) == attributes(conv.node, WINDOW) for each in (by_weights, by_images) if each
+    )
+    return layer if is_one and alike and are_float_images(layer.items) else None
+
+
+def fused_rectified_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart) -> list[PartCall]:
+    """The layers of a plan as parts, two for each.
+
+    Args:
+        plan: what is compiled.
+        wanted: tensors that leave the plan.
+        run_apart: makes what runs nodes one by one.
+    """
+    parts: list[PartCall] = []
+    for layer in rectified_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
+        found = [_forward(layer, run_apart), _backward(layer, run_apart)]
+        if take_values(plan, found):
+            parts += found
+    return parts
+
+
+def _forward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
+    members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
+    inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
+    call = _Forward(layer, run_apart(members, inputs, outputs))
+    return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
+
+
+def _backward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
+    wanted = [layer.by_weights, layer.by_bias, *([layer.by_images] if layer.by_images else [])]
+    members = {item.node.name: item for item in (layer.mask, *wanted)}
+    sizes = layer.by_images.data[:1] if layer.by_images else ()
+    inputs = (*layer.conv.data, *layer.mask.data, layer.by_weights.data[1], *sizes)
+    outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
+    call = _Backward(layer, run_apart(members, inputs, outputs))
+    return PartCall(layer.mask.node, frozenset(members), inputs, outputs, call, takes_run=True)
+
+
+class _Forward(LayerCall):
+    """Images, weights and bias in, the rectified results out."""
+
+    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
+        super().__init__(apart)
+        self.node = layer.relu.node
+        self.op = layer.conv.node.op
+        self.windows = ConvolutionWindows(layer.conv.node)
+
+    def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_convolution
+
+        x, weights, bias = arrays
+        channels = int(np.prod(weights.shape[2:])) if self.op == "DepthwiseConv2dNative" else weights.shape[-1]
+        if not are_plain(x, weights) or x.shape[3] != weights.shape[2] or bias.shape != (channels,):
+            return None
+        spans = self.windows.over(x, weights)
+        shape = reserve((len(x), *(w.output for w in spans), channels), np.float32)
+        context = Context(self.node, run.state, caller=run.caller)
+        result: Array = recycled(context, shape, np.float32)
+        rectified_convolution(self.op, x, weights, bias, spans, result)
+        return (result,)
+
+
+class _Backward(LayerCall):
+    """Images, weights, slopes, results, and the sizes of weights and images in; the gradients by weights and bias, and
+    by the images where that is wanted, out."""
+
+    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
+        super().__init__(apart)
+        self.node = layer.by_images.node if layer.by_images else None
+        self.op = layer.conv.node.op
+        self.windows = ConvolutionWindows(layer.conv.node)
+
+    def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_gradients
+
+        x, weights, slopes, rectified, *sizes = arrays
+        wanted = [weights.shape, x.shape][: len(sizes)]
+        if not are_plain(x, weights, slopes, rectified) or slopes.shape != rectified.shape or len(x) != len(slopes):
+            return None
+        if [ints(each) for each in sizes] != wanted or x.shape[3] != weights.shape[2]:
+            return None
+        by_images = None
+        if self.node is not None:
+            by_images = recycled(Context(self.node, run.state, caller=run.caller), x.shape, np.float32)
+        spans = self.windows.over(x, weights)
+        found = rectified_gradients(self.op, x, weights, rectified, slopes, spans, by_images)
+        return found if by_images is None else (*found, by_images)

@@ -1,0 +1,128 @@
+"""Programs for all sizes whose inputs grow: LiteRT is given room for larger ones, and told numbers quickly."""
+
+from __future__ import annotations
+
+import itertools
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graph_files import graph_file
+from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.litert import engine
+from pocketgraph.litert.sizes import resizable
+from pocketgraph.litert.sizes.open_program import OpenProgram
+from pocketgraph.litert.sizes.resizable import Resizable, Shapes
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.planning import opened_parts
+
+Array = np.ndarray[Any, Any]
+GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
+CONVOLUTIONS = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, ?, 3])
+    w = Const(float[3, 3, 3, 6] 0.25)
+    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    r = Relu(c, T=float)
+    v = Const(float[3, 3, 6, 4] 0.1)
+    y = Conv2D(r, v, T=float, strides=[1, 1, 1, 1], padding="VALID")
+""")
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The rows that LiteRT is told, one after the other."""
+    found: list[int] = []
+    resize = Resizable._resize
+
+    def noted(self: Resizable, shapes: Shapes) -> None:
+        found.append(shapes[0][1])
+        resize(self, shapes)
+
+    monkeypatch.setattr(Resizable, "_resize", noted)
+    return found
+
+
+def assert_right_for(sizes: list[int], graph: Graph = CONVOLUTIONS) -> None:
+    with (
+        Session(graph, cache_dir="", without=["first_on_reference"]) as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        for size in sizes:
+            feeds = {"x": np.random.default_rng(size).standard_normal((1, size, size + 1, 3), np.float32)}
+            (found,), (expected,) = (each.run(["y"], feeds) for each in (session, reference))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_where_sizes_grow_again_there_is_room_for_more(given: list[int]) -> None:
+    assert_right_for(list(range(8, 60, 2)))
+    assert [rows for rows, after in itertools.pairwise(given) if after < rows] == [44, 78]  # 32 more
+
+
+def test_sizes_that_do_not_grow_a_second_time_need_none(given: list[int]) -> None:
+    assert_right_for([30, 40, 39, 20, 40, 12, 38])
+    assert {*given} == {40, 39, 20, 12, 38}
+
+
+def test_large_sizes_are_given_what_they_ask_for(given: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(resizable, "MOST_ROOM", 3 * 12 * 13)
+    assert_right_for([8, 10, 12, 14, 16, 48, 50])
+    assert sorted({*given}) == [10, 12, 14, 16, 44, 48, 50]
+
+
+def test_sizes_that_a_program_does_not_take_are_no_room(given: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Resizable, "takes", lambda self, shapes, told=(): shapes[0][1] < 40)
+    assert_right_for([8, 10, 12, 14, 16])
+    assert given == [10, 10, 12, 14, 16] or given == [10, 12, 14, 16]
+
+
+def test_what_litert_refuses_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sizes may have to go together in ways that only LiteRT knows."""
+    monkeypatch.setattr(Resizable, "takes", lambda *_: True)
+    monkeypatch.setattr(resizable, "_with_room", lambda size: -size)
+    assert_right_for([8, 10, 12, 14, 16])
+
+
+@pytest.mark.parametrize("name", ["crops", "crops_again"])
+def test_crops_that_are_told_their_sizes_are_copied_by_rows(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[OpenProgram] = []
+    loaded = engine.resizable
+
+    def noted(program: OpenProgram, *args: Any, **how: Any) -> Resizable:
+        found.append(program)
+        return loaded(program, *args, **how)
+
+    monkeypatch.setattr(engine, "resizable", noted)
+    with Session(graph_file(GRAPHS, name), cache_dir="", without=["first_on_reference"]) as session:
+        for size in (24, 20):
+            session.run(["y"], {"x": np.ones((1, size, size, 3), np.float32)})
+    operations = found[0].program.operations
+    assert all(each.outputs[0].dtype is INT32 for each in operations if each.code == "STRIDED_SLICE")
+    assert any(each.code == "SLICE" for each in operations)
+
+
+@pytest.mark.parametrize("name", ["crops", "crops_again", "odd_transpose", "resizes"])
+def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    start = opened_parts._Numbers.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        start(self, *args)
+        made.append(self)
+
+    monkeypatch.setattr(opened_parts._Numbers, "__init__", noted)
+    graph = graph_file(GRAPHS, name)
+    with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
+        for size in (24, 20):
+            session.run(["y"], {"x": np.ones((1, size, size, 3), np.float32)})
+    numbers = made[0]
+    assert not any(node.op == "Relu" for node in numbers._nodes)
+    for rows, columns in [(24, 24), (31, 18), (16, 27), (9, 8)]:
+        shape = (1, rows, columns, 3)
+        whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._told)
+        values = [whole.value(ref) for ref in numbers._told]
+        assert numbers([shape]) == tuple(tuple(each.reshape(-1)) for each in values if each is not None)

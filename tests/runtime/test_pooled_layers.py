@@ -1,0 +1,161 @@
+"""Layers of a convolution and a max pool that are trained: two steps, with TensorFlow's results and gradients."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.nn import pooled_convolution
+from pocketgraph.runtime.planning import numpy_gradients
+from support import ROOT, assert_close
+
+FIXTURES = ROOT / "tests" / "fixtures"
+sys.path.insert(0, str(FIXTURES))
+from pooled_layer_cases import CASES, drawn  # noqa: E402
+
+NAMES = ["p:0", "dw:0", "db:0"]
+Feeds = dict[str, np.ndarray[Any, Any]]
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The fused steps that were taken with a result, in order."""
+    taken: list[str] = []
+    for name in ("pooled_convolution", "weight_gradient"):
+        whole = getattr(pooled_convolution, name)
+
+        def noted(*args: Any, name: str = name, whole: Any = whole) -> Any:
+            found = whole(*args)
+            taken.extend([name] if found is not None else [])
+            return found
+
+        monkeypatch.setattr(pooled_convolution, name, noted)
+    return taken
+
+
+def listed(numbers: Sequence[int]) -> str:
+    return f"list[{','.join(map(str, numbers))}]"
+
+
+def layer(name: str, masked: str = "dr") -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
+    """(a case's graph, its feeds, TensorFlow's results); ``masked`` is the gradient that goes back to the weights."""
+    case = CASES[name]
+    with np.load(FIXTURES / "pooled_layers.npz") as data:
+        wanted = {key: data[f"{name} {key}"] for key in ("pooled", "slopes", "w", "b")}
+    stride, padding, dilation = case.window["strides"], case.window["padding"], case.window["dilations"]
+    border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
+    kind = padding if isinstance(padding, str) else "EXPLICIT"
+    window = f'strides=list[1,{stride},{stride},1], padding="{kind}", dilations=list[1,{dilation},{dilation},1]{border}'
+    size = listed((1, *case.pool, 1))
+    pool = f'T=float, ksize={size}, strides={size}, padding="{case.padding}"'
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?,{",".join(map(str, case.images[1:]))}])
+        w = Placeholder(dtype=float, shape=[{",".join(map(str, case.weights))}])
+        b = Placeholder(dtype=float, shape=[{case.weights[-1]}])
+        slopes = Placeholder(dtype=float, shape=[?,{",".join(map(str, wanted["slopes"].shape[1:]))}])
+        c = Conv2D(x, w, T=float, {window})
+        y = BiasAdd(c, b, T=float)
+        r = Relu(y, T=float)
+        p = MaxPool(r, {pool})
+        dp = MaxPoolGrad(r, p, slopes, {pool})
+        dr = ReluGrad(dp, r, T=float)
+        db = BiasAddGrad({masked}, T=float)
+        dw = Conv2DBackpropFilter(x, sizes, {masked}, T=float, {window})
+    """
+    graph = Graph([const("sizes", np.array(case.weights, np.int32)), *parse(text)])
+    return graph, {**{f"{key}:0": value for key, value in drawn(name).items()}, "slopes:0": wanted["slopes"]}, wanted
+
+
+@pytest.mark.parametrize("without", [(), ("fused_pooled_layers",)], ids=["fused", "apart"])
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[str]) -> None:
+    graph, feeds, wanted = layer(name)
+    for _ in range(2):  # the second session finds the first one's plan
+        with Session(graph, without=without) as session:
+            for _ in range(2):
+                pooled, by_weights, by_bias = session.run(NAMES, feeds)
+                assert_close(pooled, wanted["pooled"], 1e-6)
+                assert_close(by_weights, wanted["w"], 2e-6)
+                assert_close(by_bias, wanted["b"], 2e-6)
+    assert steps == ([] if without else ["pooled_convolution", "weight_gradient"] * 4)
+
+
+def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, feeds, _ = layer("3x3")
+    with Session(graph) as session, Session(graph, without=["fused_pooled_layers"]) as other:
+        assert numpy_gradients.LAYER_REASON in str(session.plan(NAMES, feeds))
+        assert numpy_gradients.LAYER_REASON not in str(other.plan(NAMES, feeds))
+    monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 10_000_000)
+    with Session(graph, without=["fold_constants"]) as session:
+        assert numpy_gradients.LAYER_REASON not in str(session.plan(NAMES, feeds))
+
+
+@pytest.mark.parametrize(("fed", "value"), [("x:0", np.nan), ("b:0", np.inf), ("w:0", -np.inf), ("slopes:0", np.nan)])
+def test_numbers_that_are_not_finite(fed: str, value: float, steps: list[str]) -> None:
+    graph, feeds, _ = layer("3x3")
+    feeds[fed] = feeds[fed].copy()
+    feeds[fed].flat[1] = value
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        mine, theirs = session.run(NAMES, feeds), other.run(NAMES, feeds)
+    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(np.isnan(mine[1]), np.isnan(theirs[1]))
+    if fed in (
+        "b:0",
+        "slopes:0",
+    ):  # else a NaN is first in its window, where the pool's gradient goes, and no mask sees it
+        for one, two in zip(mine, theirs, strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
+    assert "weight_gradient" not in steps
+
+
+def test_without_a_mask_the_first_of_equal_numbers_counts(steps: list[str]) -> None:
+    """Nobody takes the rectifier's gradient here: where all of a window is zero, its first element is the largest."""
+    graph, feeds, _ = layer("equal numbers", masked="dp")
+    feeds["b:0"] = feeds["b:0"] - 2
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        (mine,), (theirs,) = session.run(["dw:0"], feeds), other.run(["dw:0"], feeds)
+    assert_close(mine, theirs, 1e-6)
+    assert steps == ["pooled_convolution", "weight_gradient"]
+
+
+def test_no_images(steps: list[str]) -> None:
+    graph, feeds, _ = layer("3x3")
+    feeds["x:0"], feeds["slopes:0"] = feeds["x:0"][:0], feeds["slopes:0"][:0]
+    with Session(graph) as session:
+        pooled, by_weights, by_bias = session.run(NAMES, feeds)
+    assert (pooled.shape, by_weights.shape) == ((0, 4, 4, 5), (3, 3, 1, 5))
+    assert not by_weights.any()
+    assert not by_bias.any()
+    assert steps == []
+
+
+def test_who_wants_what_is_inside_has_it(steps: list[str]) -> None:
+    graph, feeds, wanted = layer("3x3")
+    with Session(graph) as session:
+        rectified, by_weights = session.run(["r:0", "dw:0"], feeds)
+        assert rectified.shape == (2, 8, 8, 5)
+        assert steps == []
+        assert_close(by_weights, wanted["w"], 2e-6)
+
+
+def test_traced_and_limited_runs_take_the_nodes_one_by_one(steps: list[str]) -> None:
+    graph, feeds, wanted = layer("3x3")
+    with Session(graph) as session:
+        found = session.profile(NAMES, feeds)
+        assert {"c", "r", "dp"} & {node.name for node in found.nodes}
+    with Session(graph, memory_limit=1 << 24) as session:
+        assert_close(session.run(["dw:0"], feeds)[0], wanted["w"], 2e-6)
+    assert steps == []

@@ -1,0 +1,156 @@
+"""Convolutions with bias and rectifier that are trained: two steps, with TensorFlow's results and gradients."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.nn import rectified_convolution
+from pocketgraph.runtime.planning import numpy_gradients
+from support import ROOT, assert_close
+
+FIXTURES = ROOT / "tests" / "fixtures"
+sys.path.insert(0, str(FIXTURES))
+from rectified_layer_cases import CASES, drawn  # noqa: E402
+
+Feeds = dict[str, np.ndarray[Any, Any]]
+PASS = "fused_rectified_layers"
+
+
+@pytest.fixture(autouse=True)
+def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(rectified_convolution, "TOGETHER", 200)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The fused steps that were taken, in order."""
+    taken: list[str] = []
+    for name in ("rectified_convolution", "rectified_gradients"):
+        whole = getattr(rectified_convolution, name)
+
+        def noted(*args: Any, name: str = name, whole: Any = whole) -> Any:
+            taken.append(name)
+            return whole(*args)
+
+        monkeypatch.setattr(rectified_convolution, name, noted)
+    return taken
+
+
+def listed(numbers: Sequence[int]) -> str:
+    return f"list[{','.join(map(str, numbers))}]"
+
+
+def layer(name: str, more: str = "") -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
+    """(a case's graph, its feeds, TensorFlow's results by what is fetched)."""
+    case, given = CASES[name], drawn(name)
+    with np.load(FIXTURES / "rectified_layers.npz") as data:
+        wanted = {key: data[f"{name} {key}"] for key in ("rectified", "slopes", "x", "w", "b")}
+    stride, padding, dilation = case.window["strides"], case.window["padding"], case.window["dilations"]
+    border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
+    kind = padding if isinstance(padding, str) else "EXPLICIT"
+    window = f'strides=list[1,{stride},{stride},1], padding="{kind}", dilations=list[1,{dilation},{dilation},1]{border}'
+    text = "".join(
+        f"{key} = Placeholder(dtype=float, shape=[{','.join(map(str, value.shape))}])\n"
+        for key, value in {**given, "slopes": wanted["slopes"]}.items()
+    )
+    text += f"""
+        c = {case.op}(x, w, T=float, {window})
+        y = BiasAdd(c, b, T=float)
+        r = Relu(y, T=float)
+        dr = ReluGrad(slopes, r, T=float)
+        db = BiasAddGrad(dr, T=float)
+        dw = {case.op}BackpropFilter(x, w_sizes, dr, T=float, {window})
+        {more}
+    """
+    if case.by_images:
+        text += f"dx = {case.op}BackpropInput(x_sizes, w, dr, T=float, {window})"
+    sizes = [const(f"{key}_sizes", np.array(given[key].shape, np.int32)) for key in ("x", "w")]
+    results = {"r:0": wanted["rectified"], "dw:0": wanted["w"], "db:0": wanted["b"]}
+    results |= {"dx:0": wanted["x"]} if case.by_images else {}
+    return (
+        Graph([*sizes, *parse(text)]),
+        {f"{k}:0": v for k, v in given.items()} | {"slopes:0": wanted["slopes"]},
+        results,
+    )
+
+
+BOTH = ["rectified_convolution", "rectified_gradients"]
+
+
+@pytest.mark.parametrize("without", [(), (PASS,)], ids=["fused", "apart"])
+@pytest.mark.parametrize("name", CASES)
+def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[str]) -> None:
+    graph, feeds, wanted = layer(name)
+    for _ in range(2):  # the second session finds the first one's plan
+        with Session(graph, without=without) as session:
+            for _ in range(2):
+                for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
+                    assert_close(found, each, 2e-6)
+    assert steps == ([] if without else BOTH * 4)
+
+
+def test_a_plan_says_so() -> None:
+    graph, feeds, wanted = layer("depthwise")
+    with Session(graph) as session, Session(graph, without=[PASS]) as other:
+        assert numpy_gradients.LAYER_REASON in str(session.plan(list(wanted), feeds))
+        assert numpy_gradients.LAYER_REASON not in str(other.plan(list(wanted), feeds))
+
+
+def test_wide_windows_stay(monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
+    monkeypatch.setattr(numpy_gradients, "FEW_LAID_OUT", 17)
+    graph, feeds, _ = layer("narrow")
+    with Session(graph) as session:
+        session.run(["db:0", "dw:0"], feeds)  # another call than that whose plan is kept
+    assert steps == []
+
+
+@pytest.mark.parametrize(("fed", "value"), [("x:0", np.nan), ("b:0", np.inf), ("w:0", -np.inf), ("slopes:0", np.nan)])
+@pytest.mark.parametrize("name", ["1x1", "depthwise"])
+def test_numbers_that_are_not_finite(name: str, fed: str, value: float, steps: list[str]) -> None:
+    graph, feeds, wanted = layer(name)
+    feeds[fed] = feeds[fed].copy()
+    feeds[fed].flat[1] = value
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        for one, two in zip(session.run(list(wanted), feeds), other.run(list(wanted), feeds), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
+    assert steps == BOTH
+
+
+@pytest.mark.parametrize("more", ["more = Neg(y, T=float)", "more = Neg(dr, T=float)"])
+def test_who_wants_what_is_inside_has_it(more: str, steps: list[str]) -> None:
+    graph, feeds, wanted = layer("1x1", more)
+    with Session(graph) as session:
+        found = session.run([*wanted, "more:0"], feeds)
+    for one, two in zip(found[:-1], wanted.values(), strict=True):
+        assert_close(one, two, 2e-6)
+    assert np.isfinite(found[-1]).all()
+    assert steps == []
+
+
+def test_sizes_that_are_no_constants_are_looked_at(steps: list[str]) -> None:
+    graph, feeds, wanted = layer("1x1")
+    graph = graph.map_nodes(
+        lambda node: node if node.name != "w_sizes" else parse("w_sizes = Shape(w, T=float)")["w_sizes"]
+    )
+    with Session(graph) as session:
+        for one, two in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
+            assert_close(one, two, 2e-6)
+    assert steps == BOTH
+
+
+def test_traced_and_limited_runs_take_the_nodes_one_by_one(steps: list[str]) -> None:
+    graph, feeds, wanted = layer("depthwise")
+    with Session(graph) as session:
+        assert {"c", "dr", "db"} <= {node.name for node in session.profile(list(wanted), feeds).nodes}
+    with Session(graph, memory_limit=1 << 24) as session:
+        assert_close(session.run(["dw:0"], feeds)[0], wanted["dw:0"], 2e-6)
+    assert steps == []
