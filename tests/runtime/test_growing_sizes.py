@@ -108,13 +108,13 @@ def test_crops_that_are_told_their_sizes_are_copied_by_rows(name: str, monkeypat
 @pytest.mark.parametrize("name", ["crops", "crops_again", "odd_transpose", "resizes"])
 def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    start = opened_parts._Numbers.__init__
+    start = opened_parts._OperandNumbers.__init__
 
     def noted(self: Any, *args: Any) -> None:
         start(self, *args)
         made.append(self)
 
-    monkeypatch.setattr(opened_parts._Numbers, "__init__", noted)
+    monkeypatch.setattr(opened_parts._OperandNumbers, "__init__", noted)
     graph = graph_file(GRAPHS, name)
     with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
         for size in (24, 20):
