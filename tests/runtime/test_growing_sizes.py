@@ -123,6 +123,6 @@ def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.Mon
     assert not any(node.op == "Relu" for node in numbers._nodes)
     for rows, columns in [(24, 24), (31, 18), (16, 27), (9, 8)]:
         shape = (1, rows, columns, 3)
-        whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._told)
-        values = [whole.value(ref) for ref in numbers._told]
+        whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._operands)
+        values = [whole.value(ref) for ref in numbers._operands]
         assert numbers([shape]) == tuple(tuple(each.reshape(-1)) for each in values if each is not None)
