@@ -191,9 +191,14 @@ def arithmetic(name: str) -> tuple[float, float, float, float]:
     value, mean, square = (Variable(each) for each in ("value", "mean", "square"))
     for variable in (value, mean, square):
         variable.assign(np.ones(weights, np.float32))
-    rates = [np.asarray(each, np.float32) for each in (0.9, 0.999, 1e-4, 0.9, 0.999, 1e-8)]
+    one, two, rate, tiny = (np.asarray(each, np.float32) for each in (0.9, 0.999, 1e-4, 1e-8))
     gradient = random.normal(size=weights).astype(np.float32)
-    return products, operations, windows, least_of(lambda: adam(value, mean, square, *rates, gradient))
+    return (
+        products,
+        operations,
+        windows,
+        least_of(lambda: adam(value, mean, square, one, two, rate, one, two, tiny, gradient)),
+    )
 
 
 def least_of(call: Callable[[], object]) -> float:
