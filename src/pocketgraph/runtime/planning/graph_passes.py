@@ -186,6 +186,8 @@ IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
 
 INEXACT = frozenset(("eight_bits_in_floats",))
 """Passes that round elsewhere than the original's integer arithmetic."""
+BLIND_TO_NAN = frozenset(("mask_pooled_gradients",))
+"""Passes after which a NaN may take a gradient that the original ends there."""
 
 after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""
