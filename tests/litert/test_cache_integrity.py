@@ -102,7 +102,7 @@ def test_owners_are_told_apart(tmp_path: pathlib.Path) -> None:
 def test_a_directory_where_others_may_exchange_files_is_not_used(
     tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cache, "_told", [])
+    monkeypatch.setattr(cache, "_warned", [])
     tmp_path.chmod(0o777)
     with pytest.warns(RuntimeWarning, match="others may exchange files"):
         check(compiled(tmp_path))

@@ -79,7 +79,7 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     nodes: list[Node] = []
     signatures: dict[str, Signature] = {}
     for name, child in objects[0].children.items():
-        if name.startswith("_") and name != MAIN:
+        if not name.isidentifier() or (name.startswith("_") and name != MAIN):
             continue
         for number, function in enumerate(objects[child].functions if child < len(objects) else ()):
             key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")

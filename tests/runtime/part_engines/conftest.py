@@ -51,7 +51,9 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
     for module in (openvino, part_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
-    monkeypatch.setattr(engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(0.01, times["mine"], True))
+    monkeypatch.setattr(
+        engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(0.01, times["mine"], True)
+    )
     return times
 
 

@@ -10,7 +10,7 @@ from importlib.resources import files
 from typing import NamedTuple
 
 from pocketgraph.exporting.arena import ALIGNMENT, Buffer, Layout
-from pocketgraph.exporting.c.unit import C_TYPES, Argument, Call, CConstant, Pointer, Unit, number
+from pocketgraph.exporting.c.unit import C_TYPES, Argument, CConstant, KernelCall, Pointer, Unit, number
 from pocketgraph.exporting.c_identifiers import comment, identifiers, literal
 from pocketgraph.exporting.templates import filled
 from pocketgraph.litert.program import Value
@@ -138,7 +138,7 @@ class Source:
         text = " &&\n        ".join(calls)
         return SETUP.replace("@calls@", text)
 
-    def _line(self, call: Call) -> str:
+    def _line(self, call: KernelCall) -> str:
         text = f"    {call.function}({', '.join(map(self._argument, call.arguments))});"
         return f"{text} {comment(call.nodes[-1])}\n" if call.nodes else f"{text}\n"
 

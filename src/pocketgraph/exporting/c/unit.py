@@ -78,7 +78,7 @@ Argument: TypeAlias = "Pointer | CConstant | str | int | float"
 
 
 @dataclass
-class Call:
+class KernelCall:
     """One line of the program: a function and what it is called with."""
 
     function: str
@@ -107,8 +107,8 @@ class Unit:
     kernels: dict[str, None] = field(default_factory=dict)
     definitions: dict[str, None] = field(default_factory=dict)
     tables: dict[tuple[str, str], str] = field(default_factory=dict)
-    calls: list[Call] = field(default_factory=list)
-    setups: list[Call] = field(default_factory=list)
+    calls: list[KernelCall] = field(default_factory=list)
+    setups: list[KernelCall] = field(default_factory=list)
     operation: Operation | None = None
     step: int = 0
 
@@ -122,12 +122,12 @@ class Unit:
         if definition:
             self.definitions[definition] = None
         nodes = self.operation.nodes if self.operation is not None else ()
-        self.calls.append(Call(function, arguments, nodes))
+        self.calls.append(KernelCall(function, arguments, nodes))
 
     def set_up(self, kernel: str, function: str, *arguments: Argument) -> None:
         """Calls a function once, when the model is set up."""
         self.use(kernel)
-        self.setups.append(Call(function, arguments))
+        self.setups.append(KernelCall(function, arguments))
 
     def at(self, value: Value, offset: int = 0) -> Pointer | CConstant:
         """Where a tensor lies; ``offset`` elements further."""

@@ -180,8 +180,8 @@ def _unique(labels: tuple[str, ...], notes: list[str]) -> list[str]:
 
 
 def _package(
-    model: ExportModel, body: Body, inputs: list[NamedPort], outputs: list[NamedPort], labels: list[str], precision: str,
-    ios: int, path: str,
+    model: ExportModel, body: Body, inputs: list[NamedPort], outputs: list[NamedPort], labels: list[str],
+    precision: str, ios: int, path: str,
 ) -> Any:  # fmt: skip
     """The package, as coremltools makes it at ``path``: in its own folder of temporary files it outlives a kill."""
     import coremltools as ct

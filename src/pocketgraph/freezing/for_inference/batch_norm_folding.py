@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.freezing.for_inference.training_nodes import Version, without_waits
+from pocketgraph.freezing.for_inference.remove_training_nodes import Version, without_waits
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged

@@ -13,6 +13,9 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 
+FEW_PLACES = 1 << 13
+"""Places of values, were all lists as long as the longest, of which looking at each is quicker than counting."""
+
 
 def dense_of(column: RecordColumn, shape: Shape, default: Array, dtype: DType) -> Array | None:
     """[records, *shape], with the default where a record has no such feature; None where something does not fit."""
@@ -62,17 +65,21 @@ def _filled_up(column: RecordColumn, stride: int, inner: tuple[int, ...], defaul
 def sparse_of(column: RecordColumn) -> tuple[Array, Array, Array]:
     """(indices by record and place, values, shape)."""
     counts = column.counts()
-    rows, along = _places(counts)
+    longest = max(0, int(np.maximum.reduce(counts)))
+    if longest * column.records <= FEW_PLACES:
+        rows, along = (np.arange(longest) < counts[:, None]).nonzero()
+    else:
+        rows, along = _places(counts)
     indices = np.empty(reserve((len(rows), 2), np.int64), np.int64)
     indices[:, 0], indices[:, 1] = rows, along
-    return indices, column.values, np.array((column.records, max(0, int(counts.max()))), np.int64)
+    return indices, column.values.reshape(-1), np.array((column.records, longest), np.int64)
 
 
 def ragged_of(column: RecordColumn, splits: DType) -> tuple[Array, Array]:
     """(values, row splits)."""
     found = np.zeros(column.records + 1, splits.numpy)
     np.cumsum(np.maximum(column.counts(), 0), out=found[1:])
-    return column.values, found
+    return column.values.reshape(-1), found
 
 
 def _places(counts: Array) -> tuple[Array, Array]:

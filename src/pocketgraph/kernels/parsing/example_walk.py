@@ -19,7 +19,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT64, STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, INTEGERS, TEXTS
-from pocketgraph.kernels.parsing.record_bytes import IrregularError, list_of_texts, varints
+from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, list_of_texts, varints
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 from pocketgraph.protobuf.wire import WireError, read_varint
 
@@ -278,20 +278,18 @@ def column_of(values: Sequence[Value], dtype: DType, *, alike: bool = False) -> 
         except KeyError:
             pass
     held: list[bytes] = [value for value in values if value is not None]  # type: ignore[misc]
-    sizes = list(map(len, held))
-    same = sizes[0] if len(held) == records and len(set(sizes)) == 1 else None
+    each: Array
     if dtype is FLOAT:
         numbers = np.frombuffer(b"".join(held), "<f4").astype(np.float32)
-        each, same = [size // 4 for size in sizes], None if same is None else same // 4
+        each = np.array(list(map(len, held)), np.int64) >> 2
     else:
-        numbers, each = _integers(held, sizes)
-        same = each[0] if len(held) == records and len(set(each)) == 1 else None
-    if same is not None:
-        return RecordColumn(numbers, same, records)
-    if len(held) < records:
-        left = iter(each)
-        each = [-1 if value is None else next(left) for value in values]
-    return RecordColumn(numbers, np.array(each, np.int64), records)
+        numbers, each = _integers(held)
+    if len(held) == records:
+        same = int(each[0])
+        return RecordColumn(numbers, same if all_true(each == same) else each, records)
+    found = np.full(records, -1, np.int64)
+    found[[value is not None for value in values]] = each
+    return RecordColumn(numbers, found, records)
 
 
 VARINT = re.compile(b"[\x80-\xff]{0,9}[^\x80-\xff]")
@@ -314,22 +312,19 @@ class _Numbers(dict[bytes, int]):
 NUMBERS = _Numbers()
 
 
-def _integers(held: list[bytes], sizes: list[int]) -> tuple[Array, list[int]]:
+def _integers(held: list[bytes]) -> tuple[Array, Array]:
     """The int64 numbers of packed lists, and how many each has.
 
     Raises:
         WireError, IrregularError: one is cut off.
     """
     packed = b"".join(held)
-    if packed.isascii():
-        return np.frombuffer(packed, np.uint8).astype(np.int64), sizes
-    if len(packed) <= MOST_SPELLED:
-        spelled = VARINT.findall(packed)
-        numbers = np.array(list(map(NUMBERS.__getitem__, spelled)), np.int64)
-        if not b"".join([each[-1:] for each in held]).isascii():
-            raise WireError(0, "a list of another kind of element")
-        if len(b"".join(spelled)) < len(packed):
-            raise WireError(0, "a number takes more than ten bytes")
-        return numbers, [len(each.translate(None, CONTINUED)) for each in held]
-    numbers, counts = varints(np.frombuffer(packed, np.uint8), np.array(sizes))
-    return numbers, counts.tolist()
+    if packed.isascii() or len(packed) > MOST_SPELLED:
+        return varints(np.frombuffer(packed, np.uint8), np.array(list(map(len, held)), np.int64))
+    spelled = VARINT.findall(packed)
+    if not b"".join([each[-1:] for each in held]).isascii():
+        raise WireError(0, "a list of another kind of element")
+    if len(b"".join(spelled)) < len(packed):
+        raise WireError(0, "a number takes more than ten bytes")
+    numbers = np.array(list(map(NUMBERS.__getitem__, spelled)), np.int64)
+    return numbers, np.array([len(each.translate(None, CONTINUED)) for each in held], np.int64)

@@ -160,7 +160,8 @@ class ExecutionPlan:
         """The multiplications and steps for an element of its parts; infinite where that is only known when it runs."""
         if self.program is not None and self.program.dynamic_parts:
             return math.inf
-        return sum(getattr(each, "about", {}).get("work", math.inf) for each in self.executables)
+        found: float = sum(getattr(each, "about", {}).get("work", math.inf) for each in self.executables)
+        return found
 
     def timed(self, ran: Callable[[float], None]) -> ExecutionPlan:
         """The same plan, whose runs are told of."""
