@@ -17,7 +17,8 @@ import numpy as np
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx.part_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
-from pocketgraph.graph import DType, Node
+from pocketgraph.graph import DType, Node, parse_ref
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
@@ -28,6 +29,9 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "
 UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
+QUOTIENTS = ops_with("quotient")
+CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
+JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
 
 
@@ -94,7 +98,8 @@ class OpenVinoEngine:
             return "it has eight-bit tensors, which OpenVINO computes with otherwise"
         if part.reference is None:
             return "the graph was not read" if _has_onnx() else ""
-        return next((why for node in part.reference.nodes if (why := _inexact(node))), "")
+        nodes = part.reference.nodes
+        return next((why for node in nodes if (why := _inexact(node))), "") or _rounded_quotient(nodes)
 
     def load(self, part: OfferedPart, threads: int) -> OpenVinoRunner:
         return opened(part, threads)
@@ -125,6 +130,27 @@ def _inexact(node: Node) -> str:
         return f"'{node.name}' (FloorDiv) is made of a quotient that OpenVINO rounds: 41 // 41 is 0"
     if node.op in DIVISIONS and isinstance(dtype, DType) and not dtype.is_floating:
         return f"'{node.name}' ({node.op}) divides whole numbers, which OpenVINO does in float32"
+    return ""
+
+
+def _rounded_quotient(nodes: Sequence[Node]) -> str:
+    """Which op jumps at whole quotients, of which OpenVINO's may lie below; "" where none does.
+
+    Args:
+        nodes: each after those it needs.
+    """
+    quotients: dict[str, str] = {}  # of what, by the names of the nodes that carry it on
+    for node in nodes:
+        taken = [parse_ref(ref)[0] for ref in node.data_inputs]
+        found = next((quotients[name] for name in taken if name in quotients), "")
+        target = node.attrs.get("DstT")
+        is_whole = node.op == "Cast" and isinstance(target, DType) and not target.is_floating
+        if found and (is_whole or node.op in JUMPS):
+            return f"'{node.name}' ({node.op}) rounds or compares the quotient '{found}'; OpenVINO's 41 / 41 is below 1"
+        if node.op in QUOTIENTS:
+            quotients[node.name] = node.name
+        elif found and (node.op in CARRIES_QUOTIENTS or node.op == "Cast"):
+            quotients[node.name] = found
     return ""
 
 
