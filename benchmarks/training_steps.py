@@ -188,12 +188,17 @@ def arithmetic(name: str) -> tuple[float, float, float, float]:
         products += sum(map(least_of, calls))
         operations += len(calls) * 2 * a.size * count / 1e9
         weights, sizes = weights + b.size, (*sizes[:-1], count)
-    values = [Variable(str(index)) for index in range(3)]
-    for variable in values:
+    value, mean, square = (Variable(each) for each in ("value", "mean", "square"))
+    for variable in (value, mean, square):
         variable.assign(np.ones(weights, np.float32))
-    rates = [np.float32(each) for each in (0.9, 0.999, 1e-4, 0.9, 0.999, 1e-8)]
+    one, two, rate, tiny = (np.asarray(each, np.float32) for each in (0.9, 0.999, 1e-4, 1e-8))
     gradient = random.normal(size=weights).astype(np.float32)
-    return products, operations, windows, least_of(partial(adam, *values, *rates, gradient))
+    return (
+        products,
+        operations,
+        windows,
+        least_of(lambda: adam(value, mean, square, one, two, rate, one, two, tiny, gradient)),
+    )
 
 
 def least_of(call: Callable[[], object]) -> float:

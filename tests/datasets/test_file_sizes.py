@@ -73,6 +73,30 @@ def test_a_network_of_any_size_takes_pictures_as_they_are_where_all_agree(tmp_pa
     assert SampleReading(input_width=32).sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 224, 32, 3)}
 
 
+def test_a_network_that_halves_and_doubles_takes_pictures_of_the_nearest_size_that_fits(tmp_path: pathlib.Path) -> None:
+    said: list[str] = []
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        small = AvgPool(x, T=float, ksize=[1,4,4,1], strides=[1,4,4,1], padding="SAME")
+        shape = Shape(small, T=float)
+        first = Const(int32 [1])
+        last = Const(int32 [3])
+        sides = StridedSlice(shape, first, last, one, T=int32, Index=int32)
+        one = Const(int32 [1])
+        four = Const(int32 4)
+        size = Mul(sides, four, T=int32)
+        large = ResizeBilinear(small, size, T=float)
+        y = AddV2(x, large, T=float)
+    """)
+    reading = SampleReading(notify=said.append)
+    picture(tmp_path / "a.png", 90, 43)
+    assert reading.sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 44, 88, 3)}
+    assert "are resized to 88 x 44, as it does not take 90 x 43" in said[0]
+    picture(tmp_path / "a.png", 92, 44)
+    assert reading.sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 44, 92, 3)}
+    assert "fed as they are, all 92 x 44" in said[1]
+
+
 @pytest.mark.parametrize("shape", ["?", "?,?"])
 def test_a_network_of_any_length_hears_recordings_in_theirs(tmp_path: pathlib.Path, shape: str) -> None:
     said: list[str] = []

@@ -17,14 +17,16 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by
 from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
-from pocketgraph.errors import PocketgraphError, option
-from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.errors import GraphError, PocketgraphError, option
+from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
 
 Notify = Callable[[str], None]
 """Told what is easily overlooked, a sentence each."""
 
 
+STEPS = (1, 2, 4, 8, 16, 32, 64)
+"""Of a picture's sides, as networks halve them."""
 _TESTS_OF_GAPS = ("IsNan", "IsFinite", "IsInf")
 """Not a trait: what a model asks of numbers that it fills in."""
 
@@ -148,7 +150,7 @@ class SampleReading:
         if len(left[name]) != 2:
             found = known or shape
             return {name: tuple(found[at] if at in left[name] else size for at, size in enumerate(shape))}
-        return {name: self._as_large(shape, left[name], source, known)}
+        return {name: self._as_large(graph, name, shape, left[name], source, known)}
 
     def _as_long(
         self, graph: Graph, name: str, shape: tuple[int, ...], axis: int, files: Sequence[str],
@@ -167,8 +169,9 @@ class SampleReading:
         return tuple(length if at == axis else size for at, size in enumerate(shape))
 
     def _as_large(
-        self, shape: tuple[int, ...], axes: Sequence[int], source: SampleSource, known: tuple[int, ...] | None
-    ) -> tuple[int, ...]:
+        self, graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], source: SampleSource,
+        known: tuple[int, ...] | None,
+    ) -> tuple[int, ...]:  # fmt: skip
         """The shape of pictures, whose height and width the graph leaves open."""
         sizes: tuple[int | None, int | None] = (self.input_height, self.input_width)
         if known is not None or any(sizes):
@@ -176,12 +179,14 @@ class SampleReading:
             given = dict(zip(axes, sizes, strict=True))
             return tuple(given.get(at) or found[at] if at in axes else size for at, size in enumerate(shape))
         own = common_side(files_of(source))
-        height, width = own or (shape[axes[0]], shape[axes[1]])
+        fitting = None if own is None else _nearest_fitting(graph, name, shape, axes, own)
+        height, width = fitting or own or (shape[axes[0]], shape[axes[1]])
         chosen = dict(zip(axes, (height, width), strict=True))
         if min(height, width) > 1:
-            what = "are fed as they are, all" if own else "are resized to"
+            what = "are fed as they are, all" if own and not fitting else "are resized to"
+            why = f", as it does not take {own[1]} x {own[0]}" if own and fitting else ""
             self.notify(
-                f"the model leaves the size of its pictures open; they {what} {width} x {height} "
+                f"the model leaves the size of its pictures open; they {what} {width} x {height}{why} "
                 f"({option('input_width')}, {option('input_height')})"
             )
         return tuple(chosen.get(at, size) for at, size in enumerate(shape))
@@ -213,3 +218,23 @@ class SampleReading:
         """Notes what is easily overlooked about the data."""
         for note in data.notes():
             self.notify(note)
+
+
+def _nearest_fitting(
+    graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], own: tuple[int, int]
+) -> tuple[int, int] | None:
+    """The height and width nearest to those of pictures that a network takes, as it halves and doubles them; None where
+    it takes their own, or none of these."""
+    dtype = infer(graph).dtype(canonical(name))
+    if dtype is None:
+        return None
+    for step in STEPS:
+        height, width = (max(step, round(size / step) * step) for size in own)
+        chosen = dict(zip(axes, (height, width), strict=True))
+        fed = {canonical(name): (dtype, Shape(chosen.get(at, size) for at, size in enumerate(shape)))}
+        try:
+            infer(graph, fed, strict=True, complete=False)
+        except GraphError:
+            continue
+        return None if step == 1 else (height, width)
+    return None

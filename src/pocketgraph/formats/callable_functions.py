@@ -88,14 +88,13 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     handles = _handles(graph, objects)
     nodes: list[Node] = []
     signatures: dict[str, Signature] = {}
-    names = {name: child for name, child in objects[0].children.items() if name == MAIN or not name.startswith("_")}
+    children = objects[0].children.items()
+    names = {name: child for name, child in children if name == MAIN or (name.isidentifier() and name[0] != "_")}
     taken = {*graph.nodes, *names}
     for name, child in names.items():
-        number = 0
-        for function in _by_default(objects[child], calls) if child < len(objects) else ():
+        for number, function in enumerate(_by_default(objects[child], calls) if child < len(objects) else ()):
             captured = [handles.get(place, "") for place in calls[function].captures]
             key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")
-            number += 1
             if function not in graph.functions or not all(captured):
                 continue
             key = key if key == name and key not in graph else _free(key, taken)

@@ -17,7 +17,7 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import Context
 
 PASS = "recycled_arrays"
-LEAST, MOST = 1 << 22, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
+LEAST, MOST = 1 << 18, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
 _STATE = "recycled arrays"
 
 

@@ -304,3 +304,9 @@ def test_answers_that_are_one_hot_by_design_are_equal() -> None:
         y = OneHot(best, depth, on, off, T=float, TI=int64)
     """)
     assert verify(graph, graph).passed
+
+
+def test_sizes_that_one_model_leaves_open_are_those_that_the_other_fixes(tmp_path: pathlib.Path) -> None:
+    text = "x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Relu6(x, T=float)"
+    export(parse(text.replace("?,?,?", "1,6,10")), tmp_path / "fixed.tflite")
+    assert verify(parse(text), tmp_path / "fixed.tflite")

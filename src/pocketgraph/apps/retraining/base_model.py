@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.apps.picture_model import PictureModel, find_output
+from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, find_output
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
@@ -17,7 +17,6 @@ LAYERS = ops_with("matrix_product", "convolution")
 CONVOLUTIONS = ops_with("convolution")
 POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
 """Not a trait: what makes one vector of a picture's places."""
-SHARES = frozenset({"Softmax", "LogSoftmax", "Sigmoid"})
 FAR = 24
 """Nodes between the output and the last layer with weights, at most."""
 
@@ -123,7 +122,7 @@ def _is_pooled(graph: Graph, layer: Node, output: str) -> bool:
     """Whether the way from a layer to an output makes one vector of all places, and no shares of classes."""
     between = reachable(graph, [output], data_only=True) - reachable(graph, [layer.name], data_only=True)
     ops = {graph[name].op for name in between}
-    return not ops.isdisjoint(POOLS) and ops.isdisjoint(SHARES)
+    return not ops.isdisjoint(POOLS) and ops.isdisjoint({*SHARES, *SHARES_OF_TWO})
 
 
 def _constants(graph: Graph) -> set[str]:

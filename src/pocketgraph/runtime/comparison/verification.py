@@ -172,7 +172,8 @@ def verify(
         _check_outputs(first, second, wanted, same)
         sets: list[dict[str, Any]]
         if inputs is None:
-            made = [sample_feeds(first.graph, wanted, seed + run, _named(shapes, first, wanted)) for run in range(runs)]
+            sizes = _fixed_shapes(first, second, wanted, same) | _named(shapes, first, wanted)
+            made = [sample_feeds(first.graph, wanted, seed + run, sizes) for run in range(runs)]
             sets = [{name: numbers(first.graph, name, value) for name, value in feeds.items()} for feeds in made]
         else:
             sets = _given(inputs, first.graph)
@@ -287,6 +288,26 @@ def _named(
         if chosen not in inputs:
             raise UsageError(f"the model has no input '{name}' to make up", hint=did_you_mean(chosen, inputs))
         found[chosen] = tuple(shape)
+    return found
+
+
+def _fixed_shapes(
+    first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts
+) -> dict[str, tuple[int, ...]]:
+    """Shapes of inputs that the first model leaves open and the second one does not, by node name."""
+    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
+
+    found = {}
+    for name in map(node_name, sample_inputs(first.graph, wanted)):
+        other = node_name(same.input(name))
+        if other not in second.graph or name not in first.graph:
+            continue
+        own, fixed = (graph[node].shape() for graph, node in ((first.graph, name), (second.graph, other)))
+        dims = None if fixed is None or fixed.dims is None or None in fixed.dims else fixed.dims
+        if own is None or own.dims is None or dims is None or len(dims) != len(own.dims) or None not in own.dims[1:]:
+            continue
+        if all(size in (None, wants) for size, wants in zip(own.dims, dims, strict=True)):
+            found[name] = tuple(size for size in dims if size is not None)
     return found
 
 
