@@ -29,6 +29,7 @@ UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
+"""Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""
 
 
 class OpenVinoRunner(PartRunner):
