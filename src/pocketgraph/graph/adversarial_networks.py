@@ -22,8 +22,8 @@ def generated(graph: Graph, layers: Collection[Node], weights: Collection[str], 
 
     A judge is a network that is applied both to what comes into the graph and to what other weights made, which another
     step of training updates: a discriminator, a critic, a network of features that a loss compares. What it says trains
-    what made them; a classifier behind a denoiser that learns from clean pictures alone is no judge. Where nothing tells
-    the steps of training, the scopes' names do.
+    what made them: a classifier behind a denoiser that learns from clean pictures alone is no judge. Where nothing
+    tells the steps of training, the scopes' names do.
 
     Args:
         graph: a training graph.
