@@ -31,9 +31,10 @@ def judged(capsys: Any, *arguments: object) -> list[dict[str, Any]]:
     return found
 
 
-def linear(path: pathlib.Path, results: int) -> np.ndarray[Any, Any]:
+def linear(path: pathlib.Path, results: int, *, weights: Any = None) -> np.ndarray[Any, Any]:
     """A model of ROWS @ weights; returns what it gives for ROWS."""
-    weights = np.random.default_rng(results).normal(size=(8, results)).astype(np.float32)
+    weights = np.random.default_rng(results).normal(size=(8, results)) if weights is None else weights
+    weights = weights.astype(np.float32)
     graph = parse("x = Placeholder(dtype=float, shape=[?,8])\ny = MatMul(x, w, T=float)")
     save(Graph([*graph, const("w", weights)]), path)
     made: np.ndarray[Any, Any] = ROWS @ weights
@@ -60,20 +61,25 @@ def test_a_table_tells_numbers_as_well(tmp_path: pathlib.Path, capsys: Any) -> N
     assert row["true_error"] == pytest.approx(2, abs=1e-4)
 
 
-@pytest.mark.parametrize(("results", "is_judged_by_classes"), [(8, False), (7, True)])
+@pytest.mark.parametrize(("results", "is_judged_by_classes"), [("input", False), (8, True), (7, True)])
 def test_what_stands_in_place_of_its_input_has_no_classes(
-    tmp_path: pathlib.Path, capsys: Any, results: int, is_judged_by_classes: bool
+    tmp_path: pathlib.Path, capsys: Any, results: Any, is_judged_by_classes: bool
 ) -> None:
-    """An autoencoder's largest number is no class, and the divergence of its numbers says nothing."""
+    """An autoencoder's largest number is no class, and the divergence of its numbers says nothing; scores of as many
+    classes as there are features are no input."""
+    principal = np.linalg.svd(ROWS, full_matrices=False)[2][:6]
+    how = {"weights": principal.T @ principal} if results == "input" else {}
     for name in ("net.pb", "same.pb"):
-        linear(tmp_path / name, results)
+        linear(tmp_path / name, 8 if how else results, **how)
     np.savez(tmp_path / "data.npz", x=ROWS)
     _, row = judged(capsys, tmp_path / "net.pb", tmp_path / "same.pb", "--data", tmp_path / "data.npz")
     assert ("agreement" in row, "kl" in row) == (is_judged_by_classes, is_judged_by_classes)
     assert row["mean_error"] == 0
-    code = call("quantize", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "x.tflite")
-    assert code == 0
+    arguments = ["quantize", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "x.tflite"]
+    assert call(*arguments) == 0
     assert ("same best class" in capsys.readouterr().out) == is_judged_by_classes
+    is_taken = call(*arguments, "--max-kl=10") == 0
+    assert (is_taken, "no scores of classes" in capsys.readouterr().err) == (is_judged_by_classes, not is_taken)
 
 
 def test_classes_in_rows_are_classes(tmp_path: pathlib.Path, capsys: Any) -> None:

@@ -33,6 +33,7 @@ QUOTIENTS = ops_with("quotient")
 CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
+"""Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""
 
 
 class OpenVinoRunner(PartRunner):
