@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Sequence
 
-from pocketgraph.errors import option
+from pocketgraph.errors import option, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
@@ -41,7 +40,7 @@ def benchmark_command(path: str) -> str:
     known = infer(graph)
     dims = [known.shape(name).dims for name in names]
     if all(sizes is not None and None not in sizes[1:] for sizes in dims):
-        return f"pocketgraph benchmark_model --graph={shlex.quote(path)}"
+        return f"pocketgraph benchmark_model --graph={quoted(path)}"
     shapes = sample_shapes(graph, fetches)
     listed = ":".join(",".join(map(str, shapes[name])) for name in names)
-    return SIZED_BENCHMARK.format(model=shlex.quote(path), names=shlex.quote(",".join(names)), shapes=listed)
+    return SIZED_BENCHMARK.format(model=quoted(path), names=quoted(",".join(names)), shapes=listed)
