@@ -327,3 +327,58 @@ def test_an_eight_bit_file_that_says_nothing_of_pictures_gets_them_as_its_codes_
     captured = capsys.readouterr()
     assert "100.00%" in captured.out
     assert f"the graph takes pixels from {low} to {'1' if low == '-1' else '255'}, as 'x' shows" in captured.err
+
+
+def series_of_any_length(path: pathlib.Path) -> None:
+    """A model of the pairs of a series, open along it, whose answer is the mean of what it makes of them."""
+    weights = np.random.default_rng(5).normal(size=(1, 2, 4, 6)).astype(np.float32)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,4])
+        rows = ExpandDims(x, axis, T=float)
+        found = Conv2D(rows, w, T=float, strides=[1, 1, 1, 1], padding="VALID")
+        y = Mean(found, axes, T=float, keep_dims=false)
+        axis = Const(int32 1)
+        axes = Const(int32 [1, 2])
+    """)
+    save(Graph([*graph, const("w", weights)]), path)
+
+
+def test_sizes_that_a_model_leaves_open_can_be_said(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """By ``evaluate`` and ``quantize`` as by ``ship`` and ``export``; rows of a table tell no length."""
+    series_of_any_length(tmp_path / "net.pb")
+    rows = np.random.default_rng(6).normal(size=(30, 12)).astype(np.float32)
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",")
+    for shape in ("1,3,4", "x:1,3,4"):
+        given = ("--data", tmp_path / "rows.csv", "--input_shape", shape)
+        made = tmp_path / "small.tflite"
+        assert call("quantize", tmp_path / "net.pb", *given, "-o", made) == 0
+        capsys.readouterr()
+        _, second = judged(capsys, tmp_path / "net.pb", made, *given)
+        assert second["agreement"] > 0.8
+    assert call("quantize", tmp_path / "net.pb", "--mode=weights", "-o", made, "--input_shape=1,5,4") == 0
+    assert "leaves sizes" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("serie:1,3,4", "the graph has no node 'serie'"),
+        ("1,3,5", "'x' is [?,?,4], not [1,3,5]"),
+        ("axis:1", "the model has no input 'axis'"),
+        ("a,b", "is not NAME:1,224,224,3"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(tmp_path: pathlib.Path, capsys: Any, said: str, words: str) -> None:
+    series_of_any_length(tmp_path / "net.pb")
+    np.savetxt(tmp_path / "rows.csv", np.ones((4, 12)), delimiter=",")
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "rows.csv", "--input_shape", said) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_files_of_litert_have_their_sizes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    series_of_any_length(tmp_path / "net.pb")
+    np.savetxt(tmp_path / "rows.csv", np.ones((4, 12)), delimiter=",")
+    made = tmp_path / "small.tflite"
+    assert call("quantize", tmp_path / "net.pb", "--mode=weights", "-o", made, "--input_shape=1,3,4") == 0
+    assert call("evaluate", made, "--data", tmp_path / "rows.csv", "--input_shape=1,3,4") == 2
+    assert "--input_shape is for graphs" in capsys.readouterr().err
