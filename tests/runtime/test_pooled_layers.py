@@ -170,6 +170,20 @@ def test_who_wants_what_is_inside_has_it(steps: list[str]) -> None:
         assert_close(by_weights, wanted["w"], 2e-6)
 
 
+@pytest.mark.parametrize("without", [(), ("fused_pooled_layers",)], ids=["fused", "apart"])
+@pytest.mark.parametrize("fed", ["p:0", "r:0", "dp:0", "dr:0", "y:0"])
+def test_what_is_inside_may_be_fed(fed: str, without: Sequence[str], steps: list[str]) -> None:
+    """A fed result of the pool is not the largest of the rectifier's, which decides what the gradient passes."""
+    graph, feeds, _ = layer("3x3")
+    with Session(graph) as session:
+        (inside,) = session.run([fed], feeds)
+    feeds[fed] = np.roll(inside, 1, axis=1) - np.float32(0.5)
+    with Session(graph, without=without) as session, Session(graph, engine="reference") as other:
+        for one, two in zip(session.run(["dw:0", "db:0"], feeds), other.run(["dw:0", "db:0"], feeds), strict=True):
+            assert_close(one, two, 2e-6)
+    assert "pooled_gradients" not in steps
+
+
 def test_traced_and_limited_runs_take_the_nodes_one_by_one(steps: list[str]) -> None:
     graph, feeds, wanted = layer("3x3")
     with Session(graph) as session:
