@@ -150,6 +150,17 @@ def test_the_bias_may_stay_as_it_is(steps: list[str]) -> None:
     assert steps == ["pooled_convolution", "pooled_gradients"]
 
 
+def test_numbers_that_the_bias_makes_equal_are_equal(steps: list[str]) -> None:
+    """The convolution's results are smaller than what a bias of 1 can tell apart: the first of a window counts."""
+    graph, feeds, _ = layer("3x3")
+    feeds["w:0"], feeds["b:0"] = feeds["w:0"] * np.float32(1e-10), np.ones_like(feeds["b:0"])
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        mine, theirs = session.run(NAMES, feeds), other.run(NAMES, feeds)
+    for one, two in zip(mine, theirs, strict=True):
+        assert_close(one, two, 2e-6)
+    assert steps == ["pooled_convolution", "pooled_gradients"]
+
+
 def test_no_images(steps: list[str]) -> None:
     graph, feeds, _ = layer("3x3")
     feeds["x:0"], feeds["slopes:0"] = feeds["x:0"][:0], feeds["slopes:0"][:0]
