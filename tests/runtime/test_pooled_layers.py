@@ -150,6 +150,17 @@ def test_the_bias_may_stay_as_it_is(steps: list[str]) -> None:
     assert steps == ["pooled_convolution", "pooled_gradients"]
 
 
+def test_numbers_that_the_bias_makes_equal_are_equal(steps: list[str]) -> None:
+    """The convolution's results are smaller than what a bias of 1 can tell apart: the first of a window counts."""
+    graph, feeds, _ = layer("3x3")
+    feeds["w:0"], feeds["b:0"] = feeds["w:0"] * np.float32(1e-10), np.ones_like(feeds["b:0"])
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        mine, theirs = session.run(NAMES, feeds), other.run(NAMES, feeds)
+    for one, two in zip(mine, theirs, strict=True):
+        assert_close(one, two, 2e-6)
+    assert steps == ["pooled_convolution", "pooled_gradients"]
+
+
 def test_no_images(steps: list[str]) -> None:
     graph, feeds, _ = layer("3x3")
     feeds["x:0"], feeds["slopes:0"] = feeds["x:0"][:0], feeds["slopes:0"][:0]
@@ -168,6 +179,20 @@ def test_who_wants_what_is_inside_has_it(steps: list[str]) -> None:
         assert rectified.shape == (2, 8, 8, 5)
         assert steps == []
         assert_close(by_weights, wanted["w"], 2e-6)
+
+
+@pytest.mark.parametrize("without", [(), ("fused_pooled_layers",)], ids=["fused", "apart"])
+@pytest.mark.parametrize("fed", ["p:0", "r:0", "dp:0", "dr:0", "y:0"])
+def test_what_is_inside_may_be_fed(fed: str, without: Sequence[str], steps: list[str]) -> None:
+    """A fed result of the pool is not the largest of the rectifier's, which decides what the gradient passes."""
+    graph, feeds, _ = layer("3x3")
+    with Session(graph) as session:
+        (inside,) = session.run([fed], feeds)
+    feeds[fed] = np.roll(inside, 1, axis=1) - np.float32(0.5)
+    with Session(graph, without=without) as session, Session(graph, engine="reference") as other:
+        for one, two in zip(session.run(["dw:0", "db:0"], feeds), other.run(["dw:0", "db:0"], feeds), strict=True):
+            assert_close(one, two, 2e-6)
+    assert "pooled_gradients" not in steps
 
 
 def test_traced_and_limited_runs_take_the_nodes_one_by_one(steps: list[str]) -> None:

@@ -28,8 +28,8 @@ class PooledConvolution(NamedTuple):
     """What the gradient needs to know of a layer.
 
     Attributes:
-        patches: what lies under the windows, float32 (elements of a pool's window, elements of a convolution's window,
-            positions).
+        patches: what lies under the windows, float32 (elements of a pool's window, elements of a convolution's window
+            and 1, positions).
         larger: where the element of the pool's window is larger than all before, bool (elements but the first,
             positions, outputs).
     """
@@ -79,7 +79,7 @@ def pooled_convolution(
     outputs, positions = weights.shape[-1], len(x) * rows * columns
     count = math.prod(w.taps for w in pools)
     patches = _patches(x, spans, pools, make)
-    matrix = weights.reshape(-1, outputs)
+    matrix = np.concatenate((weights.reshape(-1, outputs), bias[None]))  # numbers that it makes equal are equal
     pooled = np.empty(reserve((positions, outputs), np.float32), np.float32)
     kept = PooledConvolution(patches, make("larger", (count - 1, positions, outputs), np.bool_))
     step = max(1, TOGETHER // outputs)
@@ -93,7 +93,6 @@ def pooled_convolution(
                 np.matmul(patches[place][:, some].T, matrix, out=room)
                 np.greater(room, best, out=kept.larger[place - 1, some])
                 np.maximum(best, room, out=best)
-            best += bias
             np.maximum(best, 0, out=best)
             if not math.isfinite(best.sum()):
                 return None
@@ -111,10 +110,10 @@ def pooled_gradients(kept: PooledConvolution, pooled: Array, slopes: Array) -> t
     Returns:
         (float32 [elements of a window, outputs], float32 [outputs]); None where a slope is not finite.
     """
-    elements, (_, positions, outputs) = kept.patches.shape[1], kept.larger.shape
+    patches, (_, positions, outputs) = kept.patches[:, :-1], kept.larger.shape
     flat, results = slopes.reshape(positions, outputs), pooled.reshape(positions, outputs)
     by_bias = np.zeros(outputs, np.float64)
-    total = np.zeros((elements, outputs), np.float32)
+    total = np.zeros((patches.shape[1], outputs), np.float32)
     rooms = np.empty((2, min(max(1, TOGETHER // outputs), positions), outputs), np.float32)
     with np.errstate(all="ignore"):
         for some in kept.pieces():
@@ -127,19 +126,20 @@ def pooled_gradients(kept: PooledConvolution, pooled: Array, slopes: Array) -> t
             for place in range(len(kept.larger), 0, -1):  # of equals the first counts
                 np.multiply(left, kept.larger[place - 1, some], out=part)
                 left -= part
-                total += kept.patches[place][:, some] @ part
-            total += kept.patches[0][:, some] @ left
+                total += patches[place][:, some] @ part
+            total += patches[0][:, some] @ left
     return total, by_bias.astype(np.float32)
 
 
 def _patches(x: Array, spans: Sequence[Window], pools: Sequence[Window], make: Make) -> Array:
     """What lies under the convolution's windows, for each element of the pool's: [elements of the pool's window,
-    elements of a window, positions]."""
+    elements of a window and 1, positions]."""
     planes = np.ascontiguousarray(np.moveaxis(padded(x, spans), -1, 0))  # channels first
     sizes = len(x), *(w.output for w in pools)
     elements = [(*place, c) for place in np.ndindex(*(w.taps for w in spans)) for c in range(len(planes))]
-    shape = math.prod(w.taps for w in pools), len(elements), *sizes
+    shape = math.prod(w.taps for w in pools), len(elements) + 1, *sizes
     found = make("patches", reserve(shape, np.float32), np.float32)
+    found[:, -1] = 1
     for number, start in enumerate(np.ndindex(*(w.taps for w in pools))):
         for element, (*place, channel) in enumerate(elements):
             where = (

@@ -266,9 +266,10 @@ class _Learned:
     def read(self, records: Sequence[bytes], memory: Memory) -> dict[bytes, RecordColumn] | None:
         """The wanted features, if a pattern is known that reads them; learns one where many records had none."""
         found, missed = None, len(records)
-        if self.pattern is not None:
-            found, missed = self.pattern.columns(records, self.wanted, self.chains, memory)
-            if found is None:
+        pattern = self.pattern  # other threads may drop it meanwhile, or learn another one
+        if pattern is not None:
+            found, missed = pattern.columns(records, self.wanted, self.chains, memory)
+            if found is None and self.pattern is pattern:
                 self.pattern = None
         self.unread += missed
         if missed and self.unread >= self.due and self._lock.acquire(blocking=False):

@@ -35,7 +35,7 @@ def with_masks_at_pools(state: GraphState) -> Graph:
         if mask.name in masked or mask.op not in MASKS or mask.attrs.get("T") is not FLOAT or mask.control_inputs:
             continue
         pool = nodes.get(node_name(mask.data_inputs[0]))
-        if pool is None or pool.name in state.held or mask.name in state.fed_nodes or not _is_of(pool, mask, graph):
+        if pool is None or pool.name in state.held or mask.name in state.fed_nodes or not _is_of(pool, mask, state):
             continue
         at_pool = f"{mask.name}/pooled"
         if at_pool in nodes:
@@ -54,13 +54,19 @@ def with_masks_at_pools(state: GraphState) -> Graph:
     return graph.replace(ordered)
 
 
-def _is_of(pool: Node, mask: Node, graph: Graph) -> bool:
+def _is_of(pool: Node, mask: Node, state: GraphState) -> bool:
     """Whether a pool's gradient, which nobody else reads, is by the tensor that decides the mask, and is one that goes
     where its window's largest lies."""
+    graph = state.graph
     if pool.op != "MaxPoolGrad" or pool.control_inputs or len(graph.consumers.get(pool.name, ())) != 1:
         return False
     pooled = graph.nodes.get(node_name(pool.data_inputs[1]))
-    if pooled is None or pooled.op != "MaxPool" or pool.attrs.get("padding") not in (b"SAME", b"VALID"):
+    if (
+        pooled is None
+        or pooled.op != "MaxPool"
+        or pooled.name in state.fed_nodes
+        or pool.attrs.get("padding") not in (b"SAME", b"VALID")
+    ):
         return False
     read = {canonical(ref) for ref in (pool.data_inputs[0], pooled.data_inputs[0], mask.data_inputs[1])}
     return len(read) == 1 and all(pool.attrs.get(name) == pooled.attrs.get(name) for name in WINDOW)
