@@ -33,7 +33,7 @@ QUOTIENTS = ops_with("quotient")
 CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
-"""No trait: what OpenVINO gives of whole numbers by way of a quotient of floats; others divide them as they are."""
+"""Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""
 
 
 class OpenVinoRunner(PartRunner):
