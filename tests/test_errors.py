@@ -7,7 +7,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.errors import COMPARED, FormatError, did_you_mean, nearest, option
+from pocketgraph.errors import COMPARED, FormatError, did_you_mean, nearest, option, quoted
 from support import ROOT
 
 LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm_{n}" for n in range(5 * COMPARED)]
@@ -24,6 +24,21 @@ LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm
 )
 def test_the_name_that_was_meant_is_first_of_thousands(name: str, meant: str) -> None:
     assert nearest(name, LARGE)[0] == meant
+
+
+@pytest.mark.parametrize(
+    ("word", "posix", "windows"),
+    [
+        ("net.pb", "net.pb", "net.pb"),
+        (r"C:\out\net.pb", r"'C:\out\net.pb'", r"C:\out\net.pb"),
+        ("my photos", "'my photos'", '"my photos"'),
+        ("a&b;c", "'a&b;c'", '"a&b;c"'),
+        ("", "''", '""'),
+    ],
+)
+def test_words_of_printed_commands_are_quoted_as_the_shell_takes_them(word: str, posix: str, windows: str) -> None:
+    """cmd.exe takes single quotes for part of a name."""
+    assert (quoted(word, "posix"), quoted(word, "nt")) == (posix, windows)
 
 
 def test_an_error_is_one_line_whatever_names_are_in_it() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterable
 
 
@@ -41,6 +42,25 @@ def spell_options(flag_of: Callable[[str, str], str]) -> None:
     """Has the command line say what an option's flag is, by its name and that in Python; "" where no command runs."""
     global _flag_of
     _flag_of = flag_of
+
+
+def quoted(word: str, system: str = os.name) -> str:
+    """A word of a command that is printed, for the shell of a system: Windows knows double quotes only.
+
+    >>> quoted("my photos", "posix"), quoted("my photos", "nt")
+    ("'my photos'", '"my photos"')
+    >>> quoted("out\\\\net.pb", "nt")
+    'out\\\\net.pb'
+    """
+    if system != "nt":
+        return shlex.quote(word)
+    is_plain = word and all(letter.isalnum() or letter in "_-./\\:,=+@" for letter in word)
+    return word if is_plain else '"' + word.replace('"', '\\"') + '"'
+
+
+def new_folder(path: str) -> str:
+    """The command that makes a folder, and those above it."""
+    return f"mkdir {'' if os.name == 'nt' else '-p '}{quoted(path)}"
 
 
 class PocketgraphError(Exception):

@@ -31,9 +31,10 @@ def judged(capsys: Any, *arguments: object) -> list[dict[str, Any]]:
     return found
 
 
-def linear(path: pathlib.Path, results: int) -> np.ndarray[Any, Any]:
+def linear(path: pathlib.Path, results: int, *, weights: Any = None) -> np.ndarray[Any, Any]:
     """A model of ROWS @ weights; returns what it gives for ROWS."""
-    weights = np.random.default_rng(results).normal(size=(8, results)).astype(np.float32)
+    weights = np.random.default_rng(results).normal(size=(8, results)) if weights is None else weights
+    weights = weights.astype(np.float32)
     graph = parse("x = Placeholder(dtype=float, shape=[?,8])\ny = MatMul(x, w, T=float)")
     save(Graph([*graph, const("w", weights)]), path)
     made: np.ndarray[Any, Any] = ROWS @ weights
@@ -60,20 +61,25 @@ def test_a_table_tells_numbers_as_well(tmp_path: pathlib.Path, capsys: Any) -> N
     assert row["true_error"] == pytest.approx(2, abs=1e-4)
 
 
-@pytest.mark.parametrize(("results", "is_judged_by_classes"), [(8, False), (7, True)])
+@pytest.mark.parametrize(("results", "is_judged_by_classes"), [("input", False), (8, True), (7, True)])
 def test_what_stands_in_place_of_its_input_has_no_classes(
-    tmp_path: pathlib.Path, capsys: Any, results: int, is_judged_by_classes: bool
+    tmp_path: pathlib.Path, capsys: Any, results: Any, is_judged_by_classes: bool
 ) -> None:
-    """An autoencoder's largest number is no class, and the divergence of its numbers says nothing."""
+    """An autoencoder's largest number is no class, and the divergence of its numbers says nothing; scores of as many
+    classes as there are features are no input."""
+    principal = np.linalg.svd(ROWS, full_matrices=False)[2][:6]
+    how = {"weights": principal.T @ principal} if results == "input" else {}
     for name in ("net.pb", "same.pb"):
-        linear(tmp_path / name, results)
+        linear(tmp_path / name, 8 if how else results, **how)
     np.savez(tmp_path / "data.npz", x=ROWS)
     _, row = judged(capsys, tmp_path / "net.pb", tmp_path / "same.pb", "--data", tmp_path / "data.npz")
     assert ("agreement" in row, "kl" in row) == (is_judged_by_classes, is_judged_by_classes)
     assert row["mean_error"] == 0
-    code = call("quantize", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "x.tflite")
-    assert code == 0
+    arguments = ["quantize", tmp_path / "net.pb", "--data", tmp_path / "data.npz", "-o", tmp_path / "x.tflite"]
+    assert call(*arguments) == 0
     assert ("same best class" in capsys.readouterr().out) == is_judged_by_classes
+    is_taken = call(*arguments, "--max-kl=10") == 0
+    assert (is_taken, "no scores of classes" in capsys.readouterr().err) == (is_judged_by_classes, not is_taken)
 
 
 def test_classes_in_rows_are_classes(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -321,3 +327,58 @@ def test_an_eight_bit_file_that_says_nothing_of_pictures_gets_them_as_its_codes_
     captured = capsys.readouterr()
     assert "100.00%" in captured.out
     assert f"the graph takes pixels from {low} to {'1' if low == '-1' else '255'}, as 'x' shows" in captured.err
+
+
+def series_of_any_length(path: pathlib.Path) -> None:
+    """A model of the pairs of a series, open along it, whose answer is the mean of what it makes of them."""
+    weights = np.random.default_rng(5).normal(size=(1, 2, 4, 6)).astype(np.float32)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,4])
+        rows = ExpandDims(x, axis, T=float)
+        found = Conv2D(rows, w, T=float, strides=[1, 1, 1, 1], padding="VALID")
+        y = Mean(found, axes, T=float, keep_dims=false)
+        axis = Const(int32 1)
+        axes = Const(int32 [1, 2])
+    """)
+    save(Graph([*graph, const("w", weights)]), path)
+
+
+def test_sizes_that_a_model_leaves_open_can_be_said(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """By ``evaluate`` and ``quantize`` as by ``ship`` and ``export``; rows of a table tell no length."""
+    series_of_any_length(tmp_path / "net.pb")
+    rows = np.random.default_rng(6).normal(size=(30, 12)).astype(np.float32)
+    np.savetxt(tmp_path / "rows.csv", rows, delimiter=",")
+    for shape in ("1,3,4", "x:1,3,4"):
+        given = ("--data", tmp_path / "rows.csv", "--input_shape", shape)
+        made = tmp_path / "small.tflite"
+        assert call("quantize", tmp_path / "net.pb", *given, "-o", made) == 0
+        capsys.readouterr()
+        _, second = judged(capsys, tmp_path / "net.pb", made, *given)
+        assert second["agreement"] > 0.8
+    assert call("quantize", tmp_path / "net.pb", "--mode=weights", "-o", made, "--input_shape=1,5,4") == 0
+    assert "leaves sizes" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("serie:1,3,4", "the graph has no node 'serie'"),
+        ("1,3,5", "'x' is [?,?,4], not [1,3,5]"),
+        ("axis:1", "the model has no input 'axis'"),
+        ("a,b", "is not NAME:1,224,224,3"),
+    ],
+)
+def test_sizes_that_do_not_fit_are_refused(tmp_path: pathlib.Path, capsys: Any, said: str, words: str) -> None:
+    series_of_any_length(tmp_path / "net.pb")
+    np.savetxt(tmp_path / "rows.csv", np.ones((4, 12)), delimiter=",")
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "rows.csv", "--input_shape", said) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_files_of_litert_have_their_sizes(tmp_path: pathlib.Path, capsys: Any) -> None:
+    series_of_any_length(tmp_path / "net.pb")
+    np.savetxt(tmp_path / "rows.csv", np.ones((4, 12)), delimiter=",")
+    made = tmp_path / "small.tflite"
+    assert call("quantize", tmp_path / "net.pb", "--mode=weights", "-o", made, "--input_shape=1,3,4") == 0
+    assert call("evaluate", made, "--data", tmp_path / "rows.csv", "--input_shape=1,3,4") == 2
+    assert "--input_shape is for graphs" in capsys.readouterr().err

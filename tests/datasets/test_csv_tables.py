@@ -38,6 +38,9 @@ def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> No
     ("text", "kind", "part"),
     [
         ("a,b\n1,x\n", FormatError, "row 1 has 'x', which is no number"),
+        ("age,job\n1,nurse\n2,smith\n3,nurse\n", FormatError, "leave column 'job' out, or make 2 columns of 0 and 1"),
+        ("age,size\n1,2\n2,?\n", FormatError, "other rows have numbers in column 'size': mend this one"),
+        ("1,2\n2,\n", FormatError, "fill in what column number 2 leaves empty"),
         ("1,2\n1\n", UsageError, "row 2 has 1 column, the first 2"),
         ("1,2,3,4\n", UsageError, "a row has 4 columns, and the model takes 2 numbers"),
         ("a,b\n", UsageError, "no samples"),

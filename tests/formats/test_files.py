@@ -63,6 +63,20 @@ def test_a_new_file_has_the_mode_that_the_user_asks_for(tmp_path: pathlib.Path) 
     assert (tmp_path / "out").stat().st_mode & 0o777 == 0o640
 
 
+def test_a_file_that_windows_keeps_open(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the input of what is written, which is mapped, cannot be replaced; POSIX systems have no such errors."""
+
+    def refuse(part: str, target: str) -> None:
+        error = PermissionError(13, "Access is denied")
+        error.winerror = 5  # type: ignore[attr-defined, unused-ignore]
+        raise error
+
+    monkeypatch.setattr(os, "replace", refuse)
+    with pytest.raises(PocketgraphError, match=r"access is denied; on Windows a file that is open.* give another name"):
+        write_atomically(tmp_path / "net.pb", b"x")
+    assert names(tmp_path) == []
+
+
 def test_places_that_cannot_be_written(tmp_path: pathlib.Path) -> None:
     with pytest.raises(PocketgraphError, match="directory to write to does not exist; mkdir -p"):
         write_atomically(tmp_path / "missing" / "out", b"x")

@@ -157,7 +157,9 @@ def adversarial(judged: str = "", *, steps: tuple[str, str] = ("fool", "judge"))
         referee_1/layer = MatMul(painter/Tanh, v/read, T=float)
         referee_1/Sigmoid = Sigmoid(referee_1/layer, T=float)
         rate = Const(float 0.1)
-        update_w = ApplyGradientDescent(w, rate, w, T=float)
+        into_pictures = MatMul(referee_1/Sigmoid, v/read, T=float, transpose_b=true)
+        into_w = MatMul(z, into_pictures, T=float, transpose_a=true)
+        update_w = ApplyGradientDescent(w, rate, into_w, T=float)
         {steps[0]} = NoOp(^update_w)
         update_v = ApplyGradientDescent(v, rate, v, T=float)
         {f"{steps[1]} = NoOp(^update_v)" if steps[0] != steps[1] else ""}
@@ -212,3 +214,21 @@ def test_what_is_handed_on_under_a_name_of_its_own_is_the_likeliest_output() -> 
     assert likely_outputs(parse(text.replace("NAME", "answer")))[0].name == "answer"
     assert likely_outputs(parse(text.replace("NAME", "Identity_1")))[0].name != "Identity_1"
     assert likely_outputs(parse(text.replace("NAME", "loss")))[0].name != "loss"
+
+
+def test_a_largest_value_that_is_handed_on_to_be_watched_is_no_likelier_output() -> None:
+    text = f"""{BODY}
+        layer/logits = MatMul(logits, square, T=float)
+        square = Const(float[2,2] [[1, 2], [3, 4]])
+        axes = Const(int32 [0, 1])
+        largest = Max(logits, axes, T=float, Tidx=int32)
+        watched = Identity(largest, T=float)
+    """
+    assert [end.name for end in likely_outputs(with_weights(text))] == ["layer/logits", "watched"]
+
+
+def test_what_another_step_trains_without_its_judge_is_no_generator() -> None:
+    """A denoiser that is trained by clean pictures, before a classifier that is trained on them."""
+    text = adversarial().replace("painter", "denoiser").replace("referee", "classes")
+    graph = parse(text.replace("ApplyGradientDescent(w, rate, into_w", "ApplyGradientDescent(w, rate, w"))
+    assert main_outputs(graph) == ["classes/Sigmoid"]

@@ -123,7 +123,7 @@ def dense(layers: int = 1) -> tuple[Graph, dict[str, np.ndarray], list[str]]:
 
 def test_products_of_a_dense_layer_are_what_litert_computes() -> None:
     model, feeds, names = dense()
-    with Session(model) as session, Session(model, without=["gradients_in_numpy"]) as other:
+    with Session(model) as session, Session(model, without=["products_in_numpy"]) as other:
         assert str(session.plan(names, feeds)).count(PRODUCT_REASON) == 1  # that of three nodes
         assert "3 MatMul: " + PRODUCT_REASON in str(session.plan(names, feeds))
         assert PRODUCT_REASON not in str(other.plan(names, feeds))

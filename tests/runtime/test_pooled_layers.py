@@ -34,7 +34,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The fused steps that were taken with a result, in order."""
     taken: list[str] = []
-    for name in ("pooled_convolution", "weight_gradient"):
+    for name in ("pooled_convolution", "pooled_gradients"):
         whole = getattr(pooled_convolution, name)
 
         def noted(*args: Any, name: str = name, whole: Any = whole) -> Any:
@@ -50,8 +50,8 @@ def listed(numbers: Sequence[int]) -> str:
     return f"list[{','.join(map(str, numbers))}]"
 
 
-def layer(name: str, masked: str = "dr") -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
-    """(a case's graph, its feeds, TensorFlow's results); ``masked`` is the gradient that goes back to the weights."""
+def layer(name: str) -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
+    """(a case's graph, its feeds, TensorFlow's results)."""
     case = CASES[name]
     with np.load(FIXTURES / "pooled_layers.npz") as data:
         wanted = {key: data[f"{name} {key}"] for key in ("pooled", "slopes", "w", "b")}
@@ -72,8 +72,8 @@ def layer(name: str, masked: str = "dr") -> tuple[Graph, Feeds, dict[str, np.nda
         p = MaxPool(r, {pool})
         dp = MaxPoolGrad(r, p, slopes, {pool})
         dr = ReluGrad(dp, r, T=float)
-        db = BiasAddGrad({masked}, T=float)
-        dw = Conv2DBackpropFilter(x, sizes, {masked}, T=float, {window})
+        db = BiasAddGrad(dr, T=float)
+        dw = Conv2DBackpropFilter(x, sizes, dr, T=float, {window})
     """
     graph = Graph([const("sizes", np.array(case.weights, np.int32)), *parse(text)])
     return graph, {**{f"{key}:0": value for key, value in drawn(name).items()}, "slopes:0": wanted["slopes"]}, wanted
@@ -90,7 +90,7 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
                 assert_close(pooled, wanted["pooled"], 1e-6)
                 assert_close(by_weights, wanted["w"], 2e-6)
                 assert_close(by_bias, wanted["b"], 2e-6)
-    assert steps == ([] if without else ["pooled_convolution", "weight_gradient"] * 4)
+    assert steps == ([] if without else ["pooled_convolution", "pooled_gradients"] * 4)
 
 
 def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,32 +103,51 @@ def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -
         assert numpy_gradients.LAYER_REASON not in str(session.plan(NAMES, feeds))
 
 
-@pytest.mark.parametrize(("fed", "value"), [("x:0", np.nan), ("b:0", np.inf), ("w:0", -np.inf), ("slopes:0", np.nan)])
-def test_numbers_that_are_not_finite(fed: str, value: float, steps: list[str]) -> None:
-    graph, feeds, _ = layer("3x3")
+@pytest.mark.parametrize("fed", ["x:0", "b:0", "w:0", "slopes:0"])
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("place", [0, 1, -1])
+@pytest.mark.parametrize("name", ["3x3", "valid, odd sizes"])
+def test_numbers_that_are_not_finite(name: str, place: int, value: float, fed: str) -> None:
+    graph, feeds, _ = layer(name)
     feeds[fed] = feeds[fed].copy()
-    feeds[fed].flat[1] = value
+    feeds[fed].flat[place] = value
     with Session(graph) as session, Session(graph, engine="reference") as other:
         mine, theirs = session.run(NAMES, feeds), other.run(NAMES, feeds)
-    np.testing.assert_allclose(mine[0], theirs[0], rtol=1e-5, atol=1e-5)
-    np.testing.assert_array_equal(np.isnan(mine[1]), np.isnan(theirs[1]))
-    if fed in (
-        "b:0",
-        "slopes:0",
-    ):  # else a NaN is first in its window, where the pool's gradient goes, and no mask sees it
-        for one, two in zip(mine, theirs, strict=True):
-            np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
-    assert "weight_gradient" not in steps
+    for one, two in zip(mine, theirs, strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
 
 
-def test_without_a_mask_the_first_of_equal_numbers_counts(steps: list[str]) -> None:
-    """Nobody takes the rectifier's gradient here: where all of a window is zero, its first element is the largest."""
-    graph, feeds, _ = layer("equal numbers", masked="dp")
-    feeds["b:0"] = feeds["b:0"] - 2
-    with Session(graph) as session, Session(graph, engine="reference") as other:
-        (mine,), (theirs,) = session.run(["dw:0"], feeds), other.run(["dw:0"], feeds)
-    assert_close(mine, theirs, 1e-6)
-    assert steps == ["pooled_convolution", "weight_gradient"]
+def test_a_nan_that_is_first_in_its_window_takes_no_gradient(steps: list[str]) -> None:
+    """The pool's gradient goes there, and the rectifier's ends it, though the window's result is a number."""
+    graph, feeds, _ = layer("one pixel")
+    for name, value in (("x:0", 1.0), ("w:0", 1.0), ("b:0", 0.0), ("slopes:0", 5.0)):
+        feeds[name] = np.full_like(feeds[name], value)
+    feeds["x:0"][0, 0, 0, 0] = np.nan
+    with Session(graph) as session:
+        pooled, by_weights, by_bias = session.run(NAMES, feeds)
+    np.testing.assert_array_equal(pooled, np.full((1, 1, 1, 2), 3, np.float32))
+    np.testing.assert_array_equal(by_bias, [0, 0])
+    np.testing.assert_array_equal(np.isnan(by_weights[0, 0]), [[True, True], [False, False], [False, False]])
+    assert not steps
+
+
+def test_an_image_that_no_pool_sees_counts(steps: list[str]) -> None:
+    """An infinity under a window that is in no pool's makes NaN of the gradient: it is multiplied by 0."""
+    graph, feeds, _ = layer("valid, odd sizes")
+    feeds["x:0"] = feeds["x:0"].copy()
+    feeds["x:0"][0, -1, -1, 0] = np.inf
+    with Session(graph) as session:
+        pooled, by_weights, _ = session.run(NAMES, feeds)
+    assert np.isfinite(pooled).all()
+    assert np.isnan(by_weights).any()
+    assert not steps
+
+
+def test_the_bias_may_stay_as_it_is(steps: list[str]) -> None:
+    graph, feeds, wanted = layer("3x3")
+    with Session(graph) as session:
+        assert_close(session.run(["dw:0"], feeds)[0], wanted["w"], 2e-6)
+    assert steps == ["pooled_convolution", "pooled_gradients"]
 
 
 def test_no_images(steps: list[str]) -> None:

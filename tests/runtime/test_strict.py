@@ -148,3 +148,23 @@ def test_each_row_says_how() -> None:
     assert all(OPERATORS.values())
     assert all(OPS.values())
     assert edge_of("ADD", [], "") == ""
+
+
+def test_a_nan_that_is_first_in_its_window_takes_no_gradient_of_a_rectifier() -> None:
+    """The pool's gradient goes there, as in TensorFlow, and the rectifier's is not moved in front of it."""
+    pool = 'T=float, ksize=list[1,2,2,1], strides=list[1,2,2,1], padding="VALID"'
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,4,4,1])
+        r = Relu(x, T=float)
+        p = MaxPool(r, {pool})
+        dp = Placeholder(dtype=float, shape=[1,2,2,1])
+        dx = MaxPoolGrad(r, p, dp, {pool})
+        dr = ReluGrad(dx, r, T=float)
+        db = BiasAddGrad(dr, T=float, data_format="NHWC")
+    """)
+    x = np.ones((1, 4, 4, 1), np.float32)
+    x[0, 0, 0, 0] = np.nan
+    with Session(graph, strict=True) as session:
+        by_images, by_bias = session.run(["dr:0", "db:0"], {"x:0": x, "dp:0": np.ones((1, 2, 2, 1), np.float32)})
+    assert by_images[0, 0, 0, 0] == 0
+    assert by_images.sum() == by_bias[0] == 3

@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
+from pocketgraph.cli.shared.data_options import (
+    cluster_option,
+    data_options,
+    reading_options,
+    say,
+    shape_option,
+    shapes_of,
+)
 from pocketgraph.cli.shared.options import flag_bool, names, signature_option
 from pocketgraph.cli.shared.output import CALLED, echo
 from pocketgraph.errors import UsageError
@@ -78,6 +85,7 @@ if TYPE_CHECKING:
 )
 @cluster_option
 @signature_option
+@shape_option
 @data_options
 def command(
     model: str, calibrate: str | None, out: str, report_path: str | None, cluster_address: str, **how: Any
@@ -104,11 +112,12 @@ def command(
     how["keep"], how["without"] = names(how["keep"]), names(how["without"])
     form: Any = "tflite" if out.endswith(".tflite") else "pb"
     reading = reading_options(how)
+    shapes = shapes_of(how.pop("input_shape"))
     options = {name: value for name, value in how.items() if name not in (*reading, "feed")}
     with connected(cluster_address), progress_bar(QUANTIZING) as tell:
         made = quantize(
             model, calibrate, form=form, resume=f"{os.path.splitext(out)[0]}.resume.npz", progress=tell, notify=say,
-            **options, **reading,
+            shapes=shapes, **options, **reading,
         )  # fmt: skip
         made.save(out, report=report_path)
         for line in summary(made):

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from pocketgraph.budgets import usable_processors
-from pocketgraph.cli.shared.data_options import sample_options, say, shapes_of
+from pocketgraph.cli.shared.data_options import sample_options, say, shape_option, shapes_of
 from pocketgraph.cli.shared.options import names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -24,10 +24,7 @@ from pocketgraph.errors import UsageError
 )  # fmt: skip
 @click.option("--outputs", default="", help="Tensors to compute, by commas; default: the likeliest output.")
 @click.option("--inputs", default="", help="Tensors that the app feeds, by commas; default: the model's own.")
-@click.option(
-    "--input_shape", multiple=True, metavar="NAME:1,100,…",
-    help="The sizes of an input that the model leaves open; without NAME of the only one.",
-)  # fmt: skip
+@shape_option
 @click.option(
     "--max_accuracy_drop", type=float, metavar="POINTS",
     help="What may be lost, in per cent: of right answers (default 2), or where the data tell no classes of answers "

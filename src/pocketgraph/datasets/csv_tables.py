@@ -17,6 +17,7 @@ from pocketgraph.pages.quantities import counted
 Array = np.ndarray[Any, Any]
 SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
+MOST_VALUES = 50  # of a column of texts, that each can be a column of its own
 OTHER_SEPARATORS = (";", "\t")
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d*,\d+(?:[eE][+-]?\d+)?\s*")
 
@@ -62,11 +63,30 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             numbers[number] = [float(cell) for cell in cells]
         except ValueError:
             wrong = next(cell for cell in cells if not _is_number(cell))
-            raise FormatError(f"row {number + 1} has '{wrong}', which is no number", where=path) from None
+            column = row.index(wrong)
+            name = f"'{head[column]}'" if column < len(head) else f"number {column + 1}"
+            raise FormatError(
+                f"row {number + 1} has '{wrong}', which is no number", where=path,
+                hint=_help_with(wrong, name, sorted({one[column] for one in rows if len(one) == width})),
+            ) from None  # fmt: skip
         if at >= 0:
             classes.append(class_name(row[at]))
     ends = np.cumsum([0, *sizes])
     return [numbers[:, first:last] for first, last in pairwise(ends)], classes
+
+
+def _help_with(wrong: str, name: str, values: Sequence[str]) -> str:
+    """What can be done about a cell of a column that is no number."""
+    if not wrong.strip():
+        return f"fill in what column {name} leaves empty, or leave such rows out"
+    if any(map(_is_number, values)):
+        return f"other rows have numbers in column {name}: mend this one, or leave it out"
+    one_of = (
+        f", or make {counted(len(values), 'column')} of 0 and 1 of it, one a value"
+        if len(values) <= MOST_VALUES
+        else ""
+    )
+    return f"leave column {name} out{one_of}; or call it 'class' if it says what the rows are"
 
 
 def columns_of(path: str) -> int:

@@ -7,7 +7,7 @@ import os
 import shutil
 from collections.abc import Iterator
 
-from pocketgraph.errors import PocketgraphError, UsageError, option
+from pocketgraph.errors import PocketgraphError, UsageError, new_folder, option
 from pocketgraph.formats.files import check_place, reason
 from pocketgraph.part_files import part_name, remove_abandoned
 
@@ -30,7 +30,7 @@ def check_target(path: str, *, is_folder: bool, force: bool, source: str | None 
         raise UsageError("this directory is not empty", where=path, hint=f"give another one, or {option('force')}")
     folder = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(folder):
-        raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")
+        raise PocketgraphError("the directory to write to does not exist", where=path, hint=new_folder(folder))
 
 
 @contextlib.contextmanager

@@ -23,7 +23,8 @@ OBJECT_GRAPH = 7  # of MetaGraphDef
 NODES, CONCRETE = 1, 2  # of SavedObjectGraph
 CHILDREN, FUNCTION, VARIABLE, CONSTANT = 1, 6, 7, 9  # of SavedObject
 BOUND, TAKES, GIVES = 2, 3, 4  # of SavedConcreteFunction
-TENSOR_SPEC, BOUNDED_SPEC, LIST, TUPLE, DICT, NAMED_TUPLE = 33, 34, 51, 52, 53, 54  # of StructuredValue
+TENSOR_SPEC, TYPE_SPEC, BOUNDED_SPEC, LIST, TUPLE, DICT, NAMED_TUPLE = 33, 34, 35, 51, 52, 53, 54  # of StructuredValue
+TRUE = b"\x70\x01"  # a StructuredValue's bool_value
 MAIN = "__call__"
 _KEY = "/.ATTRIBUTES/VARIABLE_VALUE"
 
@@ -32,10 +33,11 @@ Span = tuple[int, int]
 
 @dataclass
 class _Object:
-    """An object of the module: what it holds by name, and what it is."""
+    """An object of the module: what it holds by name, and what it is; of a function also its arguments' defaults."""
 
     children: dict[str, int] = field(default_factory=dict)
     functions: list[str] = field(default_factory=list)
+    defaults: list[bytes] = field(default_factory=list)
     variable: str = ""
     constant: str = ""
 
@@ -56,11 +58,19 @@ class _Call:
     captures: list[int]
     takes: list[_Spec]
     gives: list[_Spec]
+    values: list[bytes]  # of its arguments, encoded: specs of tensors, and the values of Python that it is made for
+
+    def unlike(self, defaults: list[bytes]) -> tuple[int, int]:
+        """How many of its last arguments are not their defaults, and how many are True, as ``training`` may be."""
+        last = self.values[max(len(self.values) - len(defaults), 0) :]
+        return sum(a != b for a, b in zip(last, defaults, strict=False)), self.values.count(TRUE)
 
 
 def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
-    """The graph with a node that calls each function of the module, and signatures of their names; ``__call__`` is
-    ``serving_default``. A function is left out that captures what is no variable and no constant, such as a table.
+    """The graph with a node that calls each function of the module, and signatures of their names.
+
+    ``__call__`` is ``serving_default``. Of a function for several values of Python the first is that for its defaults,
+    such as ``training=False``. One is left out that captures what is no variable and no constant, such as a table.
 
     Args:
         graph: of a SavedModel, without signatures.
@@ -78,34 +88,55 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     handles = _handles(graph, objects)
     nodes: list[Node] = []
     signatures: dict[str, Signature] = {}
-    for name, child in objects[0].children.items():
-        if not name.isidentifier() or (name.startswith("_") and name != MAIN):
-            continue
-        for number, function in enumerate(objects[child].functions if child < len(objects) else ()):
+    children = objects[0].children.items()
+    names = {name: child for name, child in children if name == MAIN or (name.isidentifier() and name[0] != "_")}
+    taken = {*graph.nodes, *names}
+    for name, child in names.items():
+        for number, function in enumerate(_by_default(objects[child], calls) if child < len(objects) else ()):
+            captured = [handles.get(place, "") for place in calls[function].captures]
             key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")
-            captured = [handles.get(place, "") for place in calls[function].captures] if function in calls else [""]
-            if function not in graph.functions or not all(captured) or key in graph:
+            if function not in graph.functions or not all(captured):
                 continue
-            made, signatures[key] = _called(graph, key, function, calls[function], captured)
+            key = key if key == name and key not in graph else _free(key, taken)
+            made, signatures[key] = _called(graph, key, function, calls[function], captured, taken)
             nodes += made
     return graph.replace([*graph, *nodes], signatures={**graph.signatures, **signatures}) if nodes else graph
 
 
-def _called(graph: Graph, key: str, name: str, call: _Call, captured: list[str]) -> tuple[list[Node], Signature]:
+def _by_default(one: _Object, calls: dict[str, _Call]) -> list[str]:
+    """The functions of an object that are known; first the one that a call without optional arguments takes."""
+    return sorted((name for name in one.functions if name in calls), key=lambda name: calls[name].unlike(one.defaults))
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """The name, with a number behind it where it is taken, which it is from now on."""
+    found, number = name, 0
+    while found in taken:
+        number += 1
+        found = f"{name}_{number}"
+    taken.add(found)
+    return found
+
+
+def _called(
+    graph: Graph, key: str, name: str, call: _Call, captured: list[str], taken: set[str]
+) -> tuple[list[Node], Signature]:
     """The nodes that feed and call a function, and their signature."""
     function = graph.functions[name]
     types, given = tuple(argument_types(function)), tuple(result_types(function))
     names = arguments(function)
-    nodes, inputs = [], {}
+    nodes: list[Node] = []
+    inputs: dict[str, str] = {}
     for at, argument in enumerate(names[: len(names) - len(captured)]):
         spec = call.takes[at] if at < len(call.takes) else _Spec("", "", Shape(None))
-        nodes.append(Node(f"{key}_{argument}", "Placeholder", (), {"dtype": types[at], "shape": spec.shape}))
-        inputs[spec.key or spec.name or argument] = f"{key}_{argument}:0"
-    taken = [*(node.name for node in nodes), *captured]
+        fed = _free(f"{key}_{argument}", taken)
+        nodes.append(Node(fed, "Placeholder", (), {"dtype": types[at], "shape": spec.shape}))
+        inputs[_free(spec.key or spec.name or argument, set(inputs))] = f"{fed}:0"
+    operands = [*(node.name for node in nodes), *captured]
     attrs: dict[str, AttrValue] = {"Tin": types, "Tout": given, "f": Func(name, {})}
     if len(call.gives) == len(given):
         attrs["_output_shapes"] = tuple(spec.shape for spec in call.gives)
-    nodes.append(Node(key, "StatefulPartitionedCall", taken, attrs))
+    nodes.append(Node(key, "StatefulPartitionedCall", operands, attrs))
     keys = [spec.key for spec in call.gives]
     if len(set(keys) - {""}) < len(given):
         keys = [f"output_{at}" for at in range(len(given))]
@@ -181,7 +212,8 @@ def _read(data: bytes) -> tuple[list[_Object], dict[str, _Call]]:
                     [spec for part in _inside(data, span, number) for spec in _specs(data, part)]
                     for number in (TAKES, GIVES)
                 )
-                calls[name] = _Call(_numbers(data, span, BOUND), takes, gives)
+                values = [value for part in _inside(data, span, TAKES) for value in _arguments(data, part)]
+                calls[name] = _Call(_numbers(data, span, BOUND), takes, gives, values)
     return objects, calls
 
 
@@ -191,11 +223,31 @@ def _object(data: bytes, span: Span) -> _Object:
         found.children[_text(data, child, 2)] = next(iter(_numbers(data, child, 1)), 0)
     for function in _inside(data, span, FUNCTION):
         found.functions += [wire.text(data, *part) for part in _inside(data, function, 1)]
+        for spec in _inside(data, function, 2):
+            found.defaults += _defaults(data, spec)
     for variable in _inside(data, span, VARIABLE):
         found.variable = _text(data, variable, 6) or "Variable"
     for constant in _inside(data, span, CONSTANT):
         found.constant = _text(data, constant, 1)
     return found
+
+
+def _defaults(data: bytes, spec: Span) -> list[bytes]:
+    """The defaults of the last arguments of a function's FunctionSpec, encoded: Python's ``FullArgSpec.defaults``."""
+    listed = [part for whole in _inside(data, spec, 1) for part in _inside(data, whole, NAMED_TUPLE)]
+    entries = [entry for part in listed for entry in _inside(data, part, 2) if _text(data, entry, 1) == "defaults"]
+    return [value for entry in entries for part in _inside(data, entry, 2) for value in _values(data, part)]
+
+
+def _arguments(data: bytes, span: Span) -> list[bytes]:
+    """The arguments by position of the pair of them and those by name, encoded."""
+    pairs = [_inside(data, part, 1) for part in _inside(data, span, TUPLE)]
+    return [value for pair in pairs for value in _values(data, pair[0])] if all(pairs) else []
+
+
+def _values(data: bytes, span: Span) -> list[bytes]:
+    """The values of a tuple, encoded."""
+    return [bytes(data[a:b]) for part in _inside(data, span, TUPLE) for a, b in _inside(data, part, 1)]
 
 
 def _specs(data: bytes, span: Span, key: str = "", depth: int = 0) -> Iterator[_Spec]:
@@ -209,6 +261,9 @@ def _specs(data: bytes, span: Span, key: str = "", depth: int = 0) -> Iterator[_
         if number in (TENSOR_SPEC, BOUNDED_SPEC):
             sizes = next((dimensions(data, *part) for part in _inside(data, inner, 2)), None)
             yield _Spec(key, _text(data, inner, 1), Shape(sizes))
+        elif number == TYPE_SPEC:  # of several tensors, such as a ragged one's values and where its rows begin
+            for _ in range(next(iter(_numbers(data, inner, 4)), 0)):
+                yield _Spec(key, "", Shape(None))
         elif number in (LIST, TUPLE):
             for part in _inside(data, inner, 1):
                 yield from _specs(data, part, key, depth + 1)

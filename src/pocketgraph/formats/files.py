@@ -8,13 +8,17 @@ from collections.abc import Callable, Iterable
 from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
-from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean
+from pocketgraph.errors import FormatError, PocketgraphError, did_you_mean, new_folder
 from pocketgraph.part_files import remove_abandoned, written_whole
 from pocketgraph.protobuf.wire import Buffer, Chunk
 
 PathLike: TypeAlias = str | os.PathLike[str]
 Content: TypeAlias = Chunk | Iterable[Chunk] | Callable[[BinaryIO], object]
 """What to write: bytes, pieces of bytes, or a function that writes into the open file."""
+
+
+HELD_OPEN = (5, 32, 1224)
+"""Windows' numbers for a file that is not replaced because it is open or mapped: access denied, shared, mapped."""
 
 
 class _MappedFile(mmap):
@@ -110,7 +114,11 @@ def write_atomically(path: PathLike, content: Content) -> None:
             raise PermissionError(13, "Permission denied")
         replace(target, content)
     except OSError as error:
-        raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=name) from None
+        hint = "on Windows a file that is open, as the one that was read is, stays: give another name"
+        is_open = getattr(error, "winerror", None) in HELD_OPEN
+        raise PocketgraphError(
+            f"the file cannot be written: {reason(error)}", where=name, hint=hint if is_open else ""
+        ) from None
 
 
 def check_place(path: PathLike) -> str:
@@ -128,7 +136,7 @@ def check_place(path: PathLike) -> str:
     if os.path.isdir(target):
         raise PocketgraphError("this is a directory, not a place for a file", where=name)
     if not os.path.isdir(folder):
-        raise PocketgraphError("the directory to write to does not exist", where=name, hint=f"mkdir -p {folder}")
+        raise PocketgraphError("the directory to write to does not exist", where=name, hint=new_folder(folder))
     if not os.access(folder, os.W_OK) and (os.path.isfile(target) or not os.path.exists(target)):
         raise PocketgraphError(f"the file cannot be written: nothing can be written to {folder}", where=name)
     return target

@@ -21,7 +21,8 @@ def generated(graph: Graph, layers: Collection[Node], weights: Collection[str], 
     """The nodes that give what a judge takes.
 
     A judge is a network that is applied both to what comes into the graph and to what other weights made, which another
-    step of training updates: a discriminator, a critic, a network of features that a loss compares. Where nothing
+    step of training updates: a discriminator, a critic, a network of features that a loss compares. What it says trains
+    what made them: a classifier behind a denoiser that learns from clean pictures alone is no judge. Where nothing
     tells the steps of training, the scopes' names do.
 
     Args:
@@ -37,8 +38,10 @@ def generated(graph: Graph, layers: Collection[Node], weights: Collection[str], 
         for result in taking_results:
             for name in _counterparts(graph, result, taking_inputs, behind):
                 before = reachable(graph, [name], data_only=True, missing_ok=True)
-                made_by = [trainers[other] for other in before if trainers.get(other)]
-                if variable not in before and made_by and all(judge.isdisjoint(steps) for steps in made_by):
+                makers = [other for other in before if trainers.get(other)]
+                if variable in before or not makers or not all(judge.isdisjoint(trainers[other]) for other in makers):
+                    continue
+                if variable in reachable(graph, _updates(graph, makers), data_only=True, missing_ok=True):
                     found.setdefault(name)
     applied = {node.name for node in layers}
     return [name for name in found if not _is_mixed(graph, name, found, applied)]
@@ -78,6 +81,12 @@ def _trainers(graph: Graph) -> dict[str, set[str]]:
             steps = {user.name for user in graph.consumers.get(node.name, ()) if user.op == "NoOp"}
             found.setdefault(node_name(node.data_inputs[0]), set()).update(steps)
     return found
+
+
+def _updates(graph: Graph, variables: Collection[str]) -> list[str]:
+    """The nodes in which an optimizer updates any of some variables."""
+    users = (user for name in variables for user in graph.consumers.get(name, ()))
+    return [user.name for user in users if _UPDATES.match(user.op)]
 
 
 def _counterparts(graph: Graph, result: str, inputs: list[str], behind: Collection[str]) -> Iterator[str]:

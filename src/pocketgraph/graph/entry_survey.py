@@ -40,7 +40,6 @@ SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseS
 """Ops whose second and later results serve training."""
 OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
 """Ops whose second and later results stand beside the first only for the ops behind them."""
-_OWN_NAME = re.compile(r"(?!Identity(_\d+)?$)[^/]+$")  # tf.identity(result, name="answer"), in no scope
 _LOADERS = frozenset({"StatefulPartitionedCall", "ReadVariableOp"})
 """Not a trait: what saves, restores and reads the variables of a module whose functions nothing in its graph calls."""
 _CLEAR = 4.0  # so much less likely than the best is no rival: a named softmax against an unnamed sum
@@ -351,15 +350,12 @@ class EntrySurvey:
             if source not in self._graph:
                 break
             end = self._graph[source]
-        if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources):
-            return None
-        if end.op in _LOADERS and self._graph.functions and not self._sources:
+        is_loader = end.op in _LOADERS and self._graph.functions and not self._sources
+        if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources) or is_loader:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
-        score, why = likelihood(node.name, end.op)
-        if node.op == "Identity" and _OWN_NAME.match(node.name):
-            score, why = score + 2, f"{why}, handed on under a name of its own"
+        score, why = likelihood(node.name, end.op, is_handed_on=node.op == "Identity")
         if self._main_sources and node.name in self._behind_weights:
             score += 2
         if _TRAINING_TOWER.search(node.name):

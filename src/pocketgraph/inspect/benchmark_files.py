@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from pocketgraph.errors import PocketgraphError, option
+from pocketgraph.errors import PocketgraphError, new_folder, option
 from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.inspect.benchmark_result import Benchmark
 
@@ -75,7 +75,7 @@ def refuse_no_folder(path: str) -> None:
     """
     folder = os.path.dirname(path)
     if folder and not os.path.isdir(folder):
-        raise PocketgraphError("the directory to write to does not exist", where=path, hint=f"mkdir -p {folder}")
+        raise PocketgraphError("the directory to write to does not exist", where=path, hint=new_folder(folder))
 
 
 def write(prefix: str, record: BenchmarkRecord) -> str:

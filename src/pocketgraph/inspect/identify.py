@@ -5,11 +5,10 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import os
-import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import Kind
 from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
@@ -46,13 +45,13 @@ class IdentifiedFile(FileFacts):
         entry points without a default has to be.
         """
         if self.graphs and not any(graph.variables for graph in self.graphs):
-            return f"pocketgraph summarize {shlex.quote(self.path)}"
+            return f"pocketgraph summarize {quoted(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         if is_directory or "--input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
-            path = shlex.quote(self.path)
+            path = quoted(self.path)
             with contextlib.suppress(PocketgraphError):
                 find(self.path)
                 with contextlib.suppress(PocketgraphError):
@@ -175,12 +174,12 @@ def freeze_command(path: str, model: ReadyModel, out: str) -> str:
         model: what was made of it.
         out: the file to write.
     """
-    text = f"pocketgraph freeze_graph {shlex.quote(path)} -o {out}"
+    text = f"pocketgraph freeze_graph {quoted(path)} -o {out}"
     how = model.freezing
     if how is None:
         return text
-    text += f" --output_node_names={shlex.quote(','.join(how.outputs))}" if how.outputs else ""
-    text += f" --signature={shlex.quote(how.signature)}" if how.signature else ""
+    text += f" --output_node_names={quoted(','.join(how.outputs))}" if how.outputs else ""
+    text += f" --signature={quoted(how.signature)}" if how.signature else ""
     return text + " --repair" * how.repair
 
 

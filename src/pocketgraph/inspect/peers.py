@@ -147,6 +147,7 @@ def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
             input=json.dumps(job),
             capture_output=True,
             text=True,
+            errors="replace",
             timeout=PATIENCE,
             check=False,
             cwd=job["folder"],

@@ -14,3 +14,19 @@ WEIGHT_AXIS = {"CONV_2D": 0, "DEPTHWISE_CONV_2D": 3, "FULLY_CONNECTED": 0, "TRAN
 """The axis of the weights that goes along output channels."""
 LARGEST_CODE = 127
 """Of weights, which are symmetric: -128 is not used, as the LiteRT specification asks."""
+ELEMENTWISE = frozenset((
+    "ABS", "ADD", "CAST", "CEIL", "COS", "DIV", "ELU", "EQUAL", "EXP", "FLOOR", "FLOOR_DIV", "FLOOR_MOD", "GELU",
+    "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS", "LESS_EQUAL", "LOG", "LOGICAL_AND", "LOGICAL_NOT", "LOGICAL_OR",
+    "LOGISTIC", "MAXIMUM", "MINIMUM", "MUL", "NEG", "NOT_EQUAL", "POW", "PRELU", "RELU", "RELU6", "RELU_N1_TO_1",
+    "ROUND", "RSQRT", "SELECT", "SELECT_V2", "SIGN", "SIN", "SQRT", "SQUARE", "SQUARED_DIFFERENCE", "SUB", "TANH",
+))  # fmt: skip
+SIZED_BY_SHAPES = ELEMENTWISE | WEIGHTED | POOLS | {
+    "BATCH_MATMUL", "CONCATENATION", "DEPTH_TO_SPACE", "GATHER", "LOG_SOFTMAX", "PACK", "SOFTMAX", "SPACE_TO_DEPTH",
+    "UNPACK",
+}  # fmt: skip
+"""What they make has sizes that follow from the shapes of what they take."""
+SIZED_BY_OPERANDS = frozenset((
+    "BROADCAST_TO", "MEAN", "PAD", "REDUCE_ALL", "REDUCE_ANY", "REDUCE_MAX", "REDUCE_MIN", "RESHAPE", "SLICE", "SPLIT",
+    "STRIDED_SLICE", "SUM", "TILE", "TRANSPOSE",
+))  # fmt: skip
+"""The sizes follow from the values of operands too: those of all but one."""

@@ -18,6 +18,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
+from pocketgraph.litert.operator_traits import SIZED_BY_OPERANDS, SIZED_BY_SHAPES
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -106,9 +107,11 @@ class PlainRunner:
         if windows is None:
             return lambda arrays: self.run([arrays[place] for place in places])
         inputs, outputs = windows
-        invoke, copy = self._invoke, np.ndarray.copy
-        if len(inputs) == len(outputs) == 1 and outputs[0].nbytes < self._recycled_from:
-            (window,), (place,), only = inputs, places, outputs[0].copy
+        invoke, copy, give = self._invoke, np.ndarray.copy, self._set
+        pairs = [(window, place) for window, place in zip(inputs, places, strict=True) if window is not None]
+        numbers = [(i, p) for i, window, p in zip(self._inputs, inputs, places, strict=True) if window is None]
+        if len(pairs) == len(outputs) == 1 and not numbers and outputs[0].nbytes < self._recycled_from:
+            ((window, place),), only = pairs, outputs[0].copy
 
             def run_one(arrays: Sequence[Array]) -> list[Array]:
                 window[...] = arrays[place]
@@ -116,13 +119,14 @@ class PlainRunner:
                 return [only()]
 
             return run_one
-        pairs = list(zip(inputs, places, strict=True))
         if any(window.nbytes >= self._recycled_from for window in outputs):
             recycled, numbered = self._recycled, list(enumerate(outputs))
 
             def run_recycling(arrays: Sequence[Array]) -> list[Array]:
                 for window, place in pairs:
                     window[...] = arrays[place]
+                for index, place in numbers:
+                    give(index, arrays[place])
                 invoke()
                 return [recycled.copied(number, window) for number, window in numbered]
 
@@ -131,6 +135,8 @@ class PlainRunner:
         def run(arrays: Sequence[Array]) -> list[Array]:
             for window, place in pairs:
                 window[...] = arrays[place]
+            for index, place in numbers:
+                give(index, arrays[place])
             invoke()
             return list(map(copy, outputs))
 
@@ -154,28 +160,23 @@ class PlainRunner:
         """Has its results never lie where earlier ones did (the pass ``recycled_arrays``)."""
         self._recycled.is_on = False
 
-    def _windows(self) -> tuple[list[Array], list[Array]] | None:
-        """LiteRT's own memory of the inputs and of the outputs, where that stays in its place.
+    def _windows(self) -> tuple[list[Array | None], list[Array]] | None:
+        """LiteRT's own memory of the inputs and of the outputs, where that stays in its place; None of an input that is
+        a single number.
 
-        It stays when one delegate (XNNPACK) computes everything: then no tensor's size depends on values, so that
-        nothing is allocated anew between runs. The arrays keep the memory from being freed.
+        It stays where no tensor's size depends on values, so that nothing is allocated anew between runs. The arrays
+        keep the memory from being freed.
         """
         try:
-            core = self._interpreter._interpreter
-            codes = [core.NodeName(index) for index in range(core.NumNodes())]
-            if codes[-1:] != ["DELEGATE"] or codes.count("DELEGATE") > 1:
+            if not has_fixed_sizes(self._interpreter._interpreter, self._inputs):
                 return None
-            last = len(codes) - 1
-            made = {int(index) for place in range(last) for index in core.NodeOutputs(place)}
-            taken, given = set(map(int, core.NodeInputs(last))), set(map(int, core.NodeOutputs(last)))
-            inputs = [self._interpreter.tensor(index)() for index in self._inputs]
+            details = {detail["index"]: len(detail["shape"]) for detail in self._interpreter.get_input_details()}
+            inputs = [self._interpreter.tensor(index)() if details[index] else None for index in self._inputs]
             outputs = [self._interpreter.tensor(index)() for index in self._outputs]
         except (AttributeError, IndexError, KeyError, TypeError, ValueError, RuntimeError):
             return None  # another LiteRT, or a tensor without memory
-        if not all(isinstance(window, np.ndarray) for window in (*inputs, *outputs)):
+        if not all(isinstance(window, np.ndarray) for window in (*inputs, *outputs) if window is not None):
             return None  # of a tensor without dimensions LiteRT gives a copy
-        if taken & made or not taken >= set(self._inputs) or not set(self._outputs) <= given:
-            return None
         return inputs, [
             o if shape is None else o.reshape(shape) for o, shape in zip(outputs, self._shapes, strict=True)
         ]
@@ -206,6 +207,35 @@ class PlainRunner:
 
     def close(self) -> None:
         self._interpreter = self._set = self._invoke = self._get = None
+
+
+def has_fixed_sizes(core: Any, given: Sequence[int]) -> bool:
+    """Whether no tensor's size depends on values, where that can be told.
+
+    So it is when one delegate (XNNPACK) computes everything, or where each operator's sizes follow from shapes, and from
+    constants.
+
+    Args:
+        core: LiteRT's interpreter without its cover.
+        given: the places of its inputs among its tensors.
+    """
+    codes = [core.NodeName(index) for index in range(core.NumNodes())]
+    if codes[-1:] == ["DELEGATE"] and codes.count("DELEGATE") == 1:
+        made = {int(index) for place in range(len(codes) - 1) for index in core.NodeOutputs(place)}
+        taken = set(map(int, core.NodeInputs(len(codes) - 1)))
+        if not taken & made and taken >= set(given):
+            return True
+    computed = {*given, *(int(index) for place in range(len(codes)) for index in core.NodeOutputs(place))}
+    for place, code in enumerate(codes):
+        if code in SIZED_BY_SHAPES or code == "DELEGATE":
+            continue
+        operands = [int(index) for index in core.NodeInputs(place)]
+        if code not in SIZED_BY_OPERANDS or len(computed.intersection(operands)) > 1:
+            return False
+        # A computed operand that stands for sizes beside a constant one: SPLIT's comes second, the others' first.
+        if computed.intersection(operands) and operands[code == "SPLIT"] not in computed:
+            return False
+    return True
 
 
 PACKED_TYPES = ("float32", "int32", "uint8", "int8", "bool")

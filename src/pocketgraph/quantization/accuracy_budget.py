@@ -21,6 +21,7 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     Comparison,
     Likeness,
     are_picks,
+    distance_from_input,
     is_reconstruction,
     scores_of_classes,
 )
@@ -133,7 +134,8 @@ def compare_programs(
             labels = truth(wanted.size)
             if labels is not None:
                 result.exact, result.coded = ClassAccuracy(), ClassAccuracy()
-        result.comparison.is_of_classes &= labels is not None or not is_reconstruction(sample, wanted)
+        if labels is None:
+            result.comparison.note_distance(*distance_from_input(sample, wanted))
         result.comparison.add(wanted, given)
         if labels is not None and result.exact is not None and result.coded is not None:
             result.exact.add(wanted, labels[index])
@@ -147,7 +149,7 @@ def _check_classes(program: Program, samples: Samples, threads: int, budget: Acc
         answer = ProgramRunner(program, threads=threads)(sample)[0]
         if are_picks(answer) and budget.kl is None:
             continue
-        if scores_of_classes(answer) is None or is_reconstruction(sample, answer):
+        if scores_of_classes(answer) is None or is_reconstruction(*distance_from_input(sample, answer)):
             raise UsageError(
                 "a budget is of a classifier's answers, and this model gives no scores of classes",
                 hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary "

@@ -44,6 +44,7 @@ from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
+from pocketgraph.quantization.stated_sizes import Sizes, with_sizes
 from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
@@ -67,6 +68,7 @@ def quantize(
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
     signature: str | None = None,
+    shapes: Sizes | None = None,
     limit: int = 100,
     judge: SampleSource | None = None,
     labels: str | os.PathLike[str] | Sequence[str] | None = None,
@@ -109,6 +111,7 @@ def quantize(
         outputs, inputs: names of tensors; by default the model's own.
         feeds: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
         signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
+        shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
         limit: how many samples to calibrate with.
         judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
         labels: the names of the classes, or the file that has one a line, for samples with classes.
@@ -155,7 +158,8 @@ def quantize(
     check_names(without)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     way = _Quantizer(
-        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature
+        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
+        shapes or {},
     )  # fmt: skip
     if mode != "static":
         return way.with_quantized_weights(
@@ -219,6 +223,7 @@ class _Quantizer:
         form: str,
         without: tuple[str, ...],
         signature: str | None = None,
+        stated: Sizes | None = None,
     ) -> None:
         self.padding = 0.0
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
@@ -233,6 +238,7 @@ class _Quantizer:
             reading.notify(switches_note(switches))
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or outputs_of_numbers(graph, sample_fetches(graph), reading.notify)
+        graph = with_sizes(graph, self.outputs, stated or {}, tuple(feeds))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if not inputs and self.audio is None:
             graph = of_heard_length(graph, self.outputs, tuple(feeds), samples, reading)
@@ -255,7 +261,8 @@ class _Quantizer:
             if samples is None and (lengths := made_up_lengths(graph, shapes)):
                 sizes = list(shapes[lengths[0]])
                 reading.notify(
-                    f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them"
+                    f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "
+                    f"{option('input_shape', 'shapes')}"
                 )
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
         self.graphs = (graph, self.graph)
@@ -268,7 +275,7 @@ class _Quantizer:
             if not has_place(with_depthwise_affine(self.program), self.graph, self.outputs):
                 self.without += ("depthwise_affine",)
             self.without += steps_without_place(self.program, self.graph, reading.notify)
-        self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs)))
+        self.asked = repr((self.outputs, self.scaling, dict(feeds), tuple(inputs), dict(stated or {})))
 
     def inner_operations(self) -> list[str]:
         """What has to stay in float because the form that is written has no place for its codes."""

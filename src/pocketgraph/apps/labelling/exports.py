@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import shlex
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from pocketgraph.apps.labelling.labels_file import AGREED, Judgement, LabelsFile
 from pocketgraph.apps.labelling.rater_agreement import same
 from pocketgraph.apps.training_data.decisions import Decision, apply_decisions
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, quoted
 from pocketgraph.formats.files import write_atomically
 
 
@@ -63,7 +62,7 @@ def export_command(labels: str, photos: str, *, has_boxes: bool) -> str:
     """What to type when photos are labelled; a folder with one folder a class, or the boxes of all."""
     folder = os.path.normpath(photos)
     new = f"{folder}.boxes.json" if has_boxes else f"{folder}.labelled"
-    return f"pocketgraph dataset export {shlex.quote(labels)} {shlex.quote(photos)} -o {shlex.quote(new)}"
+    return f"pocketgraph dataset export {quoted(labels)} {quoted(photos)} -o {quoted(new)}"
 
 
 def as_folders(settled: ResolvedLabels, photos: list[str], folder: str, new: str) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Sequence
 
 from pocketgraph.apps.photo_figures import figure, thumbnail
@@ -11,6 +10,7 @@ from pocketgraph.apps.retraining.judgement import Array, Mistake, gain_of_last_h
 from pocketgraph.apps.retraining.table_features import is_table
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained
 from pocketgraph.datasets import presets
+from pocketgraph.errors import quoted
 from pocketgraph.pages.document import report, text
 from pocketgraph.pages.parts import (
     Cell,
@@ -122,7 +122,7 @@ def next_commands(made: Retrained, graph: str, labels: str, folder: str) -> list
     if is_table(folder):
         first = [["evaluate", graph, f"--data={folder}", f"--labels={labels}"]]
     last = ["export", graph, "-o", f"{stem}.tflite", f"--labels={labels}", f"--data={folder}"]
-    return [shlex.join(["pocketgraph", *words, *scaling]) for words in (*first, last)]
+    return [" ".join(map(quoted, ("pocketgraph", *words, *scaling))) for words in (*first, last)]
 
 
 def _judges(made: Retrained) -> str:

@@ -7,7 +7,6 @@ from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
-from pocketgraph.apps.shipping.input_sizes import Sizes, with_sizes
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.datasets.class_scores import judged_outputs, picked_note, scores_picked_from
@@ -21,6 +20,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.quantization.stated_sizes import Sizes, with_sizes
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
 PLACES = 1024  # from which one picture says as much as many

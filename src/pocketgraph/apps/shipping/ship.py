@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import math
 import os
-import shlex
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
-from pocketgraph.apps.shipping.input_sizes import Sizes, benchmark_command, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -33,7 +32,7 @@ from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import RunError, UsageError, option, path_of
+from pocketgraph.errors import RunError, UsageError, option, path_of, quoted
 from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
@@ -51,6 +50,7 @@ from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import open_model
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
@@ -365,7 +365,7 @@ class _Work:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""
         reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
         given = {"data": self.data, **reading, "outputs": ",".join(self.outputs)} if self.data else {}
-        text = "".join(f" --{name}={shlex.quote(str(value))}" for name, value in given.items() if value is not None)
+        text = "".join(f" --{name}={quoted(str(value))}" for name, value in given.items() if value is not None)
         return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
 
     def finished(self) -> Shipment:
@@ -386,7 +386,7 @@ class _Work:
             self.path(FROZEN), self.path(MODEL), self.outputs, self.target, result.form
         )
         result.unknown += [unknown] if unknown else []
-        frozen, model = shlex.quote(self.path(FROZEN)), shlex.quote(self.path(MODEL))
+        frozen, model = quoted(self.path(FROZEN)), quoted(self.path(MODEL))
         result.commands = [
             *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
             benchmark_command(self.path(MODEL)),

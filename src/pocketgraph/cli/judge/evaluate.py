@@ -8,7 +8,14 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import cluster_option, data_options, reading_options, say
+from pocketgraph.cli.shared.data_options import (
+    cluster_option,
+    data_options,
+    reading_options,
+    say,
+    shape_option,
+    shapes_of,
+)
 from pocketgraph.cli.shared.options import page_place, signature_option
 from pocketgraph.cli.shared.output import echo
 
@@ -27,6 +34,7 @@ from pocketgraph.cli.shared.output import echo
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead.")
 @cluster_option
 @signature_option
+@shape_option
 @data_options
 def command(
     models: tuple[str, ...], place: str, labels: str | None, limit: int | None, skip: int, report: str | None,
@@ -51,7 +59,7 @@ def command(
     with connected(cluster_address), progress_bar() as tell:
         found = evaluate(
             models, place, labels=labels, limit=limit, skip=skip, signature=how["signature"], progress=tell, notify=say,
-            **reading_options(how),
+            shapes=shapes_of(how["input_shape"]), **reading_options(how),
         )  # fmt: skip
     for note in found.notes:
         say(note)

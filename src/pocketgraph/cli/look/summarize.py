@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +12,7 @@ from pocketgraph.cli.shared.keys import typed_key
 from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
+from pocketgraph.errors import quoted
 from pocketgraph.graph.node import node_name
 from pocketgraph.pages.quantities import counted
 
@@ -185,8 +185,8 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     inputs = ",".join(e.name for e in fed)
     chosen = facts.main_outputs
     outputs = ",".join(chosen)
-    nodes = shlex.quote(",".join(dict.fromkeys(map(node_name, chosen))))
-    model = shlex.quote(path)
+    nodes = quoted(",".join(dict.fromkeys(map(node_name, chosen))))
+    model = quoted(path)
     if facts.variables or facts.resource_variables:
         if not outputs or not has_values(path):
             return [f"pocketgraph view {model}"]  # its values are elsewhere
@@ -210,10 +210,10 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         sizes = ",".join("1" if size is None else str(size) for size in first.shape.dims)
         smallest += f'(type={first.dtype.name}, shape="{sizes}")'  # else it would become a scalar of type float
     small = "smaller.pb" if os.path.basename(path) == "small.pb" else "small.pb"  # never the model itself
-    ends = (f"--inputs={shlex.quote(inputs)} " if inputs else "") + f"--outputs={shlex.quote(outputs)}"
+    ends = (f"--inputs={quoted(inputs)} " if inputs else "") + f"--outputs={quoted(outputs)}"
     commands = [
         f"pocketgraph transform_graph --in_graph={model} --out_graph={small} {ends} --transforms='{smallest}'",
-        f"pocketgraph verify {model} {small} --outputs={shlex.quote(outputs)}",
+        f"pocketgraph verify {model} {small} --outputs={quoted(outputs)}",
         f"pocketgraph benchmark_model --graph={model}{benchmark_flags(facts, fed)}",
     ]
     if loops_by_numbers(facts.graph, fed):
@@ -347,7 +347,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
             return True
         return decoder_of(facts.graph, end.name) is not None or parser_of(facts.graph, end.name) is not None
 
-    outputs = shlex.quote(",".join(facts.main_outputs))
+    outputs = quoted(",".join(facts.main_outputs))
     if not any(e.shape.dims == () and _value_to_feed(facts.graph, e, ()) is not None for e in fed) and all(
         map(is_inferred, fed)
     ):
@@ -360,7 +360,7 @@ def benchmark_flags(facts: Summary, fed: Sequence[EndpointSummary]) -> str:
     listed = ":".join("" if value is None else f"{value:g}" for value in values)
     values_flag = f" --input_layer_values={listed}" if listed.strip(":") else ""
     return (
-        f" --input_layer={shlex.quote(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
+        f" --input_layer={quoted(','.join(e.name for e in fed))} --input_layer_shape={sizes}"
         f" --input_layer_type={types}{values_flag} --output_layer={outputs}"
     )
 

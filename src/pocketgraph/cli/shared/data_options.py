@@ -80,6 +80,10 @@ picture_model_options = together(
     click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
 )
 """Of a model that takes one picture, by the names that PictureModel's arguments have."""
+shape_option = click.option(
+    "--input_shape", multiple=True, metavar="NAME:1,100,…",
+    help="The sizes of an input that the model leaves open; without NAME of the only one.",
+)  # fmt: skip
 cluster_option = click.option(
     "--cluster", "cluster_address", default="", metavar="local|ray://…",
     help="Share the work out: local, local:N workers, or ray://HOST:PORT (extra cluster).",

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable
 
 import click
 
 from pocketgraph.cli.shared.options import together
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, quoted
 
 VARIABLE = "POCKETGRAPH_KEY"  # as sealed.KEY_VARIABLE, which is not imported only for its name
 
@@ -64,7 +63,7 @@ def _kept(kind: str) -> Callable[[click.Context, click.Parameter, str | None], N
     def keep(context: click.Context, parameter: click.Parameter, value: str | None) -> None:
         if not value:
             return
-        context.meta[VARIABLE] = f" --key-{kind}={shlex.quote(value)}"
+        context.meta[VARIABLE] = f" --key-{kind}={quoted(value)}"
         before = os.environ.get(VARIABLE)
         os.environ[VARIABLE] = f"{kind}:{value}"
 

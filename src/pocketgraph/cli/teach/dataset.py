@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shlex
 from collections import Counter
 from typing import Any
 
@@ -14,7 +13,7 @@ from pocketgraph.cli.shared.data_options import cluster_option, picture_model_op
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.cli.shared.serving import serve, server_options
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, quoted
 from pocketgraph.pages.quantities import counted
 
 
@@ -92,7 +91,7 @@ def check(
     if decisions:
         count = write_decisions(report.findings, decisions)
         echo(f"{decisions}: {counted(count, 'decision')} to look through; then:")
-        echo(f"  pocketgraph dataset apply {shlex.quote(decisions)} {shlex.quote(photos)} -o NEW")
+        echo(f"  pocketgraph dataset apply {quoted(decisions)} {quoted(photos)} -o NEW")
 
 
 @command.command("apply")

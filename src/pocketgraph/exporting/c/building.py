@@ -74,7 +74,8 @@ def compiled(
         raise RunError("there is no C compiler", hint="install one, or set CC to its name")
     target = os.path.join(place or folder, f"{name}_{program}")
     sources = [os.path.join(folder, f"{name}{part}.c") for part in ("", "_weights", f"_{program}")]
-    done = subprocess.run([cc, *flags, *sources, *links, "-o", target], capture_output=True, text=True, timeout=LONGEST)
+    call = [cc, *flags, *sources, *links, "-o", target]
+    done = subprocess.run(call, capture_output=True, text=True, errors="replace", timeout=LONGEST)
     if done.returncode:
         raise RunError(f"the C compiler refuses the library: {done.stderr.strip()[:2000]}", where=f"{name}.c")
     return target
@@ -132,7 +133,7 @@ class CExecutable:
             paths.append(os.path.join(self._place.name, f"input_{number}.bin"))
             np.ascontiguousarray(array, tensor.value.dtype.numpy).tofile(paths[-1])
         words = [self._program, *options, "-w", self._weights, *paths]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=LONGEST)
+        done = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=LONGEST)
         if done.returncode:
             raise RunError(f"the library ends with {done.returncode}: {done.stderr.strip()[:2000]}")
         return done.stdout

@@ -345,7 +345,7 @@ def _write_check(
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
     script = files("pocketgraph.exporting.coreml").joinpath("check_on_mac.py.txt").read_text("utf-8")
     script = script.replace("@package@", name).replace("@golden@", name + BESIDE[1])
-    with open(path + BESIDE[0], "w", encoding="utf-8") as file:
+    with open(path + BESIDE[0], "w", encoding="utf-8", newline="\n") as file:
         file.write(script.replace("@tolerance@", f"{max(tolerance, TOLERANCES['float16']):g}"))
 
 

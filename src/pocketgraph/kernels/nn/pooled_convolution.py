@@ -1,4 +1,4 @@
-"""A convolution of few channels, its bias, a rectifier and a max pool in one, and the gradient by its weights.
+"""A convolution of few channels, its bias, a rectifier and a max pool in one, and the gradients by weights and bias.
 
 What lies under the windows is laid out apart for each element of the pool's windows, so that pooling compares arrays
 that lie in one piece, some positions at a time, which stay in the processor's cache. Which elements were larger than
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, reserve
+from pocketgraph.kernels.nn.normalization import bias_add_grad
 from pocketgraph.kernels.windows import Window, padded
 
 TOGETHER = 1 << 16
@@ -67,9 +68,13 @@ def pooled_convolution(
         make: makes the arrays that are kept.
 
     Returns:
-        (float32 [batch, windows…, outputs], what ``weight_gradient`` takes); None where a result is not finite, so that
-        the order of comparisons counts.
+        (float32 [batch, windows…, outputs], what ``pooled_gradients`` takes); None where a result is not finite, so
+        that the order of comparisons counts, or an image that no window may see.
     """
+    if any(w.output * w.taps < span.output for w, span in zip(pools, spans, strict=True)) and not math.isfinite(
+        x.sum()
+    ):
+        return None
     rows, columns = (w.output for w in pools)
     outputs, positions = weights.shape[-1], len(x) * rows * columns
     count = math.prod(w.taps for w in pools)
@@ -92,23 +97,23 @@ def pooled_convolution(
             np.maximum(best, 0, out=best)
             if not math.isfinite(best.sum()):
                 return None
-            is_above = np.greater(best, 0)  # of a window without, the first element is the largest
-            kept.larger[:, some] &= is_above
     return pooled.reshape(len(x), rows, columns, outputs), kept
 
 
-def weight_gradient(kept: PooledConvolution, slopes: Array) -> Array | None:
-    """The gradient by the weights, float32 [elements of a window, outputs].
+def pooled_gradients(kept: PooledConvolution, pooled: Array, slopes: Array) -> tuple[Array, Array] | None:
+    """The gradients by weights and bias.
 
     Args:
         kept: what ``pooled_convolution`` gave.
-        slopes: the gradient by the pooled results, float32 [batch, windows…, outputs].
+        pooled: the result that it gave, float32 [batch, windows…, outputs].
+        slopes: the gradient by that.
 
     Returns:
-        None where a slope is not finite.
+        (float32 [elements of a window, outputs], float32 [outputs]); None where a slope is not finite.
     """
     elements, (_, positions, outputs) = kept.patches.shape[1], kept.larger.shape
-    flat = slopes.reshape(positions, outputs)
+    flat, results = slopes.reshape(positions, outputs), pooled.reshape(positions, outputs)
+    by_bias = np.zeros(outputs, np.float64)
     total = np.zeros((elements, outputs), np.float32)
     rooms = np.empty((2, min(max(1, TOGETHER // outputs), positions), outputs), np.float32)
     with np.errstate(all="ignore"):
@@ -117,12 +122,14 @@ def weight_gradient(kept: PooledConvolution, slopes: Array) -> Array | None:
             left[...] = flat[some]
             if not math.isfinite(left.sum()) and not np.isfinite(left).all():
                 return None
+            left *= np.greater(results[some], 0)
+            by_bias += bias_add_grad(left)
             for place in range(len(kept.larger), 0, -1):  # of equals the first counts
                 np.multiply(left, kept.larger[place - 1, some], out=part)
                 left -= part
                 total += kept.patches[place][:, some] @ part
             total += kept.patches[0][:, some] @ left
-    return total
+    return total, by_bias.astype(np.float32)
 
 
 def _patches(x: Array, spans: Sequence[Window], pools: Sequence[Window], make: Make) -> Array:

@@ -45,8 +45,8 @@ FOR_THIS_PROCESSOR = frozenset(("winograd_training",))
 """Passes that are for this processor: exported programs do without them."""
 
 FOR_FIXED_SIZES = frozenset((
-    "absorb_padding", "fold_dilations", "take_fewer_pixels", "take_whole_rows", "winograd_training",
-    "winograd_convolutions", "widen_narrow_convolutions", "write_out_narrow_vectors", "cut_large_windows",
+    "absorb_padding", "fold_dilations", "take_fewer_pixels", "take_whole_rows", "choose_whole_rows",
+    "winograd_training", "winograd_convolutions", "widen_narrow_convolutions", "write_out_narrow_vectors", "cut_large_windows",
 ))  # fmt: skip
 """Passes after which a program may hold for the sizes alone that it was lowered for."""
 
@@ -165,6 +165,12 @@ FOR_LATENCY: tuple[Pass, ...] = (
         "reshape_instead_of_transposing",
         "transposes that move axes of size 1 are reshapes",
         reshape_instead_of_transposing,
+    ),
+    Pass(
+        "choose_whole_rows",
+        "choices of whole rows are made by one truth each",
+        _rewriting("row_choice", "choose_whole_rows"),
+        _having("SELECT_V2"),
     ),
     Pass("take_whole_rows", "slices of whole rows are gathered as such", take_whole_rows),
     MERGE,

@@ -163,7 +163,7 @@ OPERATORS: dict[str, Operator] = {
         ("PRELU", 54, ""), ("MAXIMUM", 55, "MaximumMinimum"), ("ARG_MAX", 56, "ArgMax"),
         ("MINIMUM", 57, "MaximumMinimum"), ("LESS", 58, "Less"), ("NEG", 59, "Neg"), ("PADV2", 60, "PadV2"),
         ("GREATER", 61, "Greater"), ("GREATER_EQUAL", 62, "GreaterEqual"), ("LESS_EQUAL", 63, "LessEqual"),
-        ("SLICE", 65, "Slice"), ("SIN", 66, ""), ("TRANSPOSE_CONV", 67, "TransposeConv"),
+        ("SELECT", 64, ""), ("SLICE", 65, "Slice"), ("SIN", 66, ""), ("TRANSPOSE_CONV", 67, "TransposeConv"),
         ("TILE", 69, "Tile"), ("EQUAL", 71, "Equal"), ("NOT_EQUAL", 72, "NotEqual"), ("LOG", 73, ""),
         ("SUM", 74, "Reducer"), ("SQRT", 75, ""), ("RSQRT", 76, ""), ("POW", 78, "Pow"), ("ARG_MIN", 79, "ArgMin"),
         ("REDUCE_PROD", 81, "Reducer"), ("REDUCE_MAX", 82, "Reducer"), ("PACK", 83, "Pack"),

@@ -11,7 +11,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
-from pocketgraph.errors import UsageError, path_of
+from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
@@ -28,6 +28,7 @@ from pocketgraph.quantization.evaluation.runnable_models import (
 )
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.quantization.evaluation.text_models import with_texts
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 DOUBTFUL = 0.9  # of the answers right: fewer, and pictures may be scaled otherwise than in training
@@ -46,6 +47,7 @@ def evaluate(
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
     signature: str | None = None,
+    shapes: Sizes | None = None,
     preset: str | None = None,
     input_mean: float | None = None,
     input_std: float | None = None,
@@ -63,7 +65,8 @@ def evaluate(
 
     Args:
         models: graphs, paths (of graphs, of directories, of LiteRT files), and what ``pocketgraph.quantize`` gave.
-        samples, labels, outputs, inputs, feeds, signature, threads, progress, notify: as for ``pocketgraph.quantize``.
+        samples, labels, outputs, inputs, feeds, signature, shapes, threads, progress, notify: as for
+            ``pocketgraph.quantize``.
         limit: judge on the first so many samples only.
         skip: leave out the first so many, such as those calibrated with.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
@@ -78,7 +81,7 @@ def evaluate(
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     how: dict[str, Any] = {
         "labels": labels, "skip": skip, "outputs": outputs, "inputs": inputs, "feeds": feeds, "signature": signature,
-        "threads": threads,
+        "shapes": shapes, "threads": threads,
     }  # fmt: skip
     given = _listed(models)
     found = evaluate_with_reading(given, samples, reading, limit=limit, progress=progress, **how)
@@ -108,6 +111,7 @@ def evaluate_with_reading(
     inputs: Sequence[str] | None = None,
     feeds: Mapping[str, Any] | None = None,
     signature: str | None = None,
+    shapes: Sizes | None = None,
     threads: int = 1,
     progress: Progress | None = None,
 ) -> Evaluation:
@@ -127,7 +131,7 @@ def evaluate_with_reading(
             model, outputs=outputs, inputs=inputs, values=feeds, threads=threads,
             sizes=lambda graph, shapes: reading.sized(graph, shapes, samples, sizes),
             signature=signature if isinstance(model, str | os.PathLike) and os.path.isdir(model) else None,
-            notify=reading.notify,
+            notify=reading.notify, shapes=shapes,
         )
         for at, model in enumerate(given)
     ]  # fmt: skip
@@ -137,6 +141,9 @@ def evaluate_with_reading(
             model.give_first(graphs[0].outputs)
     judged = with_texts(opened)
     check_feeds(feeds or {}, [model.graph for model in graphs])
+    check_feeds(filter(None, shapes or {}), [model.graph for model in graphs], option("input_shape", "shapes"))
+    if shapes and not graphs:
+        raise UsageError(f"{option('input_shape', 'shapes')} is for graphs; a .tflite file has sizes of its own")
     if graphs and graphs[0].switches:
         reading.notify(switches_note(graphs[0].switches))
     shown = graphs[0].graph if graphs and not are_arrays(samples) else None

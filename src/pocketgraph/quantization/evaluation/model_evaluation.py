@@ -27,7 +27,7 @@ from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerd
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks, is_reconstruction
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks, distance_from_input
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
@@ -138,7 +138,7 @@ def judge_models(
                     hint=f"name the outputs with {option('outputs')}",
                 )
             if verdict.comparison is not None and classes is None:
-                verdict.comparison.is_of_classes &= not row["is_reconstruction"]
+                verdict.comparison.note_distance(*row["distance_from_input"].tolist())
             label = None if classes is None else classes[done]
             verdict.add(own, answer, label, None if numbers is None else numbers[done])
         progress("judging", done + 1, len(data))
@@ -184,7 +184,7 @@ class _Answering:
             took = time.perf_counter() - start
             seconds.append(model.seconds if isinstance(model, LiteRTModel | BehindTexts) else took)
         found["seconds"] = np.array(seconds)
-        found["is_reconstruction"] = np.array(is_reconstruction(sample, found["0"]))
+        found["distance_from_input"] = np.array(distance_from_input(sample, found["0"]))
         found["is_finite"] = np.array(all(np.isfinite(array).all() for array in sample if array.dtype.kind == "f"))
         return found
 

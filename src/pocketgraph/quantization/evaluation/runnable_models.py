@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -26,6 +26,8 @@ from pocketgraph.quantization.audio_preprocessing import (
     input_shapes,
 )
 from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.stated_sizes import Sizes as Stated
+from pocketgraph.quantization.stated_sizes import with_sizes
 from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
 
@@ -62,8 +64,8 @@ class QuantizedBytes(Protocol):
         ...
 
 
-def check_feeds(feeds: Collection[str], graphs: Sequence[Graph]) -> None:
-    """Refuses values for what no graph has.
+def check_feeds(feeds: Iterable[str], graphs: Sequence[Graph], said: str = "") -> None:
+    """Refuses values, or what else an option says by name, for what no graph has.
 
     Raises:
         UsageError: there is such a value.
@@ -71,7 +73,7 @@ def check_feeds(feeds: Collection[str], graphs: Sequence[Graph]) -> None:
     for name in feeds:
         if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
             raise UsageError(
-                f"{option('feed', 'feeds')}: the graph has no node '{name}'",
+                f"{said or option('feed', 'feeds')}: the graph has no node '{name}'",
                 hint=did_you_mean(name, (node.name for node in graphs[0])),
             )
 
@@ -97,6 +99,7 @@ def open_model(
     sizes: Sizes | None = None,
     signature: str | None = None,
     notify: Tell | None = None,
+    shapes: Stated | None = None,
 ) -> RunnableModel:
     """A model file, ready to run.
 
@@ -108,19 +111,21 @@ def open_model(
         threads: how many threads to compute with.
         sizes: see Sizes.
         signature, notify: see ``read_model``; of a file that is not LiteRT's.
+        shapes: sizes of a graph's inputs, of those that it has; "" for the only one.
 
     Raises:
         FormatError: it is neither, or damaged.
         UsageError: the graph has no such inputs or outputs.
     """
     if isinstance(path, Graph):
-        return GraphModel(path, "graph", outputs, inputs, values, threads, sizes)
+        return GraphModel(path, "graph", outputs, inputs, values, threads, sizes, shapes)
     if not isinstance(path, (str, os.PathLike)) or is_litert(path):
         return LiteRTModel(path, threads or 1, outputs)
     name = os.fspath(path)
     return GraphModel(
-        read_model(name, outputs, signature=signature, notify=notify), name, outputs, inputs, values, threads, sizes
-    )
+        read_model(name, outputs, signature=signature, notify=notify), name, outputs, inputs, values, threads, sizes,
+        shapes,
+    )  # fmt: skip
 
 
 class GraphModel:
@@ -135,6 +140,7 @@ class GraphModel:
         values: Mapping[str, Any] | None = None,
         threads: int | None = None,
         sizes: Sizes | None = None,
+        stated: Stated | None = None,
     ) -> None:
         from pocketgraph.runtime import Session
         from pocketgraph.runtime.feeding.feeds import FeedSpec
@@ -150,6 +156,8 @@ class GraphModel:
         }
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         self.outputs = list(outputs) if outputs else judged_outputs(graph, sample_fetches(graph))
+        own = {name: size for name, size in (stated or {}).items() if not name or node_name(name) in graph.nodes}
+        self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]
         if self.audio is not None:

@@ -101,11 +101,30 @@ def scores_of_classes(output: Array) -> Array | None:
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
 
 
-def is_reconstruction(sample: Iterable[Array], answer: Array) -> bool:
-    """Whether an answer is in place of what was fed, as an autoencoder's: rows of the same shape that are no shares."""
+def distance_from_input(sample: Iterable[Array], answer: Array) -> tuple[float, float]:
+    """The squared distance of an answer from what was fed in its place, and the squared spread of what was fed.
+
+    Both are 0 where nothing that was fed has the answer's shape, or where the answer is not of rows of plain numbers.
+    """
+    nearest = 0.0, 0.0
     if answer.ndim != 2 or answer.size < 2 or answer.dtype.kind != "f" or are_probabilities(answer):
-        return False
-    return any(fed.shape == answer.shape and fed.dtype.kind == "f" for fed in sample)
+        return nearest
+    for fed in sample:
+        if fed.shape == answer.shape and fed.dtype.kind == "f":
+            values = fed.astype(np.float64)
+            with np.errstate(invalid="ignore", over="ignore"):
+                distance = float(np.square(answer - values).sum())
+                spread = float(np.square(values - values.mean(axis=1, keepdims=True)).sum())
+            nearest = (distance, spread) if not nearest[1] or distance < nearest[0] else nearest
+    return nearest
+
+
+def is_reconstruction(distance: float, spread: float) -> bool:
+    """Whether answers are nearer to what was fed than half its spread, as an autoencoder's are.
+
+    Scores of as many classes as there are features are not. See ``distance_from_input``.
+    """
+    return distance < spread / 2
 
 
 @dataclass(frozen=True)
@@ -175,7 +194,7 @@ class Comparison(Likeness):
         largest: the largest absolute difference.
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
         has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
-        is_of_classes: whether a row of numbers may be scores of classes; see ``is_reconstruction``.
+        distance, spread: sums of what ``distance_from_input`` gives, of whose answers rows may be no scores of classes.
     """
 
     agreed: float = 0
@@ -184,7 +203,8 @@ class Comparison(Likeness):
     largest: float = 0.0
     width: int = 0
     has_scores: bool = True
-    is_of_classes: bool = True
+    distance: float = 0.0
+    spread: float = 0.0
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
@@ -192,8 +212,8 @@ class Comparison(Likeness):
         right = answer.reshape(-1).astype(np.float64)
         with np.errstate(invalid="ignore"):
             apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
-        wanted = scores_of_classes(reference) if self.is_of_classes else None
-        self.width = 0 if wanted is None else wanted.shape[1]
+        wanted = scores_of_classes(reference)
+        self.width = 0 if wanted is None or is_reconstruction(self.distance, self.spread) else wanted.shape[1]
         if are_picks(reference) and reference.size:
             self.has_scores = False
             self.width = max(2, int(reference.max()) + 1)
@@ -207,6 +227,11 @@ class Comparison(Likeness):
             self.divergence += max(apart_by, 0.0)  # sums of float32 are not quite 1
         self.errors.update(float(apart.mean()) if apart.size else 0.0)
         self.largest = max(self.largest, float(apart.max(initial=0)))
+
+    def note_distance(self, distance: float, spread: float) -> None:
+        """Takes in how far the next sample's reference is from what was fed; see ``distance_from_input``."""
+        self.distance += distance
+        self.spread += spread
 
     @property
     def has_classes(self) -> bool:

@@ -1,7 +1,7 @@
 """Finds layers of a convolution, a bias, a rectifier and a max pool in training, and runs each as two steps.
 
     forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu -> MaxPool
-    backward    MaxPoolGrad(Relu, MaxPool, slopes) -> Conv2DBackpropFilter(x)
+    backward    slopes -> MaxPoolGrad(Relu, MaxPool) -> ReluGrad(Relu) -> Conv2DBackpropFilter(x), BiasAddGrad
 
 What the second step needs goes in the place of the rectifier's result, which nobody else reads
 (kernels/nn/pooled_convolution.py). Traced, with a memory limit or with a time limit the nodes run as they are written,
@@ -41,7 +41,8 @@ class PooledLayer(NamedTuple):
 
     Attributes:
         conv, bias, relu, pool: what computes it.
-        pool_gradient, weight_gradient: what computes the gradient by its weights.
+        pool_gradient, mask: what computes the gradient by the convolution's result with bias.
+        by_weights, by_bias: the gradients of that; None where nobody wants the one by the bias.
     """
 
     conv: Item
@@ -49,11 +50,17 @@ class PooledLayer(NamedTuple):
     relu: Item
     pool: Item
     pool_gradient: Item
-    weight_gradient: Item
+    mask: Item
+    by_weights: Item
+    by_bias: Item | None
+
+    @property
+    def items(self) -> list[Item]:
+        return [item for item in self if item is not None]
 
     @property
     def names(self) -> frozenset[str]:
-        return frozenset(item.node.name for item in self)
+        return frozenset(item.node.name for item in self.items)
 
 
 def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
@@ -71,20 +78,22 @@ def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
     return [layer for layer in layers if _stands_alone(plan, layer, outer)]
 
 
-def _of_gradient(plan: Plan, weight_gradient: Item) -> PooledLayer | None:
+def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     """The layer whose weights' gradient this is, if it is one."""
-    pool_gradient = made_by(plan, weight_gradient.data[2], "MaxPoolGrad")
+    mask = made_by(plan, by_weights.data[2], "ReluGrad")
+    pool_gradient = None if mask is None else made_by(plan, mask.data[0], "MaxPoolGrad")
     relu = None if pool_gradient is None else made_by(plan, pool_gradient.data[0], "Relu")
     bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
     conv = None if bias is None else made_by(plan, bias.data[0], "Conv2D")
     pool = None if pool_gradient is None else made_by(plan, pool_gradient.data[1], "MaxPool")
-    if pool_gradient is None or relu is None or bias is None or conv is None or pool is None:
+    if mask is None or pool_gradient is None or relu is None or bias is None or conv is None or pool is None:
         return None
-    layer = PooledLayer(conv, bias, relu, pool, pool_gradient, weight_gradient)
-    is_one = pool.data[0] == Endpoint(relu.node.name, 0) and conv.data[0] == weight_gradient.data[0]
-    alike = attributes(conv.node, WINDOW) == attributes(weight_gradient.node, WINDOW)
+    by_bias = next((item for item in readers(plan, mask) if item.node.op == "BiasAddGrad"), None)
+    layer = PooledLayer(conv, bias, relu, pool, pool_gradient, mask, by_weights, by_bias)
+    is_one = pool.data[0] == mask.data[1] == Endpoint(relu.node.name, 0) and conv.data[0] == by_weights.data[0]
+    alike = attributes(conv.node, WINDOW) == attributes(by_weights.node, WINDOW)
     alike = alike and attributes(pool.node, POOL) == attributes(pool_gradient.node, POOL)
-    return layer if is_one and alike and are_float_images(layer) else None
+    return layer if is_one and alike and are_float_images(layer.items) else None
 
 
 POOL = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
@@ -98,9 +107,10 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
         layer: the layer.
         outer: nodes that somebody else wants or waits for.
     """
-    inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.relu: [layer.pool, layer.pool_gradient],
-             layer.pool_gradient: [layer.weight_gradient]}  # fmt: skip
-    return are_free(plan, layer) and not any(
+    gradients = [layer.by_weights, *([layer.by_bias] if layer.by_bias else [])]
+    inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.mask: gradients,
+             layer.relu: [layer.pool, layer.pool_gradient, layer.mask], layer.pool_gradient: [layer.mask]}  # fmt: skip
+    return are_free(plan, layer.items) and not any(
         item.node.name in outer or sorted(readers(plan, item), key=_name) != sorted(known, key=_name)
         for item, known in inner.items()
     )
@@ -127,19 +137,20 @@ def fused_pooled_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: Run
 
 
 def _forward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
-    members = {item.node.name: item for item in layer[:4]}
+    members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
-    call = _Forward(layer, run_apart(members, inputs, outputs))
+    call = PooledLayerCall(layer, run_apart(members, inputs, outputs))
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
 def _backward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
-    members = {item.node.name: item for item in layer[4:]}
-    inputs = (*layer.weight_gradient.data[:2], *layer.pool_gradient.data)
-    outputs = (Endpoint(layer.weight_gradient.node.name, 0),)
-    call = _Backward(run_apart(members, inputs, outputs))
-    return PartCall(layer.weight_gradient.node, frozenset(members), inputs, outputs, call, takes_run=True)
+    wanted = [layer.by_weights, *([layer.by_bias] if layer.by_bias else [])]
+    members = {item.node.name: item for item in (layer.pool_gradient, layer.mask, *wanted)}
+    inputs = (*layer.by_weights.data[:2], *layer.pool_gradient.data)
+    outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
+    call = PooledLayerGradient(len(wanted), run_apart(members, inputs, outputs))
+    return PartCall(layer.by_weights.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
 class _Kept(NamedTuple):
@@ -154,7 +165,7 @@ class _Kept(NamedTuple):
     plainly: Callable[[], Array]
 
 
-class _Forward(LayerCall):
+class PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
     def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
@@ -184,8 +195,14 @@ class _Forward(LayerCall):
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
 
 
-class _Backward(LayerCall):
-    """Images, the weights' sizes, what the layer kept, its result and the gradient by that in; by the weights out."""
+class PooledLayerGradient(LayerCall):
+    """Images, the weights' sizes, what the layer kept, its result and the gradient by that in; the gradients by the
+    weights and, where that is wanted, by the bias out."""
+
+    def __init__(self, wanted: int, apart: Callable[..., tuple[Any, ...]]) -> None:
+        """``wanted``: how many gradients."""
+        super().__init__(apart)
+        self.wanted = wanted
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
         if not isinstance(arrays[2], _Kept):  # the layer ran node by node
@@ -194,10 +211,10 @@ class _Backward(LayerCall):
         return found if found is not None else self.apart(run, *arrays[:2], arrays[2].plainly(), *arrays[3:])
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.pooled_convolution import weight_gradient
+        from pocketgraph.kernels.nn.pooled_convolution import pooled_gradients
 
         _, sizes, kept, pooled, slopes = arrays
         if slopes.shape != pooled.shape or ints(sizes)[-1:] != pooled.shape[-1:]:
             return None
-        found = weight_gradient(kept.layer, slopes)
-        return None if found is None else (found.reshape(ints(sizes)),)
+        found = pooled_gradients(kept.layer, pooled, slopes)
+        return None if found is None else (found[0].reshape(ints(sizes)), found[1])[: self.wanted]

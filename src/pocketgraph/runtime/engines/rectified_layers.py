@@ -109,16 +109,21 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     return layer if is_one and alike and are_float_images(layer.items) else None
 
 
-def fused_rectified_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart) -> list[PartCall]:
+def fused_rectified_layers(
+    plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart, taken: Collection[str] = ()
+) -> list[PartCall]:
     """The layers of a plan as parts, two for each.
 
     Args:
         plan: what is compiled.
         wanted: tensors that leave the plan.
         run_apart: makes what runs nodes one by one.
+        taken: nodes that are in parts already.
     """
     parts: list[PartCall] = []
     for layer in rectified_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
+        if not layer.names.isdisjoint(taken):
+            continue
         found = [_forward(layer, run_apart), _backward(layer, run_apart)]
         if take_values(plan, found):
             parts += found
@@ -128,7 +133,7 @@ def fused_rectified_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: 
 def _forward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
     inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
-    call = _Forward(layer, run_apart(members, inputs, outputs))
+    call = RectifiedLayerCall(layer, run_apart(members, inputs, outputs))
     return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -138,11 +143,11 @@ def _backward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
     sizes = layer.by_images.data[:1] if layer.by_images else ()
     inputs = (*layer.conv.data, *layer.mask.data, layer.by_weights.data[1], *sizes)
     outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = _Backward(layer, run_apart(members, inputs, outputs))
+    call = RectifiedLayerGradient(layer, run_apart(members, inputs, outputs))
     return PartCall(layer.mask.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-class _Forward(LayerCall):
+class RectifiedLayerCall(LayerCall):
     """Images, weights and bias in, the rectified results out."""
 
     def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
@@ -166,7 +171,7 @@ class _Forward(LayerCall):
         return (result,)
 
 
-class _Backward(LayerCall):
+class RectifiedLayerGradient(LayerCall):
     """Images, weights, slopes, results, and the sizes of weights and images in; the gradients by weights and bias, and
     by the images where that is wanted, out."""
 

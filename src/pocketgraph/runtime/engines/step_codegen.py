@@ -33,7 +33,7 @@ class StepCodegen:
         self._local = made & {slot for step in steps for slot in step.frees}
         self._lines = ["def run(values):"]
         self._step_of = [0]  # by line
-        names: dict[str, Any] = {"A": np.ndarray, "DEAD": dead, "one": _one, "several": _several, "plain": _plain}
+        names: dict[str, Any] = {"A": np.ndarray, "T": tuple, "DEAD": dead, "one": _one, "several": _several, "plain": _plain}
         for index, step in enumerate(steps):
             names[f"c{index}"] = step.call
             self._write(index, step)
@@ -72,9 +72,12 @@ class StepCodegen:
             if out == "r":
                 self._add(index, f"{self._slot(step.out)} = r", depth)
         else:
-            self._add(index, f"r = several({call})", depth)
+            self._add(index, f"r = {call}", depth)
+            self._add(index, "if type(r) is not T: r = several(r)", depth)
             for port, slot in step.more:
-                self._add(index, f"{self._slot(slot)} = plain(r[{port}])", depth)
+                out = self._slot(slot)
+                self._add(index, f"{out} = r[{port}]", depth)
+                self._add(index, f"if type({out}) is not A: {out} = plain({out})", depth)
             self._add(index, "r = None", depth)
         free = [self._slot(slot) for slot in step.frees]
         if free:

@@ -20,10 +20,9 @@ def trained_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart
         run_apart: makes what runs nodes one by one.
     """
     parts: list[PartCall] = []
-    for name, found in (
-        ("fused_pooled_layers", fused_pooled_layers),
-        ("fused_rectified_layers", fused_rectified_layers),
-    ):
-        if plan.uses(name):
-            parts += found(plan, wanted, run_apart)
+    if plan.uses("fused_pooled_layers"):
+        parts += fused_pooled_layers(plan, wanted, run_apart)
+    if plan.uses("fused_rectified_layers"):
+        taken = frozenset[str]().union(*(part.members for part in parts))
+        parts += fused_rectified_layers(plan, wanted, run_apart, taken)
     return parts

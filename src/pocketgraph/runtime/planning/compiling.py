@@ -50,8 +50,9 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     reasons.update(trial.reasons)
     if not request.wants_one_engine and "gradients_in_numpy" not in request.without:
         reasons.update(sooner_in_numpy(candidates, known.inferred, static))
-        reasons.update(products_sooner_in_numpy(known.plan, known.inferred, static))
         reasons.update(layers_sooner_in_numpy(known.plan, known.held, known.inferred, static, request.without))
+    if not request.wants_one_engine and "products_in_numpy" not in request.without:
+        reasons.update(products_sooner_in_numpy(known.plan, known.inferred, static))
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
     return _cut_and_compiled(request, known, names, trial, reasons), reasons

@@ -121,18 +121,6 @@ def hoist_over_splits(state: GraphState) -> None:
         state.find_conditional()
 
 
-def mask_pooled_gradients(state: GraphState) -> None:
-    if not any(node.op == "MaxPoolGrad" for node in state.graph):
-        return
-    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
-
-    state.settle()
-    if state.take(with_masks_at_pools(state)):
-        state.infer_anew()
-        state.plan_anew()
-        state.find_conditional()
-
-
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
     items = state.plan.items.values()
@@ -155,6 +143,18 @@ def _is_pure(item: Item) -> bool:
     return bool(definition.outputs) or item.node.op == "NoOp"
 
 
+def mask_pooled_gradients(state: GraphState) -> None:
+    if not any(node.op == "MaxPoolGrad" for node in state.graph):
+        return
+    from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
+
+    state.settle()
+    if state.take(with_masks_at_pools(state)):
+        state.infer_anew()
+        state.plan_anew()
+        state.find_conditional()
+
+
 PASSES: tuple[Pass, ...] = (
     Pass("inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions),
     Pass("eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats),
@@ -166,8 +166,8 @@ PASSES: tuple[Pass, ...] = (
     Pass("unroll_loops", "loops of known length are written out", unroll_loops),
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
-    Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
+    Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
 )
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
@@ -186,6 +186,8 @@ IN_SEVERAL_CALLS = frozenset(("partial_unrolling",))
 
 INEXACT = frozenset(("eight_bits_in_floats",))
 """Passes that round elsewhere than the original's integer arithmetic."""
+BLIND_TO_NAN = frozenset(("mask_pooled_gradients",))
+"""Passes after which a NaN may take a gradient that the original ends there."""
 
 after_each: Callable[[str, GraphState], None] | None = None
 """Called with the name of each pass that changed the graph, and the state after it; tests check the graph here."""

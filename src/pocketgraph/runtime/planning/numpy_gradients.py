@@ -80,15 +80,22 @@ def layers_sooner_in_numpy(
         without: passes that are switched off.
     """
     found: dict[str, str] = {}
-    if "fused_pooled_layers" not in without:
-        for layer in pooled_layers(plan, held):
-            if _is_narrow(layer, inferred, static):
-                found.update(dict.fromkeys(layer.names, LAYER_REASON))
+    for layer in narrow_layers(plan, held, inferred, static, without):
+        found.update(dict.fromkeys(layer.names, LAYER_REASON))
     if "fused_rectified_layers" not in without:
         for each in rectified_layers(plan, held):
             if _is_in_numpy(each, inferred, static):
                 found.update(dict.fromkeys(each.names, LAYER_REASON))
     return found
+
+
+def narrow_layers(
+    plan: Plan, held: Collection[str], inferred: Any, static: Collection[str], without: Collection[str] = ()
+) -> list[PooledLayer]:
+    """The layers with a max pool that run as two steps; the arguments are those of ``layers_sooner_in_numpy``."""
+    if not {"fused_pooled_layers", "gradients_in_numpy"}.isdisjoint(without):
+        return []
+    return [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
 
 
 def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) -> bool:

@@ -4,14 +4,16 @@
     result  dp -> ReluGrad(p) -> MaxPoolGrad(y, p), and BiasAddGrad of what the rectifier's gradient gives
 
 The pool's gradient goes to pixels that are as large as its result ``p``, so that both masks are the same, and each
-gradient goes to one pixel, so that the sums are.
+gradient goes to one pixel, so that the sums are. Layers that run as a step (engines/pooled_layers.py) mask there
+themselves.
 """
 
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
+from pocketgraph.runtime.planning.numpy_gradients import narrow_layers
 
 MASKS = ("ReluGrad", "Relu6Grad")
 """Gradients that are kept or become zero, by the value at their place."""
@@ -25,10 +27,12 @@ def with_masks_at_pools(state: GraphState) -> Graph:
         state: the graph, and what is fed and fetched of it.
     """
     graph, nodes = state.graph, state.graph.nodes
+    layers = narrow_layers(state.plan, state.held, state.inferred, static_nodes(state.plan), state.without)
+    masked = {layer.mask.node.name for layer in layers}
     changed: dict[str, Node] = {}
     added: dict[str, Node] = {}
     for mask in graph:
-        if mask.op not in MASKS or mask.attrs.get("T") is not FLOAT or mask.control_inputs:
+        if mask.name in masked or mask.op not in MASKS or mask.attrs.get("T") is not FLOAT or mask.control_inputs:
             continue
         pool = nodes.get(node_name(mask.data_inputs[0]))
         if pool is None or pool.name in state.held or mask.name in state.fed_nodes or not _is_of(pool, mask, graph):
