@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
@@ -11,7 +11,6 @@ from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.protobuf.wire import Buffer
 
 if TYPE_CHECKING:

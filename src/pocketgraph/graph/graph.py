@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any
-
-from pocketgraph.graph.named_tuple import NamedTuple
+from typing import Any, NamedTuple
 
 
 def _always(_: Any) -> bool:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.attr import AttrValue
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
 from pocketgraph.graph import Node
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.ranks import checked
 

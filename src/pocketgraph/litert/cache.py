@@ -13,10 +13,9 @@ import os  # paths are text here: importing pathlib and platformdirs takes a ten
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pocketgraph.graph import DType
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
     SEAL,

@@ -11,12 +11,11 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.budgets import started
-from pocketgraph.graph.named_tuple import NamedTuple
 
 try:
     from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start

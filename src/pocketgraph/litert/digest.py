@@ -14,9 +14,8 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
 

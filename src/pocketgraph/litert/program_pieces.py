@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.runner import Runner
 

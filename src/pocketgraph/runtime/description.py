@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-
-from pocketgraph.graph.named_tuple import NamedTuple
+from typing import NamedTuple
 
 LATE = "which is only known when running"  # how a reason ends that names a tensor and its open shape
 OPEN_SHAPE = "the shape of what it reads or makes is only known when running"

@@ -53,16 +53,14 @@ class Running:
         seed: int | None = None,
     ) -> None:
         self._plans = plans
-        self._state = state
         self._memory_limit = memory_limit
-        self._step_limit = step_limit
-        self._files: Directory | None = None
+        files: Directory | None = None
         if files_dir is not None:
             from pocketgraph.runtime.sandbox import Directory
 
-            self._files = Directory(files_dir)
+            files = Directory(files_dir)
         self._turn = None if inter_op_threads is None else threading.BoundedSemaphore(inter_op_threads)
-        self._rng: Any = _Unseeded() if seed is None else np.random.default_rng(seed)
+        self._new_run = _NewRuns(state, step_limit, memory_limit, files, seed)
 
     def run(
         self,
@@ -224,11 +222,34 @@ class Running:
     def _of_plan(self, plan: ExecutionPlan) -> Execution:
         if plan.whole is not None and self._memory_limit is None:
             return plan.directly()
-        program = plan.program
+        program, new_run = plan.program, self._new_run  # without this object, whose plans' calls hold what runs them
         assert program is not None
-        return lambda values: program.run(values, self._new_run())
+        return lambda values: program.run(values, new_run())
 
-    def _new_run(self, trace: StepTrace | None = None, deadline: Deadline | None = None) -> Run:
+
+class _NewRuns:
+    """What each run of a session begins with.
+
+    Args:
+        state, step_limit, memory_limit, seed: as for Running.
+        files: the folder that ops may read and write in.
+    """
+
+    def __init__(
+        self,
+        state: dict[str, Any],
+        step_limit: int,
+        memory_limit: int | None,
+        files: Directory | None,
+        seed: int | None,
+    ) -> None:
+        self._state = state
+        self._step_limit = step_limit
+        self._memory_limit = memory_limit
+        self._files = files
+        self._rng: Any = _Unseeded() if seed is None else np.random.default_rng(seed)
+
+    def __call__(self, trace: StepTrace | None = None, deadline: Deadline | None = None) -> Run:
         from pocketgraph.runtime.engines.steps import Run
 
         run = Run(self._state, self._rng, self._step_limit, trace=trace, files=self._files, deadline=deadline)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
+from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
-from pocketgraph.graph.named_tuple import NamedTuple
 
 ENVIRONMENT = "POCKETGRAPH_WITHOUT"
 GRAPH, PROGRAM, STEPS = "graph", "program", "steps"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.named_tuple import NamedTuple
 
 TensorName: TypeAlias = "str | Node"
 MOST_NAMED = 5

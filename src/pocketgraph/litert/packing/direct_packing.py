@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import WORTH_A_THREAD

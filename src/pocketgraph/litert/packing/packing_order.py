@@ -7,10 +7,10 @@ them. A block is some columns: their biases, then row by row their weights. The 
 from __future__ import annotations
 
 from math import gcd
+from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array
 
 WIDTHS = (4, 8, 16, 32, 64)  # columns of a block

@@ -10,11 +10,11 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Collection, Iterator
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.native_messages import quiet

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence, Sized
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.writing import flatbuffer
 
 Piece = TypeVar("Piece", bound=Sized)

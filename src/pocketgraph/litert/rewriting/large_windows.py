@@ -30,12 +30,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import ADDED_PART, DEPTHWISE_WINDOWS
 from pocketgraph.litert.program import Operation, Program, Value

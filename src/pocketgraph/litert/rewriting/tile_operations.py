@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.tile_transforms import TileTransform

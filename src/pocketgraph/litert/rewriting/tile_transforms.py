@@ -9,11 +9,10 @@ Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast Algorit
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.constant import Array
 
 if TYPE_CHECKING:

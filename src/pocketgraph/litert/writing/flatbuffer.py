@@ -9,9 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, TypeAlias
-
-from pocketgraph.graph.named_tuple import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 SCALARS = {
     "i8": ("b", 1), "u8": ("B", 1), "bool": ("?", 1), "i16": ("h", 2), "u16": ("H", 2), "i32": ("i", 4),

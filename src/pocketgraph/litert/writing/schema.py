@@ -6,7 +6,7 @@ row.
 
 from __future__ import annotations
 
-from pocketgraph.graph.named_tuple import NamedTuple
+from typing import NamedTuple
 
 VERSION = 3
 IDENTIFIER = b"TFL3"

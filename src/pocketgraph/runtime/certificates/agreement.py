@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph.dtype import DType
-from pocketgraph.graph.named_tuple import NamedTuple
 
 Array = np.ndarray[Any, Any]
 Noisy: TypeAlias = "Callable[[int, float], list[Array] | None]"

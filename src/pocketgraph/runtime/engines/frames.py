@@ -7,10 +7,10 @@ iteration to the next. Frames nest.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from typing import NamedTuple
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from pocketgraph.graph import Tensor
 from pocketgraph.litert.cost_model import WRITTEN_OUT_AFTER, WRITTEN_OUT_FROM
 from pocketgraph.runtime.engines.step_codegen import MOST_STEPS, StepCodegen
-from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, failure, place
+from pocketgraph.runtime.engines.steps import DEAD, RUN, Run, Step, execute, execute_traced, place, raise_failure
 
 
 class StepList(tuple[Step, ...]):
@@ -32,15 +32,14 @@ class StepList(tuple[Step, ...]):
             if self.runs <= WRITTEN_OUT_AFTER or not self.may_be_written_out:
                 execute(self, values)
                 return
-            code = self.code = StepCodegen(self, DEAD)
+            code = self.code = StepCodegen(tuple(self), DEAD)  # which does not hold this list
         try:
             code.run(values)
         except Exception as error:
             step = code.failed_at(error.__traceback__, values)
-            told = error if step is None else failure(step, values, error)
-            if told is error:
+            if step is None:
                 raise
-            raise told from error
+            raise_failure(step, values, error)
 
 
 @dataclass(eq=False, repr=False)

@@ -41,7 +41,7 @@ class StepCodegen:
             self._add(0, "pass")
         code = compile("\n".join(self._lines), "<steps>", "exec")
         exec(code, names)
-        self.run: Callable[[list[Any]], None] = names["run"]
+        self.run: Callable[[list[Any]], None] = names.pop("run")  # its globals, which would hold it
 
     def failed_at(self, traceback: TracebackType | None, values: list[Any]) -> Step | None:
         """The step that an exception comes from; its inputs are put back into their slots."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -157,10 +157,7 @@ def execute(steps: Sequence[Step], values: list[Any]) -> None:
                 values[slot] = None
     except Exception as error:
         assert step is not None
-        told = failure(step, values, error)
-        if told is error:
-            raise
-        raise told from error
+        raise_failure(step, values, error)
 
 
 def execute_traced(steps: Sequence[Step], values: list[Any], trace: StepTrace) -> None:
@@ -176,10 +173,7 @@ def execute_traced(steps: Sequence[Step], values: list[Any], trace: StepTrace) -
         try:
             result = step.call(*arguments)
         except Exception as error:
-            told = failure(step, values, error)
-            if told is error:
-                raise
-            raise told from error
+            raise_failure(step, values, error)
         ended = time.perf_counter_ns()
         outputs = result if isinstance(result, tuple) else (result,)
         note_times = getattr(step.call, "note_times", None)
@@ -224,8 +218,21 @@ def _gets_a_constant(node: Node, arguments: Sequence[Any]) -> bool:
     return first.is_ref or (first.dtype is not None and first.dtype.name == "resource")
 
 
-def failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
-    """What to tell of a kernel that raised something: the node and the shapes it was given, unless that was said."""
+def raise_failure(step: Step, values: list[Any], error: Exception) -> NoReturn:
+    """Raises what a kernel raised, with the node and the shapes it was given, unless that was said.
+
+    Neither is left in a variable: it would hold its frames, and these, in a circle, the session and its models.
+    """
+    told = _failure(step, values, error)
+    try:
+        if told is error:
+            raise error
+        raise told from error
+    finally:
+        del told, error
+
+
+def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphError:
     if isinstance(error, PocketgraphError):
         if isinstance(error, DeadlineError) and not error.where:  # a kernel looked at the clock
             return DeadlineError(error.what, where=place(step), hint=error.hint)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 
 Array = np.ndarray[Any, Any]

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 

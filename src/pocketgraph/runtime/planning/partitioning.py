@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
+from typing import NamedTuple
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.named_tuple import NamedTuple
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split

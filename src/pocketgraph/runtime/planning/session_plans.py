@@ -6,7 +6,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -184,7 +184,7 @@ class SessionPlans:
             plan = self._made(call._replace(key=opened))
             self._sized(key).note(key, time.thread_time() - began)
         if plan is not None:
-            return plan.timed(partial(self._ran_open, key))
+            return plan.timed(_weakly(self._ran_open, key))
         self._sized(key).refused = True
         return None
 
@@ -207,8 +207,8 @@ class SessionPlans:
         if plan is None:
             return None
         if plan.once_with is not None:
-            return plan.timed(partial(self._ran_once, call._replace(values=[])))
-        return plan.timed(partial(self._ran_resized, key, plan))
+            return plan.timed(_weakly(self._ran_once, call._replace(values=[])))
+        return plan.timed(_weakly(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
@@ -245,7 +245,7 @@ class SessionPlans:
         check_permissions(nodes, self._allowed)
         may_freeze = self.engine != "reference" and "freeze_variables" not in self.without
         state = self._state if may_freeze else {}
-        graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, self._let_go)
+        graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, _weakly(self._let_go))
         if holds_values:
             self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
@@ -369,6 +369,18 @@ class SessionPlans:
         self._declared |= names
         specs = {canonical(name): FeedSpec.of(self.graph, Endpoint.of(canonical(name)), name) for name in names}
         declared_feeds.keep(self._source.key(), self._cache_dir, specs)
+
+
+def _weakly(method: Callable[..., None], *arguments: Any) -> Callable[..., None]:
+    """The method with these arguments first, for what its object holds: nothing to do once that is gone."""
+    held = weakref.WeakMethod(method)
+
+    def call(*more: Any) -> None:
+        living = held()
+        if living is not None:
+            living(*arguments, *more)
+
+    return call
 
 
 def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall) -> None:
