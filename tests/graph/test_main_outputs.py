@@ -227,6 +227,23 @@ def test_a_largest_value_that_is_handed_on_to_be_watched_is_no_likelier_output()
     assert [end.name for end in likely_outputs(with_weights(text))] == ["layer/logits", "watched"]
 
 
+def test_names_of_their_own_say_nothing_of_inputs_and_of_inner_layers() -> None:
+    text = f"""{BODY}
+        v = VariableV2(dtype=float, shape=[1,1,2,2])
+        v/read = Identity(v, T=float)
+        layer = Conv2D(logits, v/read, T=float)
+        shares = Softmax(layer, T=float)
+        first = StridedSlice(x, from, to, by, T=float, Index=int32)
+        from = Const(int32 [0])
+        to = Const(int32 [1])
+        by = Const(int32 [1])
+        example_picture = Identity(first, T=float)
+    """
+    assert sole_outputs(parse(text)) == ["shares"]
+    with_features = f"{text}\n        features = Identity(logits, T=float)"
+    assert likely_outputs(parse(with_features))[0].name == "shares"
+
+
 def test_what_another_step_trains_without_its_judge_is_no_generator() -> None:
     """A denoiser that is trained by clean pictures, before a classifier that is trained on them."""
     text = adversarial().replace("painter", "denoiser").replace("referee", "classes")
