@@ -212,7 +212,8 @@ def test_what_is_handed_on_under_a_name_of_its_own_is_the_likeliest_output() -> 
         NAME = Identity(decoder/picked, T=int32)
     """
     assert likely_outputs(parse(text.replace("NAME", "answer")))[0].name == "answer"
-    assert likely_outputs(parse(text.replace("NAME", "Identity_1")))[0].name != "Identity_1"
+    for given in ("Identity_1", "concat", "concat_2"):  # tf.concat of one value hands it on
+        assert likely_outputs(parse(text.replace("NAME", given)))[0].name != given
     assert likely_outputs(parse(text.replace("NAME", "loss")))[0].name != "loss"
 
 
@@ -225,6 +226,23 @@ def test_a_largest_value_that_is_handed_on_to_be_watched_is_no_likelier_output()
         watched = Identity(largest, T=float)
     """
     assert [end.name for end in likely_outputs(with_weights(text))] == ["layer/logits", "watched"]
+
+
+def test_names_of_their_own_say_nothing_of_inputs_and_of_inner_layers() -> None:
+    text = f"""{BODY}
+        v = VariableV2(dtype=float, shape=[1,1,2,2])
+        v/read = Identity(v, T=float)
+        layer = Conv2D(logits, v/read, T=float)
+        shares = Softmax(layer, T=float)
+        first = StridedSlice(x, from, to, by, T=float, Index=int32)
+        from = Const(int32 [0])
+        to = Const(int32 [1])
+        by = Const(int32 [1])
+        example_picture = Identity(first, T=float)
+    """
+    assert sole_outputs(parse(text)) == ["shares"]
+    with_features = f"{text}\n        features = Identity(logits, T=float)"
+    assert likely_outputs(parse(with_features))[0].name == "shares"
 
 
 def test_what_another_step_trains_without_its_judge_is_no_generator() -> None:

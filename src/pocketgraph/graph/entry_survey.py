@@ -309,22 +309,19 @@ class EntrySurvey:
         ]
 
     @cached_property
+    def _before_weights(self) -> set[str]:
+        """The nodes that weights are applied to and what these are made from, up to the sources."""
+        refs = [ref for node in self._weighing for ref in node.data_inputs]
+        sources = {name for name, _ in self._sources}
+        return reachable(self._graph, refs, stop=sources, data_only=True, missing_ok=True)
+
+    @cached_property
     def _main_sources(self) -> set[tuple[str, int]]:
         """The sources that weights are applied to somewhere behind them: not labels, not learning rates."""
-        seen: set[str] = set()
-        found: set[tuple[str, int]] = set()
-        waiting = [ref for node in self._weighing for ref in node.data_inputs]
-        while waiting:
-            name, port, _ = parse_ref(waiting.pop())
-            if (name, port) in self._sources:
-                found.add((name, port))
-            node = self._graph.nodes.get(name)
-            if node is None or name in seen:
-                continue
-            seen.add(name)
-            if (name, port) not in self._sources:
-                waiting.extend(node.data_inputs)
-        return found
+        fed = {name for name, _ in self._sources}
+        before = (self._graph[name] for name in self._before_weights - fed if name in self._graph)
+        refs = {parse_ref(ref)[:2] for node in (*self._weighing, *before) for ref in node.data_inputs}
+        return refs & self._sources
 
     def _forward(self, sources: set[tuple[str, int]]) -> set[str]:
         found: set[str] = set()
@@ -355,7 +352,9 @@ class EntrySurvey:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself
-        score, why = likelihood(node.name, end.op, is_handed_on=node.op == "Identity")
+        is_last = end.name in self._behind_weights and end.name not in self._before_weights
+        is_result = is_last or not self._main_sources
+        score, why = likelihood(node.name, end.op, is_handed_on=is_result and node.op == "Identity")
         if self._main_sources and node.name in self._behind_weights:
             score += 2
         if _TRAINING_TOWER.search(node.name):

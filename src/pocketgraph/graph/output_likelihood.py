@@ -22,7 +22,8 @@ POOR_OPS = frozenset({
     "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
 })  # fmt: skip
 """Not a trait: ends that nobody wants as results, because graphs leave them over."""
-_OWN_NAME = re.compile(r"(?!Identity(_\d+)?$)[^/]+$")  # tf.identity(result, name="answer"), in no scope
+_OWN_NAME = re.compile(r"(?!(Identity|concat)(_\d+)?$)[^/]+$")
+"""tf.identity(result, name="answer"), in no scope; tf.concat of one value makes an Identity, too."""
 _WATCHED = POOR_OPS | {"Max", "Min", "All", "Any"}
 """Not a trait: ends that get names to be watched during training."""
 
