@@ -302,6 +302,36 @@ PICTURES = {
         y: float[1,1,4,8] = RESHAPE(x, [1, 1, 4, 8])
         """,
     ),
+    "choose_whole_rows": Picture(
+        """
+        zeros = Const(float 0.0)
+        axis = Const(int32 [1])
+        sizes = Const(int32 [3, 1])
+        times = Const(int32 [1, 4])
+        x = Placeholder(dtype=float, shape=[3,4])
+        s = Sum(x, axis, T=float, Tidx=int32)
+        t = Greater(s, zeros, T=float)
+        c = Reshape(t, sizes, T=bool, Tshape=int32)
+        l = Tile(c, times, T=bool, Tmultiples=int32)
+        n = Neg(x, T=float)
+        y = Select(l, x, n, T=float)
+        """,
+        {},
+        """
+        s: float[3] = SUM(x, [1])
+        t: bool[3] = GREATER(s, 0.0)
+        c: bool[3,1] = RESHAPE(t, [3, 1])
+        l: bool[3,4] = TILE(c, [1, 4])
+        n: float[3,4] = NEG(x)
+        y: float[3,4] = SELECT_V2(l, x, n)
+        """,
+        """
+        s: float[3] = SUM(x, [1])
+        t: bool[3] = GREATER(s, 0.0)
+        n: float[3,4] = NEG(x)
+        y: float[3,4] = SELECT(t, x, n)
+        """,
+    ),
     "take_whole_rows": Picture(
         """
         x = Placeholder(dtype=float, shape=[1,8,4,1])

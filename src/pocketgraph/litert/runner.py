@@ -212,7 +212,7 @@ class PlainRunner:
 def has_fixed_sizes(core: Any, given: Sequence[int]) -> bool:
     """Whether no tensor's size depends on values, where that can be told.
 
-    So it is when one delegate (XNNPACK) computes everything, or where each operator's sizes follow from shapes, and from
+    So it is when one delegate (XNNPACK) computes everything, or where each operator's sizes follow from shapes and
     constants.
 
     Args:

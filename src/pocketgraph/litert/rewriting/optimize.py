@@ -46,7 +46,8 @@ FOR_THIS_PROCESSOR = frozenset(("winograd_training",))
 
 FOR_FIXED_SIZES = frozenset((
     "absorb_padding", "fold_dilations", "take_fewer_pixels", "take_whole_rows", "choose_whole_rows",
-    "winograd_training", "winograd_convolutions", "widen_narrow_convolutions", "write_out_narrow_vectors", "cut_large_windows",
+    "winograd_training", "winograd_convolutions", "widen_narrow_convolutions", "write_out_narrow_vectors",
+    "cut_large_windows",
 ))  # fmt: skip
 """Passes after which a program may hold for the sizes alone that it was lowered for."""
 
