@@ -107,6 +107,24 @@ def test_no_state_no_allocation_and_little_from_outside(tmp_path: pathlib.Path) 
 
 
 @needs_cc
+@pytest.mark.parametrize("kind", ["half", "bfloat16"])
+@pytest.mark.parametrize("mode", ["float32", "static"])
+def test_inputs_of_sixteen_bits_are_fed_as_the_float32_that_the_library_takes(
+    kind: str, mode: str, tmp_path: pathlib.Path
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype={kind}, shape=[1, 4])
+        wide = Cast(x, SrcT={kind}, DstT=float, Truncate=false)
+        w = Const(float [[1.0, 0.5], [-2.0, 0.25], [0.5, 0.5], [1.5, -1.0]])
+        y = MatMul(wide, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    rows = np.random.default_rng(3).normal(size=(8, 4)).astype(np.float32)
+    made = pocketgraph.export(graph, tmp_path / "net", target="c", mode=mode, samples={"x": rows})
+    assert made.checks[0].passed
+    assert "float *model_input_x(" in (tmp_path / "net" / "model.h").read_text()
+
+
+@needs_cc
 def test_weights_may_be_a_file(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "net"
     made = pocketgraph.export(NET, place, target="c", weights="file", prefix="eye")

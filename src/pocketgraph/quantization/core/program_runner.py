@@ -43,7 +43,7 @@ class ProgramRunner:
         """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones)."""
         known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
         if self._runner is not None:
-            results = self._runner.run([np.asarray(sample[index], order="C") for index in self._fed])
+            results = self._runner.run(self._given(sample))
             known.update(zip(self._computed, results, strict=True))
         return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
 
@@ -53,8 +53,15 @@ class ProgramRunner:
             if value in self.outputs:
                 look(value, array)
         if self._runner is not None:
-            given = [np.asarray(sample[index], order="C") for index in self._fed]
-            self._runner.visit(given, lambda index, array: look(self._computed[index], array))
+            self._runner.visit(self._given(sample), lambda index, array: look(self._computed[index], array))
+
+    def _given(self, sample: Sample) -> list[Array]:
+        """What LiteRT is fed: floats of 16 bits as the float32 that programs take for them."""
+        given = []
+        for index in self._fed:
+            dtype = self._inputs[index].dtype
+            given.append(np.asarray(sample[index], dtype.numpy if dtype.is_floating else None, order="C"))
+        return given
 
     def numbers(self, sample: Sample) -> list[Array]:
         """The outputs as float32 where they are codes."""
