@@ -122,6 +122,9 @@ def test_inputs_of_sixteen_bits_are_fed_as_the_float32_that_the_library_takes(
     made = pocketgraph.export(graph, tmp_path / "net", target="c", mode=mode, samples={"x": rows})
     assert made.checks[0].passed
     assert "float *model_input_x(" in (tmp_path / "net" / "model.h").read_text()
+    if mode == "static":
+        in_codes = pocketgraph.export(graph, tmp_path / "net.tflite", mode=mode, io="int8", samples={"x": rows})
+        assert in_codes.checks[0].passed
 
 
 @needs_cc
