@@ -13,7 +13,7 @@ import pytest
 
 import pocketgraph
 from c_programs import STRICT, needs_cc
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting.c import building, exporter
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text_format import parse
@@ -125,6 +125,17 @@ def test_inputs_of_sixteen_bits_are_fed_as_the_float32_that_the_library_takes(
     if mode == "static":
         in_codes = pocketgraph.export(graph, tmp_path / "net.tflite", mode=mode, io="int8", samples={"x": rows})
         assert in_codes.checks[0].passed
+
+
+def test_values_that_the_model_does_not_take_are_an_error_that_says_so(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 3])
+        i = Placeholder(dtype=int32, shape=[4, 1])
+        y = GatherNd(x, i, Tparams=float, Tindices=int32)
+    """)
+    samples = {"x": np.zeros((4, 3), np.float32), "i": np.full((4, 1), 9, np.int32)}
+    with pytest.raises(RunError, match="LiteRT does not run the model on this sample: gather_nd index out of bounds"):
+        pocketgraph.export(graph, tmp_path / "net", target="c", samples=samples)
 
 
 @needs_cc
