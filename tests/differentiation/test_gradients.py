@@ -91,6 +91,29 @@ def test_all_ops_without_a_gradient_are_named_with_their_nodes() -> None:
         pocketgraph.gradients(GRAPH, "y", "x")
 
 
+def test_ops_whose_gradient_is_of_real_numbers_only_are_named_where_theirs_are_complex() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        c = Complex(x, x, T=float, Tout=complex64)
+        e = Exp(c, T=complex64)
+        y = Real(e, T=complex64, Tout=float)
+    """)
+    with pytest.raises(GraphError, match=r"1 node has no gradient: 'e' \(Exp of complex numbers\)"):
+        pocketgraph.gradients(graph, "y", "x")
+    with pytest.raises(GraphError, match="'c' is complex64, and gradients are of floating numbers only"):
+        pocketgraph.gradients(graph, "y", "c")
+
+
+def test_the_gradient_of_a_magnitude_of_zero_is_zero() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        z = ZerosLike(x, T=float)
+        c = Complex(x, z, T=float, Tout=complex64)
+        y = ComplexAbs(c, T=complex64, Tout=float)
+    """)
+    assert run(pocketgraph.gradients(graph, "y", "x"), {"x": [0.0, -3.0]})[0].tolist() == [0, -1]
+
+
 def test_ops_without_a_gradient_beside_the_way_do_no_harm() -> None:
     assert pocketgraph.gradients(GRAPH, "y", "b").outputs
     assert pocketgraph.gradients(GRAPH, "z", "x").outputs

@@ -146,9 +146,9 @@ def test_rectifiers_with_a_slope_are_found(text: str, channels: int, largest: fl
     shape = (1, 12, 12, channels)
     is_narrow = largest < 1 and channels < 16
     assert check(graph(text, shape, **numbers), *shape) == (["MUL", "MAXIMUM"] if is_narrow else ["PRELU"])
-    same = np.full(channels, abs(largest), np.float32)
-    codes = check(graph(text, shape, **{**numbers, "alpha": same}), *shape)
-    assert codes == (["LEAKY_RELU"] if largest < 1 else ["PRELU"])
+    for same in (np.full(channels, abs(largest), np.float32), np.float32(abs(largest))):
+        codes = check(graph(text, shape, **{**numbers, "alpha": np.asarray(same)}), *shape)
+        assert codes == (["LEAKY_RELU"] if largest < 1 else ["PRELU"])
 
 
 @pytest.mark.parametrize(

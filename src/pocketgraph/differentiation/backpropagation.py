@@ -12,7 +12,7 @@ from typing import NamedTuple
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.control_flow.loop_gradient import LoopGradient, active
 from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop, find_loops
-from pocketgraph.differentiation.gradient_table import GRADIENTS, no_gradient
+from pocketgraph.differentiation.gradient_table import GRADIENTS, HOLDS_FOR_COMPLEX_NUMBERS, no_gradient
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
@@ -41,6 +41,11 @@ def carries(dtype: DType | None) -> bool:
     Handles of variables stand for their values, and variants are lists of tensors.
     """
     return dtype is not None and (dtype.is_floating or dtype in (RESOURCE, VARIANT))
+
+
+def passes(dtype: DType | None) -> bool:
+    """Whether gradients pass tensors of this type between an x and a y: also complex ones."""
+    return carries(dtype) or (dtype is not None and dtype.is_complex)
 
 
 def checked_ref(graph: Graph, ref: str) -> str:
@@ -147,6 +152,13 @@ class _WayBack:
                 items += self.rounds[item.frame]
             elif item.name in self.way and item.op not in GRADIENTS:
                 self.problems.append(f"'{item.name}' ({item.op})")
+            elif item.name in self.way and item.op not in HOLDS_FOR_COMPLEX_NUMBERS and self._is_complex(item):
+                self.problems.append(f"'{item.name}' ({item.op} of complex numbers)")
+
+    def _is_complex(self, node: Node) -> bool:
+        """Whether a node takes or gives complex numbers."""
+        known = [*map(self.builder.inferred.dtype, node.data_inputs), *(output_dtypes(node) or ())]
+        return any(dtype is not None and dtype.is_complex for dtype in known)
 
     def _in_order(
         self, ys: Sequence[str], loops: Sequence[WhileLoop], within: Collection[str] | None = None
@@ -191,7 +203,7 @@ class _WayBack:
             return False
         self.way.add(node.name)
         carrying |= {
-            f"{node.name}:{port}" for port, dtype in enumerate(output_dtypes(node) or ()) if carries(dtype)
+            f"{node.name}:{port}" for port, dtype in enumerate(output_dtypes(node) or ()) if passes(dtype)
         }  # fmt: skip
         return True
 
@@ -258,7 +270,7 @@ class _WayBack:
             rounds: dict[str, Callable[[str], None]] = {}
             values: dict[str, str] = {}
             for v in active(loop, self.way, ends):
-                if not carries(builder.dtype(v.merge.name)):
+                if not passes(builder.dtype(v.merge.name)):
                     continue
                 first = self._at_the_end(v, arriving)
                 value, left, again = backwards.round_trip(first, builder.dtype(v.merge.name).base)
@@ -303,7 +315,7 @@ class _WayBack:
         return builder.add("ZerosLike", ref)
 
     def _arrive(self, arriving: dict[str, list[str]], ref: str, gradient: str) -> None:
-        if carries(self.builder.inferred.dtype(ref)) and canonical(ref) not in self.stop:
+        if passes(self.builder.inferred.dtype(ref)) and canonical(ref) not in self.stop:
             arriving.setdefault(canonical(ref), []).append(gradient)
 
 
@@ -320,7 +332,7 @@ def _step(builder: GraphBuilder, node: Node, arriving: dict[str, list[str]], sto
         given = function(Backward(builder, node, grads))
     found = [given] if given is None or isinstance(given, str) else list(given)
     for ref, gradient in zip(node.data_inputs, found, strict=False):
-        if gradient is not None and carries(builder.inferred.dtype(ref)) and canonical(ref) not in stop:
+        if gradient is not None and passes(builder.inferred.dtype(ref)) and canonical(ref) not in stop:
             arriving.setdefault(canonical(ref), []).append(gradient)
 
 

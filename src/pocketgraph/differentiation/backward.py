@@ -136,6 +136,10 @@ class Backward:
             summed.append(self.add("Reshape", total, shapes[port]))
         return tuple(summed)
 
+    def conj(self, ref: str) -> str:
+        """The complex conjugate of a tensor; real ones as they are."""
+        return self.add("Conj", ref) if self.builder.dtype(ref).is_complex else ref
+
     def zeros(self, like: str) -> str:
         """Zeros in the shape of a tensor."""
         return self.add("ZerosLike", like)
@@ -143,6 +147,10 @@ class Backward:
     def cast(self, ref: str, dtype: DType) -> str:
         """The tensor in another type."""
         return ref if self.builder.dtype(ref).base is dtype.base else self.add("Cast", ref, DstT=dtype.base)
+
+    def dtype_of_input(self, index: int) -> DType:
+        """The element type of an input."""
+        return self.builder.dtype(self.inputs[index]).base
 
     @property
     def dtype(self) -> DType:

@@ -15,6 +15,15 @@ None where nothing flows."""
 GRADIENTS: OpTable[Gradient] = OpTable("gradient", "pocketgraph.differentiation", "GRADIENTS")
 """What differentiates each op."""
 
+HOLDS_FOR_COMPLEX_NUMBERS = frozenset({
+    "Complex", "Real", "Imag", "Conj", "ComplexAbs", "Angle", "Add", "AddV2", "AddN", "Sub", "Mul", "Div", "RealDiv",
+    "Neg", "Sum", "Cumsum", "Select", "SelectV2", "BatchMatMul", "BatchMatMulV2", "MatrixSolve", "Identity",
+    "IdentityN", "Snapshot", "Reshape", "ExpandDims", "Squeeze", "Transpose", "Slice", "StridedSlice", "Pad",
+    "ConcatV2", "Concat", "Pack", "Unpack", "Split", "SplitV", "Tile", "BroadcastTo", "ReverseV2", "Gather",
+    "GatherV2", "GatherNd", "Merge", "Switch",
+})  # fmt: skip
+"""Not a trait: the ops whose gradients here are right where their tensors are complex, conjugates and all."""
+
 gradient = GRADIENTS.enters
 """Registers a function as the gradient of these ops."""
 

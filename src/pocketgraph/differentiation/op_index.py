@@ -9,7 +9,8 @@ GRADIENTS = {
     "array.moving": (
         "ReverseV2 Reverse ReverseSequence SpaceToDepth DepthToSpace SpaceToBatchND BatchToSpaceND SpaceToBatch "
         "BatchToSpace MirrorPad MirrorPadGrad MatrixDiag Diag DiagPart MatrixBandPart Reshape ExpandDims Squeeze "
-        "Transpose Roll Slice StridedSlice StridedSliceGrad Pad PadV2 MatrixDiagPart MatrixSetDiag"
+        "Transpose Roll Slice StridedSlice StridedSliceGrad Pad PadV2 MatrixDiagV2 MatrixDiagV3 MatrixDiagPartV2 "
+        "MatrixDiagPartV3 MatrixSetDiagV2 MatrixSetDiagV3 MatrixDiagPart MatrixSetDiag"
     ),
     "array.pass_through": (
         "StopGradient Shape ShapeN Rank Size ZerosLike OnesLike Const Where OneHot BroadcastGradientArgs "
@@ -28,14 +29,17 @@ GRADIENTS = {
         "FloorMod Mod SquaredDifference Pow Maximum Minimum Atan2 Xdivy Xlogy Zeta Select SelectV2 ClipByValue AddN "
         "AccumulateNV2"
     ),
+    "math.complex_numbers": "Complex Real Imag Conj ComplexAbs Angle",
     "math.einsum": "Einsum",
     "math.elementwise": (
         "Floor Ceil Round Rint Sign IsNan IsInf IsFinite LogicalNot Abs Square Exp Expm1 Log Log1p Sin Cos Tan Sinh "
         "Cosh Erf Erfc Lgamma Digamma Asinh Acosh Atanh Asin Atan Neg Acos Reciprocal Inv Sqrt Rsqrt Tanh Sigmoid "
         "TanhGrad SigmoidGrad Cast"
     ),
-    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 MatrixInverse MatrixDeterminant",
-    "math.reductions": "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod",
+    "math.matrix_product": "MatMul BatchMatMul BatchMatMulV2 MatrixInverse MatrixDeterminant MatrixSolve Cross",
+    "math.reductions": (
+        "All Any Sum Mean Max Min Prod NthElement EuclideanNorm L2Loss Cumsum Cumprod CumulativeLogsumexp"
+    ),
     "math.segments": (
         "SegmentSum SegmentMean UnsortedSegmentSum SegmentMax SegmentMin UnsortedSegmentMax UnsortedSegmentMin "
         "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN"

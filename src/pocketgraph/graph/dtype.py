@@ -119,6 +119,11 @@ class DType:
         return self.base.name in ("half", "bfloat16", "float", "double")
 
     @property
+    def is_complex(self) -> bool:
+        """Whether elements are complex numbers."""
+        return self.base.name in ("complex64", "complex128")
+
+    @property
     def is_integer(self) -> bool:
         """Whether elements are plain integers; the quantized types are not."""
         return self.base.name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")

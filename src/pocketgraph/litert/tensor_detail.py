@@ -39,6 +39,8 @@ class TensorDetail(NamedTuple):
 
     def coded(self, array: Array) -> Array:
         """What the file takes for an array: codes for floats where it takes codes, else the array in its type."""
+        if array.dtype.name in ("float16", "bfloat16"):  # too narrow to divide in
+            array = array.astype(np.float32)
         if not self.scale or array.dtype.kind != "f":
             return np.asarray(array, None if self.dtype.kind in "SO" else self.dtype, order="C")
         info = np.iinfo(self.dtype)

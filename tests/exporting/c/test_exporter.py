@@ -13,7 +13,7 @@ import pytest
 
 import pocketgraph
 from c_programs import STRICT, needs_cc
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting.c import building, exporter
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text_format import parse
@@ -104,6 +104,38 @@ def test_no_state_no_allocation_and_little_from_outside(tmp_path: pathlib.Path) 
     outside = {name for kind, name in kinds if kind == "U"}
     assert outside <= {"memcpy", "memcmp", "memset", "memmove", "expf", "_GLOBAL_OFFSET_TABLE_", "__cpu_model",
                        "__cpu_features2", "__cpu_indicator_init", "__stack_chk_fail"}  # fmt: skip
+
+
+@needs_cc
+@pytest.mark.parametrize("kind", ["half", "bfloat16"])
+@pytest.mark.parametrize("mode", ["float32", "static"])
+def test_inputs_of_sixteen_bits_are_fed_as_the_float32_that_the_library_takes(
+    kind: str, mode: str, tmp_path: pathlib.Path
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype={kind}, shape=[1, 4])
+        wide = Cast(x, SrcT={kind}, DstT=float, Truncate=false)
+        w = Const(float [[1.0, 0.5], [-2.0, 0.25], [0.5, 0.5], [1.5, -1.0]])
+        y = MatMul(wide, w, T=float, transpose_a=false, transpose_b=false)
+    """)
+    rows = np.random.default_rng(3).normal(size=(8, 4)).astype(np.float32)
+    made = pocketgraph.export(graph, tmp_path / "net", target="c", mode=mode, samples={"x": rows})
+    assert made.checks[0].passed
+    assert "float *model_input_x(" in (tmp_path / "net" / "model.h").read_text()
+    if mode == "static":
+        in_codes = pocketgraph.export(graph, tmp_path / "net.tflite", mode=mode, io="int8", samples={"x": rows})
+        assert in_codes.checks[0].passed
+
+
+def test_values_that_the_model_does_not_take_are_an_error_that_says_so(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 3])
+        i = Placeholder(dtype=int32, shape=[4, 1])
+        y = GatherNd(x, i, Tparams=float, Tindices=int32)
+    """)
+    samples = {"x": np.zeros((4, 3), np.float32), "i": np.full((4, 1), 9, np.int32)}
+    with pytest.raises(RunError, match="LiteRT does not run the model on this sample: gather_nd index out of bounds"):
+        pocketgraph.export(graph, tmp_path / "net", target="c", samples=samples)
 
 
 @needs_cc

@@ -9,7 +9,6 @@ import numpy as np
 
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
-from pocketgraph.errors import GraphError
 from pocketgraph.graph.dtype import INT32
 
 
@@ -27,9 +26,9 @@ def summed_rows(op: Backward, rows: str, indices: str, shape: str) -> str:
 
 @gradient("GatherV2")
 def gather_along_axis(op: Backward) -> str:
-    if "batch_dims" in op.node.attrs and op.attr("batch_dims"):
-        raise GraphError("GatherV2 with batch_dims has no gradient here", hint="write it with GatherNd")
     axis = int(op.needs_value(2, "its axis"))
+    if op.attr("batch_dims"):
+        return _gather_in_batches(op, axis)
     shape = op.shape_of_input(0)
     if axis == 0:
         return summed_rows(op, op.grad, op.inputs[1], shape)
@@ -41,6 +40,35 @@ def gather_along_axis(op: Backward) -> str:
     order = [axis, *(other for other in range(rank) if other != axis)]
     total = summed_rows(op, rows, op.inputs[1], op.add("GatherV2", shape, op.const(order), op.const(0)))
     return op.add("Transpose", total, op.const(np.argsort(order)))
+
+
+def _gather_in_batches(op: Backward, axis: int) -> str:
+    """The rows of a batch are looked up in one table of all batches, each batch behind the one before it."""
+    params, indices = op.inputs[:2]
+    rank, looked_up = op.rank(params), op.rank(indices)
+    axis %= rank
+    batches = int(op.attr("batch_dims"))
+    batches += looked_up if batches < 0 else 0
+    shape, many = op.shape(params), looked_up - batches
+    ahead, indexed = list(range(batches)), list(range(axis, axis + many))
+    others = [*range(batches, axis), *range(axis + many, rank - 1 + many)]
+    rows = op.add("Transpose", op.grad, op.const([*ahead, *indexed, *others]))
+    order = [*ahead, axis, *(other for other in range(batches, rank) if other != axis)]
+    sizes = op.add("GatherV2", shape, op.const(order), op.const(0))
+    outer, count, inner = (
+        op.add("StridedSlice", sizes, op.const([begin]), op.const([end]), op.const([1]))
+        for begin, end in ((0, batches), (batches, batches + 1), (batches + 1, rank))
+    )
+    total = op.add("Prod", outer, op.const([0]), keep_dims=True)
+    by_batch = op.add("Reshape", indices, op.add("ConcatV2", [total, op.const([-1])], op.const(0)))
+    scalar = op.const(np.zeros(0, np.int32))
+    batch = op.add("Range", op.const(0), op.add("Reshape", total, scalar), op.const(1))
+    starts = op.cast(op.add("ExpandDims", op.mul(batch, count), op.const(1)), op.builder.dtype(indices))
+    places = op.add("Reshape", op.add("Add", by_batch, starts), op.const([-1]))
+    count_of_all = op.add("Reshape", op.mul(total, count), scalar)
+    lines = op.add("ConcatV2", [op.add("Shape", places), inner], op.const(0))
+    added = op.add("UnsortedSegmentSum", op.add("Reshape", rows, lines), places, count_of_all)
+    return op.add("Transpose", op.add("Reshape", added, sizes), op.const(np.argsort(order)))
 
 
 @gradient("GatherNd")

@@ -82,11 +82,45 @@ def pad(op: Backward) -> list[str | None]:
     middle = op.add("Slice", op.grad, begin, op.shape_of_input(0))
     if op.node.op == "Pad":
         return [middle]
-    every = [
-        op.add("Range", op.const(0), op.add("Rank", ref), op.const(1)) for ref in (op.grad, middle)
-    ]  # fmt: skip
-    margin = op.add("Sub", op.add("Sum", op.grad, every[0]), op.add("Sum", middle, every[1]))
-    return [middle, None, margin]
+    return [middle, None, _rest(op, middle)]
+
+
+@gradient("MatrixDiagV2", "MatrixDiagV3")
+def of_diagonals(op: Backward) -> list[str | None]:
+    """The diagonals of the gradient; what fills the rest gets the sum of the rest."""
+    diagonals = _diagonals(op, op.grad, op.inputs[1])
+    return [diagonals, None, None, None, _rest(op, diagonals)]
+
+
+@gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
+def diagonals_of_matrix(op: Backward) -> list[str | None]:
+    """Zeros but for the diagonals; what fills up shorter ones gets the sum of that."""
+    into = op.add(_alike(op, "MatrixSetDiag"), op.zeros(op.inputs[0]), op.grad, op.inputs[1], **op.attrs("align"))
+    return [into, None, _rest(op, into)]
+
+
+@gradient("MatrixSetDiagV2", "MatrixSetDiagV3")
+def with_diagonals(op: Backward) -> list[str | None]:
+    _, diagonals, which = op.inputs
+    return [
+        op.add(op.node.op, op.grad, op.zeros(diagonals), which, **op.attrs("align")),
+        _diagonals(op, op.grad, which),
+    ]
+
+
+def _alike(op: Backward, name: str) -> str:
+    """Another op on diagonals, of the same version."""
+    return name + op.node.op[-2:]
+
+
+def _diagonals(op: Backward, matrix: str, which: str) -> str:
+    return op.add(_alike(op, "MatrixDiagPart"), matrix, which, op.const(0, op.dtype), **op.attrs("align"))
+
+
+def _rest(op: Backward, part: str) -> str:
+    """The sum of what of the gradient is not in a part of it."""
+    every = [op.add("Range", op.const(0), op.add("Rank", ref), op.const(1)) for ref in (op.grad, part)]
+    return op.add("Sub", op.add("Sum", op.grad, every[0]), op.add("Sum", part, every[1]))
 
 
 @gradient("MatrixDiagPart")

@@ -27,7 +27,7 @@ def difference(op: Backward) -> Pair:
 
 @gradient("Mul")
 def product(op: Backward) -> Pair:
-    x, y = op.inputs
+    x, y = map(op.conj, op.inputs)
     return op.unbroadcast(op.mul(op.grad, y), op.mul(x, op.grad))
 
 
@@ -39,7 +39,7 @@ def product_without_nan(op: Backward) -> Pair:
 
 @gradient("Div", "RealDiv", "DivNoNan")
 def quotient(op: Backward) -> Pair:
-    x, y = op.inputs
+    x, y = map(op.conj, op.inputs)
     divide = "DivNoNan" if op.node.op == "DivNoNan" else "RealDiv"
     by_y = op.mul(op.grad, op.add(divide, op.add(divide, op.add("Neg", x), y), y))
     return op.unbroadcast(op.add(divide, op.grad, y), by_y)

@@ -1,4 +1,4 @@
-"""Gradients of products, inverses and determinants of matrices."""
+"""Gradients of products, inverses, determinants and solutions of matrices, and of cross products."""
 
 from __future__ import annotations
 
@@ -71,3 +71,18 @@ def determinant(op: Backward) -> str:
     for _ in range(2):
         scale = op.add("ExpandDims", scale, op.const(-1))
     return op.mul(scale, op.add("MatrixInverse", op.inputs[0], adjoint=True))
+
+
+@gradient("MatrixSolve")
+def solution(op: Backward) -> tuple[str, str]:
+    """Of X with A X = B: by B, the solution Z of Aᵀ Z = G; by A, -Z Xᵀ, its transpose where A is transposed."""
+    transposed = bool(op.attr("adjoint"))
+    by_right = op.add("MatrixSolve", op.inputs[0], op.grad, adjoint=not transposed)
+    pair = (op.output(), by_right) if transposed else (by_right, op.output())
+    return op.add("Neg", op.add("BatchMatMul", *pair, adj_y=True)), by_right
+
+
+@gradient("Cross")
+def cross_product(op: Backward) -> tuple[str, str]:
+    x, y = op.inputs
+    return op.add("Cross", y, op.grad), op.add("Cross", op.grad, x)

@@ -113,3 +113,20 @@ def running_product(op: Backward) -> str:
         reverse=not op.attr("reverse"),
     )  # fmt: skip
     return op.add("RealDiv", weighted, op.inputs[0])
+
+
+@gradient("CumulativeLogsumexp")
+def running_log_of_sum_of_exponentials(op: Backward) -> str:
+    """By x, the running sum backwards of g exp(x - y): in logarithms, so that nothing overflows, one for each sign."""
+    x, axis = op.inputs
+    least = op.const(np.finfo(op.dtype.numpy).min, op.dtype)
+    none = op.add("Fill", op.add("Shape", op.grad), least)
+    sides = []
+    for positive in (op.grad, op.add("Neg", op.grad)):
+        log = op.add("Select", op.add("Greater", positive, op.zeros(positive)), op.add("Log", positive), none)
+        summed = op.add(
+            "CumulativeLogsumexp", op.add("Sub", log, op.output()), axis, exclusive=op.attr("exclusive"),
+            reverse=not op.attr("reverse"),
+        )  # fmt: skip
+        sides.append(op.add("Exp", op.add("Add", summed, x)))
+    return op.add("Sub", *sides)

@@ -89,7 +89,7 @@ def _chosen_slope(operation: Operation, producers: dict[Value, Operation]) -> tu
     factors = [factor for factor in product.inputs if factor is not value]
     if len(factors) != 1 or factors[0] is None or factors[0].constant is None or not value.shape:
         return None
-    if factors[0].size not in (1, factors[0].shape[-1]) or factors[0].size not in (1, value.shape[-1]):
+    if factors[0].size != 1 and not factors[0].size == factors[0].shape[-1] == value.shape[-1]:
         return None
     slope = factors[0].constant.numpy().reshape(-1).astype(np.float64)
     return (value, slope) if np.isfinite(slope).all() else None

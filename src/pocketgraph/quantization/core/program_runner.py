@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
@@ -40,10 +42,15 @@ class ProgramRunner:
         self._runner = PlainRunner(model_bytes(trimmed), threads) if computed else None
 
     def __call__(self, sample: Sample) -> list[Array]:
-        """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones)."""
+        """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones).
+
+        Raises:
+            RunError: LiteRT refuses the sample, such as one with indices that are out of range.
+        """
         known: dict[Value, Array] = dict(zip(self._inputs, sample, strict=True))
         if self._runner is not None:
-            results = self._runner.run([np.asarray(sample[index], order="C") for index in self._fed])
+            with _clear_refusals():
+                results = self._runner.run(self._given(sample))
             known.update(zip(self._computed, results, strict=True))
         return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
 
@@ -53,12 +60,30 @@ class ProgramRunner:
             if value in self.outputs:
                 look(value, array)
         if self._runner is not None:
-            given = [np.asarray(sample[index], order="C") for index in self._fed]
-            self._runner.visit(given, lambda index, array: look(self._computed[index], array))
+            with _clear_refusals():
+                self._runner.visit(self._given(sample), lambda index, array: look(self._computed[index], array))
+
+    def _given(self, sample: Sample) -> list[Array]:
+        """What LiteRT is fed: floats of 16 bits as the float32 that programs take for them."""
+        given = []
+        for index in self._fed:
+            dtype = self._inputs[index].dtype
+            given.append(np.asarray(sample[index], dtype.numpy if dtype.is_floating else None, order="C"))
+        return given
 
     def numbers(self, sample: Sample) -> list[Array]:
         """The outputs as float32 where they are codes."""
         return [real(value, array) for value, array in zip(self.outputs, self(sample), strict=True)]
+
+
+@contextlib.contextmanager
+def _clear_refusals() -> Iterator[None]:
+    try:
+        yield
+    except RuntimeError as error:
+        said = " ".join(str(error).split())
+        hint = "indices, for example, must be in range; give samples with values that the model takes"
+        raise RunError(f"LiteRT does not run the model on this sample: {said}", hint=hint) from error
 
 
 def real(value: Value, array: Array) -> Array:
