@@ -247,6 +247,29 @@ def test_a_file_with_a_made_up_length_is_not_called_ready(tmp_path: pathlib.Path
         ship(tmp_path / "model.pb", tmp_path / "other", shapes={"serie": (1, 20, 4)})
 
 
+def test_a_waveform_of_any_length_is_not_called_ready_but_a_batch_of_numbers_is(tmp_path: pathlib.Path) -> None:
+    waveform = parse("""
+        wave = Placeholder(dtype=float, shape=[?])
+        frames = Const(int32 [1, 1, -1, 1])
+        line = Reshape(wave, frames, T=float)
+        found = Conv2D(line, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        axes = Const(int32 [1, 2])
+        y = Mean(found, axes, T=float, keep_dims=false)
+    """)
+    save(Graph([*waveform, *constants(w=RNG.normal(size=(1, 9, 1, 3)).astype(np.float32))]), tmp_path / "wave.pb")
+    made = ship(tmp_path / "wave.pb", tmp_path / "wave")
+    assert "Do not ship" in made.verdict
+    assert "'wave' open, [?], and the file has [1]" in made.verdict
+    assert "Do not ship" not in ship(tmp_path / "wave.pb", tmp_path / "told", shapes={"": (400,)}).verdict
+    numbers = parse("""
+        number = Placeholder(dtype=float, shape=[?])
+        y = Mul(number, two, T=float)
+        two = Const(float 2)
+    """)
+    save(numbers, tmp_path / "numbers.pb")
+    assert "Do not ship" not in ship(tmp_path / "numbers.pb", tmp_path / "numbers").verdict
+
+
 def test_tensors_that_the_app_feeds_are_where_the_model_begins(tmp_path: pathlib.Path) -> None:
     graph = Graph([*constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse(SERIES)])
     save(graph, tmp_path / "model.pb")

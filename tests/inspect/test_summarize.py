@@ -5,6 +5,7 @@ import json
 import pytest
 
 import pocketgraph
+from function_text import with_functions
 from pocketgraph.cli.main import main
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.text_format import parse
@@ -105,3 +106,19 @@ def test_json_for_programs(capsys: pytest.CaptureFixture[str]) -> None:
     )
     assert facts["outputs"][0]["shape"] == [1, 1001]
     assert facts["ops"]["Conv2D"] == 15
+
+
+def test_results_of_calls_have_the_shapes_that_their_functions_give() -> None:
+    body = """
+        body(given: float) -> wide: float = product:product:0, tall: float = sums:output:0
+        w = Const(float [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+        product = MatMul(given, w:output:0, T=float)
+        axis = Const(int32 [0])
+        sums = Sum(given, axis:output:0, T=float, keep_dims=false)
+    """
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        both = PartitionedCall(x, Tin=[float], Tout=[float, float], f=func(body))
+    """).replace(outputs=["both:0", "both:1"])
+    facts = summarize(with_functions(graph, body.strip().splitlines()))
+    assert [str(found.shape) for found in facts.outputs[:2]] == ["[?,2]", "[3]"]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import GraphError, PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.inspect.numbers import debug_string, human_readable
 from pocketgraph.pages.quantities import counted
+
+if TYPE_CHECKING:
+    from pocketgraph.kernels.shapes.infer import Inferred
 
 NOT_OUTPUTS = ("Const", "Assign", "NoOp", "Placeholder")
 """Not a trait: what the original summarize_graph does not count as a result."""
@@ -144,6 +149,7 @@ class Summary:
             inferred = infer(self.graph)
         except PocketgraphError:
             inferred = None  # a broken graph still has names worth showing
+        behind = self._behind_calls([name for name, _ in ranked], inferred) if inferred is not None else None
         for name, why in ranked:
             node = self.graph.producer(name)
             declared = node.attrs.get("dtype")
@@ -152,7 +158,24 @@ class Summary:
             if inferred is not None:
                 dtype = dtype or inferred.dtype(canonical(name))
                 shape = inferred.shape(canonical(name))
+            if behind is not None and shape.dims is None:
+                shape = behind.shape(canonical(name))
             yield EndpointSummary(name, node.op, dtype, shape, why)
+
+    def _behind_calls(self, names: Sequence[str], inferred: Inferred) -> Inferred | None:
+        """What is known where calls of functions stand written out; None where that tells nothing."""
+        from pocketgraph.kernels.shapes import infer
+        from pocketgraph.passes.inlining import inlined
+
+        calls = ops_with("call")
+        if not any(
+            self.graph.producer(name).op in calls and inferred.shape(canonical(name)).dims is None for name in names
+        ):
+            return None
+        try:
+            return infer(inlined(self.graph, names))
+        except PocketgraphError:
+            return None
 
 
 def summarize(graph: Graph) -> Summary:

@@ -258,7 +258,7 @@ class _Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
-            if samples is None and (lengths := made_up_lengths(graph, shapes)):
+            if samples is None and (lengths := made_up_lengths(graph, shapes, self.outputs)):
                 sizes = list(shapes[lengths[0]])
                 reading.notify(
                     f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "

@@ -11,6 +11,7 @@ from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.application_choice import application, chosen, is_normalised
 from pocketgraph.apps.live.classification import DecayingAverage
 from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixels, slid
+from pocketgraph.apps.live.speech import SoundModel, SpeechApp
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import read
 from pocketgraph.errors import RunError, UsageError
@@ -241,3 +242,42 @@ def test_samples_whose_spectrum_a_graph_makes_itself_are_sound() -> None:
         scores = Softmax(logits, T=float)
     """)
     assert chosen(graph)[0] == "speech"
+
+
+LOUDNESS = """
+    waveform = Placeholder(dtype=float, shape=[?])
+    length = Const(int32 [16])
+    spectrum = RFFT(waveform, length)
+    shape = Shape(waveform, T=float, out_type=int32)
+    count = Cast(shape, SrcT=int32, DstT=float)
+    bins = ComplexAbs(spectrum, T=complex64, Tout=float)
+    zero = Mul(bins, nothing, T=float)
+    nothing = Const(float 0)
+    some = Sum(zero, axis, T=float, keep_dims=true)
+    axis = Const(int32 [0])
+    scores = Add(count, some, T=float)
+"""
+
+
+def test_a_model_of_any_length_hears_as_much_as_is_said() -> None:
+    """Its score is the number of samples; a ring that becomes longer begins with silence, and keeps what was heard."""
+    app = SpeechApp(SoundModel(parse(LOUDNESS), rate=1000))
+    sound = Sound(np.arange(1, 301, dtype=np.float32) / 1000, 1000, 0.0)
+    assert app(sound).classes[0][1] == 1000
+    app.change("heard_ms", 2500)
+    assert (app._ring[-300:] == sound.samples).all()
+    assert not app._ring[:-300].any()
+    assert app(sound).classes[0][1] == 2500
+    app.change("heard_ms", 200)
+    assert (app._ring == sound.samples[-200:]).all()
+    assert app(sound).classes[0][1] == 200
+    twin = app.another()
+    assert twin(sound).classes[0][1] == 200
+    with pytest.raises(UsageError, match="from 100 to 30000"):
+        app.change("heard_ms", 0)
+
+
+@needs_shared
+def test_a_model_of_one_length_has_no_other() -> None:
+    app = SpeechApp(SoundModel(pocketgraph.load(model_dir("kws_ds_cnn_s") / model_info("kws_ds_cnn_s")["file"])))
+    assert "heard_ms" not in [row.name for row in app.settings()]

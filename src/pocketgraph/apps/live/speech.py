@@ -175,12 +175,17 @@ def _fingerprint(graph: Graph) -> list[str]:
     return []
 
 
+HEARD = Setting("heard_ms", "Hear the last (ms)", 1000, 100, 30000, 100)
+"""Of models that take any number of samples; what they need to hear at once, they do not tell."""
+
+
 class SpeechApp(Settings):
-    """Listens: a ring of the last second, run again and again, and words out of it."""
+    """Listens: a ring of the last second, run again and again, and words out of it. Where the model takes any number of
+    samples, ``heard_ms`` says how long the ring is."""
 
     kind = "speech"
     hears = True
-    table = (
+    table: tuple[Setting, ...] = (
         Setting("threshold", "A word's average has to be over", 0.7),
         Setting("window_ms", "Average over (ms)", 500, 0, 5000, 10),
         Setting("suppression_ms", "No other word for (ms)", 1500, 0, 10000, 10),
@@ -190,15 +195,27 @@ class SpeechApp(Settings):
     def __init__(self, model: SoundModel, labels: Sequence[str] = (), *, stride_ms: int = 30) -> None:
         self.model, self.labels, self.stride_ms = model, tuple(labels), stride_ms
         self.rate = model.rate
+        self.heard_ms = 1000 * model.count // model.rate
+        if model.is_open:
+            self.table = (*SpeechApp.table, HEARD)
         self.threshold, self.window_ms, self.suppression_ms, self.minimum_count = 0.7, 500, 1500, 3
         self.begin()
 
     def begin(self) -> None:
         """Forgets what was heard."""
-        self._ring = np.zeros(self.model.count, np.float32)
+        count = self.model.rate * int(self.heard_ms) // 1000 if self.model.is_open else self.model.count
+        self._ring = np.zeros(count, np.float32)
         self._waiting = np.zeros(0, np.float32)
         self._heard = 0
         self._recognizer: WordRecognizer | None = None
+
+    def change(self, name: str, value: Any) -> None:
+        """Changes a setting; a longer or shorter ring keeps the newest of what was heard."""
+        super().change(name, value)
+        if name == HEARD.name:
+            count = self.model.rate * int(self.heard_ms) // 1000
+            heard = self._ring[-count:]
+            self._ring = np.concatenate([np.zeros(count - heard.size, np.float32), heard])
 
     def __call__(self, given: Sound) -> Answer:
         """Takes samples in; the answer is that of the last whole stride in them."""
@@ -229,7 +246,7 @@ class SpeechApp(Settings):
         self._waiting = np.concatenate([self._waiting, samples[-MOST_SAMPLES:]])
         stride = max(1, self.model.rate * self.stride_ms // 1000)
         while len(self._waiting) >= stride:
-            self._ring = np.concatenate([self._ring, self._waiting[:stride]])[-self.model.count :]
+            self._ring = np.concatenate([self._ring, self._waiting[:stride]])[-self._ring.size :]
             self._waiting = self._waiting[stride:]
             self._heard += stride
             yield

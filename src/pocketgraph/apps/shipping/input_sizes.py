@@ -17,7 +17,7 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
     That is where an axis that the model leaves open, such as the length of a series, is made 1.
     """
     made = sample_shapes(graph, list(outputs))
-    names = made_up_lengths(graph, made)
+    names = made_up_lengths(graph, made, outputs)
     if not names:
         return ""
     name, sizes = node_name(names[0]), Shape(made[names[0]])

@@ -47,6 +47,9 @@ MOST_NOTES = 100
 @click.option("--sample_rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears.")
 @click.option("--threshold", type=float, help="Show scores over this.")
 @click.option(
+    "--heard_ms", type=int, help="Milliseconds of sound that a model of any length hears at once.  [default: 1000]"
+)
+@click.option(
     "--wake", metavar="SMALL", help="A small model that hears or sees everything; MODEL runs when it wakes it."
 )
 @click.option("--wake_word", default="", help="The label of the small model that wakes the large one.")
@@ -131,6 +134,10 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
         raise UsageError("--wake_word and --wake_labels are of a small model", hint="pass it: --wake=SMALL.pb")
     if threshold is not None:
         made.change("threshold", threshold)
+    if how["heard_ms"] is not None:
+        if not any(row.name == "heard_ms" for row in made.settings()):
+            raise UsageError("--heard_ms is for models that hear recordings of any length, and this is none")
+        made.change("heard_ms", how["heard_ms"])
     if how["kind"] is None:
         echo(f"note: --app={made.kind}: {APPLICATIONS[made.kind]}", err=True)
     return made

@@ -133,15 +133,21 @@ def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int,
     )
 
 
-def made_up_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]]) -> list[str]:
-    """The inputs of these shapes, in the graph's own names, of which an axis behind the first is 1 because the graph
-    leaves it open, such as the length of a series."""
+def made_up_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str]) -> list[str]:
+    """The inputs of these shapes, in the graph's own names, of which an axis is 1 because the graph leaves it open.
+
+    That is the length of a series. The first axis is the batch's, but the only one is a length, as that of a waveform,
+    where all outputs have the same rows however long it is.
+    """
     inferred = infer(graph)
+    results = [inferred.shape(canonical(name)).dims for name in outputs]
+    first = 0 if all(dims and dims[0] is not None for dims in results) else 1
     found = []
     for name, made in shapes.items():
         declared = inferred.shape(canonical(name)).dims
         if declared is not None and len(declared) == len(made):
-            pairs = zip(declared[1:], made[1:], strict=True)
+            behind = first if len(declared) == 1 else 1
+            pairs = zip(declared[behind:], made[behind:], strict=True)
             found += [name] if any(size is None and chosen == 1 for size, chosen in pairs) else []
     return found
 
