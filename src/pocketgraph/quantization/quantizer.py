@@ -17,7 +17,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import option
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
@@ -37,7 +37,7 @@ from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
-from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, check_together, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
@@ -153,8 +153,8 @@ def quantize(
     ['graph', 'small.tflite']
     """
     tell = progress or silent
-    _check(form, mode, samples is not None, {"activations": activations, "weights": weights, "io": io},
-           {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})  # fmt: skip
+    types = {"activations": activations, "weights": weights, "io": io}
+    check_together(form, mode, samples is not None, types, {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})
     check_names(without)
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
     way = _Quantizer(
@@ -174,39 +174,6 @@ def quantize(
     budget = AccuracyBudget(max_kl, max_accuracy_drop)
     names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
     return way.quantized(options, budget, limit, judge, names, resume, tell)
-
-
-def _check(
-    form: str, mode: str, has_samples: bool, types: Mapping[str, str], budget: Mapping[str, float | None]
-) -> None:
-    """Refuses what does not go together."""
-    for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
-        if value not in allowed:
-            raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
-    if form == "pb":
-        for name in ("activations", "weights"):
-            if types[name] != "int8":
-                raise UsageError(
-                    f"{option(name)}={types[name]} is for .tflite files", hint="or leave it out for a .pb file"
-                )
-        if mode == "dynamic":
-            hint = "transform_graph's quantize_nodes makes graphs"
-            raise UsageError(f"{option('mode')}=dynamic is for .tflite files", hint=hint)
-        if types["io"] != "float":
-            raise UsageError(
-                "a .pb file has float inputs and outputs", hint=f"leave {option('io')} out, or write a .tflite file"
-            )
-    if mode == "static" and not has_samples:
-        raise UsageError(
-            "no samples are given",
-            hint=f"pass {option('calibrate', 'samples')}=DIR|NPZ|LIST, or {option('mode')}=dynamic",
-        )
-    for name, most in budget.items():
-        if mode != "static" and most is not None:
-            raise UsageError(
-                f"{option(name)} is for {option('mode')}=static: nothing else can stay in float",
-                hint=f"leave {option(name)} out",
-            )
 
 
 class _Quantizer:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.errors import UsageError, option
@@ -88,3 +88,36 @@ class QuantizationOptions:
     def bits(self) -> int:
         """Of the tensors' codes."""
         return 16 if self.activations == "int16" else 8
+
+
+def check_together(
+    form: str, mode: str, has_samples: bool, types: Mapping[str, str], budget: Mapping[str, float | None]
+) -> None:
+    """Refuses what does not go together."""
+    for name, value, allowed in (("mode", mode, ("static", "dynamic", "weights")), ("form", form, ("tflite", "pb"))):
+        if value not in allowed:
+            raise UsageError(f"{option(name)} is one of {', '.join(allowed)}, not '{value}'")
+    if form == "pb":
+        for name in ("activations", "weights"):
+            if types[name] != "int8":
+                raise UsageError(
+                    f"{option(name)}={types[name]} is for .tflite files", hint="or leave it out for a .pb file"
+                )
+        if mode == "dynamic":
+            hint = "transform_graph's quantize_nodes makes graphs"
+            raise UsageError(f"{option('mode')}=dynamic is for .tflite files", hint=hint)
+        if types["io"] != "float":
+            raise UsageError(
+                "a .pb file has float inputs and outputs", hint=f"leave {option('io')} out, or write a .tflite file"
+            )
+    if mode == "static" and not has_samples:
+        raise UsageError(
+            "no samples are given",
+            hint=f"pass {option('calibrate', 'samples')}=DIR|NPZ|LIST, or {option('mode')}=dynamic",
+        )
+    for name, most in budget.items():
+        if mode != "static" and most is not None:
+            raise UsageError(
+                f"{option(name)} is for {option('mode')}=static: nothing else can stay in float",
+                hint=f"leave {option(name)} out",
+            )

@@ -17,6 +17,7 @@ from pocketgraph.runtime.tensor_names import output_types
 LAST_PRODUCER_WITHOUT_SCALARS = 21  # up to this GraphDef version [] on a placeholder meant "not known"
 PLACEHOLDERS = ops_with("placeholder")
 ONLY_BYTES = frozenset({bytes})
+MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
 class FeedSpec:
@@ -199,3 +200,12 @@ def _of_element(node: Node, port: int) -> Shape | None:
     shapes = node.attr("output_shapes", ()) if node.op.startswith("IteratorGetNext") else ()
     shape = shapes[port] if isinstance(shapes, tuple) and port < len(shapes) else None
     return shape if isinstance(shape, Shape) else None
+
+
+def is_certain(value: Any) -> bool:
+    """Whether a value is an array whose tensor type is clear without the graph."""
+    if type(value) is not np.ndarray:
+        return False
+    if value.dtype.kind != "O":
+        return value.dtype.kind not in "SUT"
+    return value.size <= MOST_STRINGS and is_bytes(value)

@@ -20,7 +20,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.runtime.background import at_work
-from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
+from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
-MOST_STRINGS = 1024  # elements of a string feed that are worth looking at before the graph is read
 
 
 class SessionPlans:
@@ -323,7 +322,7 @@ class SessionPlans:
         values = dict(zip(labels, feeds.values(), strict=True))
         with self.lock, collector_paused():
             self.check_open()
-            found = self._found(values, wanted, targets) if all(map(_is_certain, values.values())) else None
+            found = self._found(values, wanted, targets) if all(map(is_certain, values.values())) else None
             if found is None:
                 from pocketgraph.runtime.planning import declared_feeds
 
@@ -387,15 +386,6 @@ def _get_ready(plans: weakref.ref[SessionPlans], call: ResolvedCall) -> None:
     living = plans()
     if living is not None:
         living.get_ready_for_all(call)
-
-
-def _is_certain(value: Any) -> bool:
-    """Whether a value is an array whose tensor type is clear without the graph."""
-    if type(value) is not np.ndarray:
-        return False
-    if value.dtype.kind != "O":
-        return value.dtype.kind not in "SUT"
-    return value.size <= MOST_STRINGS and is_bytes(value)
 
 
 def _begin_anew() -> None:
