@@ -406,6 +406,7 @@ def test_two_threads_write_the_same_file(tmp_path: pathlib.Path, monkeypatch: py
 
 def test_a_failing_second_thread_leaves_no_holes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(direct_packing, "WORTH_A_THREAD", 0)
+    monkeypatch.setattr(cache, "_warned", [])
     layer = 'Conv2D({source}, {weights}, T=float, strides=[1,1,1,1], padding="SAME")'
     first, second = layer.format(source="x", weights="w"), layer.format(source="c", weights="v")
     weights = drawn(3, 3, SHAPE[3], SHAPE[3])

@@ -53,7 +53,7 @@ def _jpeg(image: Array, form: str, options: dict[str, Any]) -> Array:
 def encode_jpeg(
     image: Array, *, format: str = "", quality: int = 95, progressive: bool = False, optimize_size: bool = False,
     chroma_downsampling: bool = True, density_unit: str = "in", x_density: int = 300, y_density: int = 300,
-    xmp_metadata: bytes = b"",
+    xmp_metadata: str | bytes = "",
 ) -> Array:  # fmt: skip
     """A JPEG file; the tables are libjpeg's, the bytes may differ from TensorFlow's."""
     scale = 2.54 if density_unit == "cm" else 1.0  # Pillow counts dots an inch
