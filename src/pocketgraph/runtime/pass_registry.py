@@ -13,7 +13,6 @@ GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
 STEP_PASSES = {
     "dynamic_parts": "heavy parts of loops, branches and functions are compiled when they run",
     "fused_lookups": "a lookup of embeddings by sparse ids is one step",
-    "fused_places": "the places of what is true in a vector are one step",
     "common_subexpressions": "nodes that compute the same from the same run once",
     "specialized_kernels": "what follows from constant inputs of small ops is worked out before the run",
     "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",

@@ -40,8 +40,8 @@ RUNTIMES = {
     "LEAKY_RELU": "1.13.1 2.3", "SQUARED_DIFFERENCE": "1.13.1 2.5", "MIRROR_PAD": "1.13.1 2.3 2.12",
     "ABS": "1.13 2.4 2.5 2.6", "SPLIT_V": "1.13.1 2.3", "CEIL": "1.14", "REVERSE_V2": "1.14 2.2 2.5",
     "GATHER_ND": "1.14 2.3 2.5", "COS": "1.14", "ELU": "1.14", "QUANTIZE": "1.14 1.15 2.7", "ROUND": "1.14",
-    "NON_MAX_SUPPRESSION_V4": "2.1", "SCATTER_ND": "2.1", "SELECT_V2": "2.2", "BATCH_MATMUL": "2.3 2.3 2.4 2.5",
-    "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6", "GELU": "2.9 2.9", "SIGN": "2.11 2.12",
+    "NON_MAX_SUPPRESSION_V4": "2.1", "SCATTER_ND": "2.1", "SELECT": "1.14 1.14 2.12", "SELECT_V2": "2.2",
+    "BATCH_MATMUL": "2.3 2.3 2.4 2.5", "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6", "GELU": "2.9 2.9", "SIGN": "2.11 2.12",
     "REVERSE_SEQUENCE": "1.14", "ATAN2": "2.10",
     "CALL_ONCE": "2.5", "VAR_HANDLE": "2.6", "READ_VARIABLE": "2.6", "ASSIGN_VARIABLE": "2.6",
 }  # fmt: skip
@@ -77,7 +77,7 @@ RULES = {
     "REDUCE_PROD": "2:int8 2:int16", "BROADCAST_TO": "3:int8 3:int16",
     "CAST": "7:bfloat16 7:out=bfloat16 6:int4 5:half 5:out=half 4:uint16 4:out=uint16 3:int8 3:out=int8 2:uint32 "
             "2:out=uint32",
-    "GELU": "2:int8 2:uint8", "SIGN": "2:int32",
+    "GELU": "2:int8 2:uint8", "SIGN": "2:int32", "SELECT": "3:rank>4",
 }  # fmt: skip
 """Which version an operation has: the first one whose conditions, joined by commas, all hold; see ``CONDITIONS``."""
 

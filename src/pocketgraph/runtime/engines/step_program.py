@@ -90,11 +90,6 @@ class StepProgram:
 
             for fused in fused_lookups(plan, self.fetches, partial(_apart, graph, library)):
                 plan.parts.update(dict.fromkeys(fused.members, fused))
-        if dynamic is not None and plan.uses("fused_places") and any(i.node.op == "Where" for i in items.values()):
-            from pocketgraph.runtime.engines.fused_places import fused_places
-
-            for fused in fused_places(plan, self.fetches, partial(_apart, graph, library)):
-                plan.parts.update(dict.fromkeys(fused.members, fused))
         if dynamic is not None and any(item.node.op.endswith("BackpropFilter") for item in items.values()):
             from pocketgraph.runtime.engines.trained_layers import trained_layers
 
