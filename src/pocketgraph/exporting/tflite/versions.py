@@ -41,8 +41,8 @@ RUNTIMES = {
     "ABS": "1.13 2.4 2.5 2.6", "SPLIT_V": "1.13.1 2.3", "CEIL": "1.14", "REVERSE_V2": "1.14 2.2 2.5",
     "GATHER_ND": "1.14 2.3 2.5", "COS": "1.14", "ELU": "1.14", "QUANTIZE": "1.14 1.15 2.7", "ROUND": "1.14",
     "NON_MAX_SUPPRESSION_V4": "2.1", "SCATTER_ND": "2.1", "SELECT": "1.14 1.14 2.12", "SELECT_V2": "2.2",
-    "BATCH_MATMUL": "2.3 2.3 2.4 2.5", "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6", "GELU": "2.9 2.9", "SIGN": "2.11 2.12",
-    "REVERSE_SEQUENCE": "1.14", "ATAN2": "2.10",
+    "BATCH_MATMUL": "2.3 2.3 2.4 2.5", "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6",
+    "GELU": "2.9 2.9", "SIGN": "2.11 2.12", "REVERSE_SEQUENCE": "1.14", "ATAN2": "2.10",
     "CALL_ONCE": "2.5", "VAR_HANDLE": "2.6", "READ_VARIABLE": "2.6", "ASSIGN_VARIABLE": "2.6",
 }  # fmt: skip
 """The first runtime of version 1, 2, … of each operator, ``.0`` being left out."""
