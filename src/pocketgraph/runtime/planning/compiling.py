@@ -10,14 +10,10 @@ from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.graph_state import GraphState
-from pocketgraph.runtime.planning.numpy_gradients import (
-    layers_sooner_in_numpy,
-    products_sooner_in_numpy,
-    sooner_in_numpy,
-)
 from pocketgraph.runtime.planning.part_setup import opener, reference_of
 from pocketgraph.runtime.planning.partitioning import CutPart, is_worth_it, partition
 
@@ -48,11 +44,15 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     fetched, fed = list(map(str, request.fetches)), list(map(str, request.feeds))
     trial = Trial(known.graph, candidates, fetched, known.inferred, fed, request.strict)
     reasons.update(trial.reasons)
-    if not request.wants_one_engine and "gradients_in_numpy" not in request.without:
-        reasons.update(sooner_in_numpy(candidates, known.inferred, static))
-        reasons.update(layers_sooner_in_numpy(known.plan, known.held, known.inferred, static, request.without))
-    if not request.wants_one_engine and "products_in_numpy" not in request.without:
-        reasons.update(products_sooner_in_numpy(known.plan, known.inferred, static))
+    if not request.wants_one_engine and any(map(_may_be_trained, known.plan.items.values())):
+        from pocketgraph.runtime.planning import numpy_gradients as in_numpy
+
+        if "gradients_in_numpy" not in request.without:
+            reasons.update(in_numpy.sooner_in_numpy(candidates, known.inferred, static))
+            without = request.without
+            reasons.update(in_numpy.layers_sooner_in_numpy(known.plan, known.held, known.inferred, static, without))
+        if "products_in_numpy" not in request.without:
+            reasons.update(in_numpy.products_sooner_in_numpy(known.plan, known.inferred, static))
     names = [node.name for node in candidates]
     reasons.update(_with_unknown_inputs(known.plan, names, static, reasons, known.inferred))
     return _cut_and_compiled(request, known, names, trial, reasons), reasons
@@ -159,6 +159,12 @@ def _compiled(
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
     ops = {name: plan.items[name].node.op for name in part.nodes}
     return CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
+
+
+def _may_be_trained(item: Item) -> bool:
+    """Whether a node may be one of those that numpy_gradients looks for, which a first start then imports."""
+    is_gradient = item.node.op.endswith(("BackpropFilter", "BackpropInput", "MaxPoolGrad"))
+    return is_gradient or (item.node.op == "MatMul" and bool(item.node.attr("transpose_a", False)))
 
 
 def _with_unknown_inputs(
