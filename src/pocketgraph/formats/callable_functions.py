@@ -16,6 +16,7 @@ from pocketgraph.errors import FormatError
 from pocketgraph.formats.function_def import argument_types, arguments, result_types
 from pocketgraph.formats.tensor_proto import dimensions
 from pocketgraph.graph import AttrValue, Func, Graph, Node, Shape, Signature, Tensor, node_name
+from pocketgraph.graph.edit import claim_name
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import DEEPEST, LEN, VARINT, Buffer, WireError
 
@@ -97,7 +98,7 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
             key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")
             if function not in graph.functions or not all(captured):
                 continue
-            key = key if key == name and key not in graph else _free(key, taken)
+            key = key if key == name and key not in graph else claim_name(key, taken)
             made, signatures[key] = _called(graph, key, function, calls[function], captured, taken)
             nodes += made
     return graph.replace([*graph, *nodes], signatures={**graph.signatures, **signatures}) if nodes else graph
@@ -106,16 +107,6 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
 def _by_default(one: _Object, calls: dict[str, _Call]) -> list[str]:
     """The functions of an object that are known; first the one that a call without optional arguments takes."""
     return sorted((name for name in one.functions if name in calls), key=lambda name: calls[name].unlike(one.defaults))
-
-
-def _free(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where it is taken, which it is from now on."""
-    found, number = name, 0
-    while found in taken:
-        number += 1
-        found = f"{name}_{number}"
-    taken.add(found)
-    return found
 
 
 def _called(
@@ -129,9 +120,9 @@ def _called(
     inputs: dict[str, str] = {}
     for at, argument in enumerate(names[: len(names) - len(captured)]):
         spec = call.takes[at] if at < len(call.takes) else _Spec("", "", Shape(None))
-        fed = _free(f"{key}_{argument}", taken)
+        fed = claim_name(f"{key}_{argument}", taken)
         nodes.append(Node(fed, "Placeholder", (), {"dtype": types[at], "shape": spec.shape}))
-        inputs[_free(spec.key or spec.name or argument, set(inputs))] = f"{fed}:0"
+        inputs[claim_name(spec.key or spec.name or argument, set(inputs))] = f"{fed}:0"
     operands = [*(node.name for node in nodes), *captured]
     attrs: dict[str, AttrValue] = {"Tin": types, "Tout": given, "f": Func(name, {})}
     if len(call.gives) == len(given):

@@ -16,8 +16,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
-from pocketgraph.formats.tflite import free_name, plain_name
+from pocketgraph.formats.tflite import plain_name
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
+from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import ONNX, ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.protobuf import wire
@@ -93,7 +94,7 @@ def _graph(buffer: Buffer, start: int, end: int, where: str) -> Graph:
         name = _typed(buffer, value, stop)[0] if number == 11 else ""
         if name and name not in names:
             dtype, shape = typed[name]
-            node = free_name(plain_name(name), taken)
+            node = claim_name(plain_name(name), taken)
             nodes.append(Node(node, "Placeholder", (), {"dtype": dtype, "shape": shape}))
             names[name] = inputs[name] = f"{node}:0"
     for number, value, stop in parts:
@@ -154,7 +155,7 @@ def _add_constant(
                 dims.append(size)
     dtype = _dtype(numbers.get(2, 0))
     raw = next((buffer[value:stop] for number, value, stop in _parts(buffer, start, end) if number == 9), None)
-    node = free_name(plain_name(name) or "constant", taken)
+    node = claim_name(plain_name(name) or "constant", taken)
     count = int(np.prod(dims, dtype=np.int64))
     if numbers.get(14) == EXTERNAL:
         entries = [_texts(buffer, value, stop, 1) + _texts(buffer, value, stop, 2)
@@ -207,7 +208,7 @@ def _add_node(
     (op, *_) = _texts(buffer, start, end, 4) or ["unnamed"]
     made = _texts(buffer, start, end, 2)
     read = list(dict.fromkeys(names[name].removesuffix(":0") for name in _read(buffer, start, end) if name in names))
-    node = free_name(plain_name(next(iter(made), "")) or op, taken)
+    node = claim_name(plain_name(next(iter(made), "")) or op, taken)
     attrs: dict[str, Any] = {}
     if made and all(name in typed for name in made):
         attrs = {TYPES: tuple(typed[name][0] for name in made), SHAPES: tuple(typed[name][1] for name in made)}

@@ -21,6 +21,7 @@ from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph.edit import claim_name
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
 from pocketgraph.protobuf.wire import Buffer
@@ -268,7 +269,7 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
     names: dict[int, str] = {}
     for number in subgraph.inputs:
         fact = _facts(subgraph.tensor(number))
-        name = free_name(prefix + plain_name(fact.name or f"input_{number}"), taken)
+        name = claim_name(prefix + plain_name(fact.name or f"input_{number}"), taken)
         attrs: dict[str, Any] = {"dtype": _dtype(fact), "shape": Shape(fact.shape)}
         if fact.scale:
             attrs |= {SCALES: (fact.scale,), ZERO_POINTS: (fact.zero_point,)}
@@ -287,7 +288,7 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
                 inputs.append(names[number].removesuffix(":0"))
         facts_of = [_facts(subgraph.tensor(number)) for number in made]
         own = facts_of[0].name if facts_of else ""
-        name = free_name(prefix + (plain_name(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
+        name = claim_name(prefix + (plain_name(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
         attrs = {
             TYPES: tuple(_dtype(fact) for fact in facts_of),
             SHAPES: tuple(Shape(fact.shape) for fact in facts_of),
@@ -317,7 +318,7 @@ def _add_constant(
     """A constant, or a variable of an operator's own, as a node."""
     table = subgraph.tensor(number)
     fact = _facts(table)
-    name = free_name(prefix + (plain_name(fact.name) or f"constant_{number}"), taken)
+    name = claim_name(prefix + (plain_name(fact.name) or f"constant_{number}"), taken)
     content = file.content(table.number(2, "u32")) if file.buffers else None
     shape = tuple(size or 0 for size in fact.shape)
     dtype = _dtype(fact)
@@ -343,13 +344,3 @@ def plain_name(name: str) -> str:
     text = re.sub(r":0$", "", name.split(";")[0])
     text = re.sub(r"[^A-Za-z0-9_.\\/>-]", "_", text)
     return text if re.match(r"[A-Za-z0-9.]", text) else f"t{text}" if text else ""
-
-
-def free_name(name: str, taken: set[str]) -> str:
-    """The name, with a number behind it where it is taken; it is taken from then on."""
-    found, count = name, 0
-    while found in taken:
-        count += 1
-        found = f"{name}_{count}"
-    taken.add(found)
-    return found

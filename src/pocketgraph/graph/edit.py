@@ -158,6 +158,13 @@ def free_name(name: str, taken: Container[str]) -> str:
     return found
 
 
+def claim_name(name: str, taken: set[str]) -> str:
+    """A free name, which is taken from then on."""
+    found = free_name(name, taken)
+    taken.add(found)
+    return found
+
+
 def remove_attributes(graph: Graph, names: Collection[str]) -> Graph:
     """The graph without the attributes of these names."""
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.graph import Node, const
 from pocketgraph.graph.dtype import FLOAT, INT32
-from pocketgraph.graph.edit import free_name
+from pocketgraph.graph.edit import claim_name
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32
 
 SMALLEST_WIDTH = 1e-30  # stands for no width at all where something is divided by it
@@ -58,9 +58,7 @@ class RangeNodeWriter:
 
     def fresh(self, part: str) -> str:
         """A name that no node has."""
-        name = free_name(f"{self.node}/{part}", self.taken)
-        self.taken.add(name)
-        return name
+        return claim_name(f"{self.node}/{part}", self.taken)
 
     def constant(self, value: Any) -> str:
         """A float constant, a single number or an array."""
