@@ -43,6 +43,16 @@ def waited_for(plan: Plan) -> set[str]:
     return {name for item in plan.items.values() for name in item.control}
 
 
+def nodes_of(layer: Iterable[Item | None]) -> list[Item]:
+    """The nodes of a layer, of which None stand for gradients that nobody wants."""
+    return [item for item in layer if item is not None]
+
+
+def names_of(layer: Iterable[Item | None]) -> frozenset[str]:
+    """Their names."""
+    return frozenset(item.node.name for item in nodes_of(layer))
+
+
 def are_float_images(items: Iterable[Item]) -> bool:
     """Whether nodes compute with float32 images whose channels are last."""
     return all(

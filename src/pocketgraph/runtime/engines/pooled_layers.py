@@ -29,8 +29,8 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_free,
     attributes,
     made_by,
+    nodes_of,
     readers,
-    take_values,
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
@@ -53,14 +53,6 @@ class PooledLayer(NamedTuple):
     mask: Item
     by_weights: Item
     by_bias: Item | None
-
-    @property
-    def items(self) -> list[Item]:
-        return [item for item in self if item is not None]
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(item.node.name for item in self.items)
 
 
 def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
@@ -93,7 +85,7 @@ def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     is_one = pool.data[0] == mask.data[1] == Endpoint(relu.node.name, 0) and conv.data[0] == by_weights.data[0]
     alike = attributes(conv.node, WINDOW) == attributes(by_weights.node, WINDOW)
     alike = alike and attributes(pool.node, POOL) == attributes(pool_gradient.node, POOL)
-    return layer if is_one and alike and are_float_images(layer.items) else None
+    return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
 
 
 POOL = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
@@ -110,7 +102,7 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
     gradients = [layer.by_weights, *([layer.by_bias] if layer.by_bias else [])]
     inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.mask: gradients,
              layer.relu: [layer.pool, layer.pool_gradient, layer.mask], layer.pool_gradient: [layer.mask]}  # fmt: skip
-    return are_free(plan, layer.items) and not any(
+    return are_free(plan, nodes_of(layer)) and not any(
         item.node.name in outer or sorted(readers(plan, item), key=_name) != sorted(known, key=_name)
         for item, known in inner.items()
     )
@@ -120,20 +112,9 @@ def _name(item: Item) -> str:
     return item.node.name
 
 
-def fused_pooled_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart) -> list[PartCall]:
-    """The layers of a plan as parts, two for each.
-
-    Args:
-        plan: what is compiled.
-        wanted: tensors that leave the plan.
-        run_apart: makes what runs nodes one by one.
-    """
-    parts: list[PartCall] = []
-    for layer in pooled_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
-        found = [_forward(layer, run_apart), _backward(layer, run_apart)]
-        if take_values(plan, found):
-            parts += found
-    return parts
+def pooled_parts(layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
+    """The steps of a layer: forward, and its gradients."""
+    return [_forward(layer, run_apart), _backward(layer, run_apart)]
 
 
 def _forward(layer: PooledLayer, run_apart: RunApart) -> PartCall:

@@ -28,8 +28,8 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_free,
     attributes,
     made_by,
+    nodes_of,
     readers,
-    take_values,
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
@@ -54,14 +54,6 @@ class RectifiedLayer(NamedTuple):
     by_weights: Item
     by_images: Item | None
 
-    @property
-    def items(self) -> list[Item]:
-        return [item for item in self if item is not None]
-
-    @property
-    def names(self) -> frozenset[str]:
-        return frozenset(item.node.name for item in self.items)
-
 
 def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
     """The layers of a plan.
@@ -78,7 +70,7 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
     return [
         layer
         for layer in layers
-        if are_free(plan, layer.items)
+        if are_free(plan, nodes_of(layer))
         and not any(item.node.name in inner for item in (layer.conv, layer.bias, layer.mask))
         and readers(plan, layer.conv) == [layer.bias]
         and readers(plan, layer.bias) == [layer.relu]
@@ -106,28 +98,12 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     alike = all(
         attributes(each.node, WINDOW) == attributes(conv.node, WINDOW) for each in (by_weights, by_images) if each
     )
-    return layer if is_one and alike and are_float_images(layer.items) else None
+    return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
 
 
-def fused_rectified_layers(
-    plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart, taken: Collection[str] = ()
-) -> list[PartCall]:
-    """The layers of a plan as parts, two for each.
-
-    Args:
-        plan: what is compiled.
-        wanted: tensors that leave the plan.
-        run_apart: makes what runs nodes one by one.
-        taken: nodes that are in parts already.
-    """
-    parts: list[PartCall] = []
-    for layer in rectified_layers(plan, {endpoint.node for endpoint in (*wanted, *plan.fed)}):
-        if not layer.names.isdisjoint(taken):
-            continue
-        found = [_forward(layer, run_apart), _backward(layer, run_apart)]
-        if take_values(plan, found):
-            parts += found
-    return parts
+def rectified_parts(layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
+    """The steps of a layer: forward, and its gradients."""
+    return [_forward(layer, run_apart), _backward(layer, run_apart)]
 
 
 def _forward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:

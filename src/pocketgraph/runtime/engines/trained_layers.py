@@ -2,27 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
+from typing import Any
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
-from pocketgraph.runtime.engines.layer_nodes import RunApart
-from pocketgraph.runtime.engines.pooled_layers import fused_pooled_layers
-from pocketgraph.runtime.engines.rectified_layers import fused_rectified_layers
+from pocketgraph.runtime.engines.layer_nodes import RunApart, names_of, take_values
+from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_parts
+from pocketgraph.runtime.engines.rectified_layers import rectified_layers, rectified_parts
+
+LayersOf = Callable[[Plan, Collection[str]], list[Any]]
+PartsOf = Callable[[Any, RunApart], list[PartCall]]
+KINDS: tuple[tuple[str, LayersOf, PartsOf], ...] = (
+    ("fused_pooled_layers", pooled_layers, pooled_parts),
+    ("fused_rectified_layers", rectified_layers, rectified_parts),
+)
+"""The pass that fuses them, what finds such layers, and what makes parts of one; the first that takes a node has it."""
 
 
 def trained_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart) -> list[PartCall]:
-    """The layers of a plan as parts.
+    """The layers of a plan as parts, two for each.
 
     Args:
         plan: what is compiled.
         wanted: tensors that leave the plan.
         run_apart: makes what runs nodes one by one.
     """
+    held = {endpoint.node for endpoint in (*wanted, *plan.fed)}
     parts: list[PartCall] = []
-    if plan.uses("fused_pooled_layers"):
-        parts += fused_pooled_layers(plan, wanted, run_apart)
-    if plan.uses("fused_rectified_layers"):
+    for name, layers_of, parts_of in KINDS:
+        if not plan.uses(name):
+            continue
         taken = frozenset[str]().union(*(part.members for part in parts))
-        parts += fused_rectified_layers(plan, wanted, run_apart, taken)
+        for layer in layers_of(plan, held):
+            found = parts_of(layer, run_apart) if names_of(layer).isdisjoint(taken) else []
+            if take_values(plan, found):
+                parts += found
     return parts

@@ -13,6 +13,7 @@ from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.layer_nodes import names_of
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
@@ -81,11 +82,11 @@ def layers_sooner_in_numpy(
     """
     found: dict[str, str] = {}
     for layer in narrow_layers(plan, held, inferred, static, without):
-        found.update(dict.fromkeys(layer.names, LAYER_REASON))
+        found.update(dict.fromkeys(names_of(layer), LAYER_REASON))
     if "fused_rectified_layers" not in without:
         for each in rectified_layers(plan, held):
             if _is_in_numpy(each, inferred, static):
-                found.update(dict.fromkeys(each.names, LAYER_REASON))
+                found.update(dict.fromkeys(names_of(each), LAYER_REASON))
     return found
 
 
