@@ -268,7 +268,7 @@ def _specs(data: bytes, span: Span, key: str = "", depth: int = 0) -> Iterator[_
 
 def _inside(data: Buffer, span: Span, number: int) -> list[Span]:
     """Where the messages or strings of one field lie."""
-    return [(a, b) for _, n, kind, a, b in wire.fields(data, *span) if (n, kind) == (number, LEN)]
+    return wire.spans(data, *span, number)
 
 
 def _text(data: Buffer, span: Span, number: int) -> str:

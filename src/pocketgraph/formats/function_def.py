@@ -34,7 +34,7 @@ def results(function: Function) -> list[str]:
     """
     data = function.encoded
     with _reading(function):
-        entries = [(a, b) for _, n, k, a, b in wire.fields(data, 0, len(data)) if (n, k) == (RET, LEN)]
+        entries = wire.spans(data, 0, len(data), RET)
         given = dict(_pair(data, start, stop) for start, stop in entries)
         names = _argument_names(data, OUTPUT_ARG)
     missing = [name for name in names if name not in given]
@@ -70,7 +70,7 @@ def body(
     """
     data = function.encoded
     with _reading(function):
-        entries = [(a, b) for _, n, k, a, b in wire.fields(data, 0, len(data)) if (n, k) == (CONTROL_RET, LEN)]
+        entries = wire.spans(data, 0, len(data), CONTROL_RET)
         effects = [_pair(data, start, stop)[1].partition(":")[0] for start, stop in entries]
         types = _types(function, attrs or {}, OUTPUT_ARG)
     called = (

@@ -125,6 +125,11 @@ def payloads(message: bytes) -> Iterator[tuple[int, int, Any]]:
         yield number, wire, value if wire == VARINT else message[value:stop]
 
 
+def spans(buffer: Buffer, start: int, end: int, number: int) -> list[tuple[int, int]]:
+    """Where the messages or strings of one field lie, from first byte to behind the last."""
+    return [(a, b) for _, n, kind, a, b in fields(buffer, start, end) if (n, kind) == (number, LEN)]
+
+
 def numbers(buffer: Buffer, start: int, end: int) -> dict[int, int]:
     """The numbers of a message by field; of repeated ones the last."""
     return {number: value for _, number, kind, value, _ in fields(buffer, start, end) if kind == VARINT}

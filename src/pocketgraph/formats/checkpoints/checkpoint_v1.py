@@ -163,7 +163,7 @@ def _values(data: bytes, dtype: DType, shape: tuple[int, ...], place: str) -> np
     try:
         for wanted in (2, 3):  # the SavedSlice in the message, and the TensorProto in that
             start, stop = spans[-1]
-            spans = [(a, b) for _, n, k, a, b in wire.fields(data, start, stop) if (n, k) == (wanted, LEN)]
+            spans = wire.spans(data, start, stop, wanted)
             if not spans:
                 raise FormatError("its slice has no values; the file is damaged", where=place)
         values = StoredTensor(data, *spans[-1], place, dtype).listed(count)
