@@ -13,7 +13,6 @@ from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
-from pocketgraph.pages.quantities import counted
 
 MERGES = ops_with("merge") | {"_XlaMerge"}
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
@@ -360,6 +359,8 @@ class Graph:
         return as_html(self.nodes, self.inputs, self.outputs, len(self.functions))
 
     def __repr__(self) -> str:
+        from pocketgraph.pages.quantities import counted
+
         return f"Graph({counted(len(self), 'node')}, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
 
 

@@ -88,7 +88,7 @@ class Statics:
                 or tensor.dtype.base.name in ("string", "resource", "variant")
             ):
                 return None
-            return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy)
+            return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy, is_stored=True)
         value = self._inferred_value(ref)
         if value is not None:
             return Constant.of(value)

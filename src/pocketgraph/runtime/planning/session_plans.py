@@ -19,7 +19,6 @@ from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
-from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
@@ -277,6 +276,8 @@ class SessionPlans:
 
     def get_ready_for_all(self, call: ResolvedCall) -> None:
         """Makes what serves a call's sizes, and all others, if that was not done yet."""
+        from pocketgraph.runtime.background import at_work
+
         with at_work(), self.lock, collector_paused():
             resizable = self._sized(call.key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.
