@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, did_you_mean
@@ -48,7 +48,7 @@ class Signature(Record):
     method: str = ""
 
 
-class _Edits(NamedTuple):
+class _Edits(Record):
     """How a graph came from another one by exchanging nodes for others of the same names.
 
     Attributes:

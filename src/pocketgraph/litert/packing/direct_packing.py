@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import WORTH_A_THREAD
@@ -49,7 +50,7 @@ class PackedOperation(NamedTuple):
     channels: int
 
 
-class PackedProgram(NamedTuple):
+class PackedProgram(Record):
     """How the weights of a program are packed.
 
     Attributes:

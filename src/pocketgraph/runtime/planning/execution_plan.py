@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
@@ -49,7 +50,7 @@ class Runnable(Protocol):
         """One line for people."""
 
 
-class Request(NamedTuple):
+class Request(Record):
     """What is to be run.
 
     Attributes:
@@ -174,7 +175,7 @@ class ExecutionPlan:
         return self.whole.direct(self.whole_inputs)
 
 
-class FixedPlan(NamedTuple):
+class FixedPlan(Record):
     """A plan for fixed sizes.
 
     Attributes:

@@ -248,7 +248,7 @@ class SessionPlans:
             self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._source.key() if is_kept and key not in self._of_values else ""
-        request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
+        request = self._request(graph, key, call.switches, digest).replace(measure=measure)
         if digest:
             self._source.hash_when_idle()
         with limits(memory=self._memory_limit):
