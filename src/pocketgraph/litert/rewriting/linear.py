@@ -75,11 +75,16 @@ def _apply(linear: Operation, code: str, vector: Array, turned: bool) -> bool:
     else:
         scale = np.full(vector.shape, -1.0) if turned else None
         shift = vector if turned else -vector
-    old = np.zeros(vector.shape) if bias is None or bias.constant is None else bias.constant.numpy().astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
-    if not np.isfinite(new).all() or (scale is not None and not np.isfinite(scale).all()):
+    if scale is not None and not np.isfinite(scale).all():
         return False
+    old = np.zeros(vector.shape) if bias is None or bias.constant is None else bias.constant.numpy().astype(np.float64)
+    if bias is None and shift is None:
+        new = old
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
+        if not np.isfinite(new).all():
+            return False
     if scale is not None:
         axis = 3 if linear.code == "DEPTHWISE_CONV_2D" else 0
         across = [-1 if index == axis else 1 for index in range(len(weights.shape))]
