@@ -43,7 +43,9 @@ def fold_affine(program: Program) -> None:
         if operation.outputs[0].shape != value.shape or not along_channels or value.dtype is not FLOAT:
             continue
         assert operand.constant is not None
-        vector = np.broadcast_to(operand.constant.numpy().reshape(-1), (channels,)).astype(np.float64)
+        vector = operand.constant.numpy().reshape(-1).astype(np.float64)
+        if len(vector) != channels:
+            vector = np.broadcast_to(vector, (channels,))
         if _apply(linear, operation.code, vector, turned):
             view.absorb(linear, operation)
             gone.append(operation)
