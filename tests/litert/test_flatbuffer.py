@@ -91,8 +91,8 @@ def test_options_are_written_where_the_official_reader_looks(name: str) -> None:
     from ai_edge_litert import schema_py_generated as official
 
     options = schema.option_fields(name)
-    chosen = {key: _sample(field.kind, number) for number, (key, field) in enumerate(options.fields.items(), 1)}
-    table = [(options.fields[key].slot, options.fields[key].kind, value) for key, value in chosen.items()]
+    chosen = {key: _sample(field.kind, number) for number, (key, field) in enumerate(options.by_name.items(), 1)}
+    table = [(options.by_name[key].slot, options.by_name[key].kind, value) for key, value in chosen.items()]
     data, _, _ = flatbuffer.layout(table, b"TEST")
     read = getattr(official, f"{name}OptionsT").InitFromPackedBuf(data, 0)
     found = [tuple(v.tolist()) if isinstance(v, np.ndarray) else v for v in vars(read).values()]

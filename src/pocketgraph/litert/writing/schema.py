@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
+from pocketgraph.graph.record import Record
+
 VERSION = 3
 IDENTIFIER = b"TFL3"
 
@@ -24,18 +26,18 @@ ACTIVATIONS = {"": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 MIRROR_PAD_MODES = {"REFLECT": 0, "SYMMETRIC": 1}
 
 
-class Field(NamedTuple):
+class Field(Record):
     """One field of an option table: its slot and how it is stored (see flatbuffer.py)."""
 
     slot: int
     kind: str
 
 
-class OptionFields(NamedTuple):
+class OptionFields(Record):
     """An option table: its number in the BuiltinOptions union and its fields by name."""
 
     number: int
-    fields: dict[str, Field]
+    by_name: dict[str, Field]
 
 
 class Operator(NamedTuple):

@@ -288,7 +288,7 @@ class _FileLayout:
             options = schema.option_fields(name)
             table = tuple(
                 [
-                    (options.fields[key].slot, options.fields[key].kind, _number(key, value))
+                    (options.by_name[key].slot, options.by_name[key].kind, _number(key, value))
                     for key, value in operation.options.items()
                 ]
             )
