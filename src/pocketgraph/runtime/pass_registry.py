@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph.record import Record
 
 ENVIRONMENT = "POCKETGRAPH_WITHOUT"
 GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
@@ -32,7 +32,7 @@ STEP_PASSES = {
 """What makes the reference engine's steps fewer or quicker while a program is built."""
 
 
-class PassRow(NamedTuple):
+class PassRow(Record):
     """A pass in the list of all.
 
     Attributes:

@@ -34,7 +34,8 @@ LOWERINGS = {
     "math.reductions": "Mean Sum Prod Max Min Any All ArgMax ArgMin Cumsum L2Loss",
     "math.special_functions": "Erf Erfc Tan Atan2 Atan Asin Acos",
     "nn.activation_gradients": "ReluGrad Relu6Grad LeakyReluGrad EluGrad SeluGrad SoftplusGrad SoftsignGrad",
-    "nn.activations": "Relu Relu6 Elu LeakyRelu Softmax LogSoftmax Softplus Softsign Selu",
+    "nn.activations": "Relu Relu6 Elu LeakyRelu Softmax LogSoftmax",
+    "nn.composed_activations": "Softplus Softsign Selu",
     "nn.computed_weights": "Conv2DBackpropFilter",
     "nn.convolution": (
         "Conv2D FusedPadConv2D DepthwiseConv2dNative DepthwiseConv2d Conv2DBackpropInput FusedResizeAndPadConv2D"
@@ -43,9 +44,9 @@ LOWERINGS = {
     "nn.local_response": "LRN LRNGrad",
     "nn.losses": "SoftmaxCrossEntropyWithLogits",
     "nn.normalization": (
-        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 "
-        "BatchNormWithGlobalNormalization BiasAddGrad BiasAdd BiasAddV1"
+        "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization BiasAdd BiasAddV1"
     ),
+    "nn.normalization_gradients": "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3 BiasAddGrad",
     "nn.pooling": "MaxPool AvgPool",
     "nn.pooling_gradients": "MaxPoolGrad AvgPoolGrad",
     "nn.recurrent": "LSTMBlockCell BlockLSTM BlockLSTMV2 GRUBlockCell",

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.record import Record
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
@@ -20,7 +21,7 @@ STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp
 """Ops that the engine itself carries out, without a kernel."""
 
 
-class PartCall(NamedTuple):
+class PartCall(Record):
     """A part of the graph that runs as one call, as a rule of another engine.
 
     Attributes:
