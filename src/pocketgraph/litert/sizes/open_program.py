@@ -30,6 +30,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     merged_sizes,
     taken_elements,
 )
+from pocketgraph.litert.sizes.size_guards import Guarded
 from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
 
@@ -95,7 +96,7 @@ def opened(
         [*program.inputs, *more.values], list(program.outputs), [*more.operations, *operations], dict(program.rounded)
     )
     resized = {made: (-1,) * len(made.shape) for made in opening.counted}
-    return OpenProgram(whole, tuple(more.refs), opening.fits, opening.is_limited, resized)
+    return OpenProgram(whole, tuple(more.refs), Guarded(opening.fits), opening.is_limited, resized)
 
 
 class _Opening:
