@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.graph.dtype import FLOAT32, INT32
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, OperatorSizes
@@ -91,7 +91,7 @@ def test_a_slice_takes_as_many_elements_as_pythons() -> None:
         return Value("", INT32, (1,), None if number is None else constant(number))
 
     for size, first, last, step in itertools.product(range(7), STARTS, STARTS, (1, 2, 3, -1, -2)):
-        source, made = Value("x", FLOAT32, (size,)), Value("y", FLOAT32, (1,))
+        source, made = Value("x", FLOAT, (size,)), Value("y", FLOAT, (1,))
         masks = {"begin_mask": int(first is None), "end_mask": int(last is None)}
         places = [vector(first or 0), vector(last or 0), vector(step)]
         operation = Operation("STRIDED_SLICE", [source, *places], [made], masks)
@@ -118,8 +118,8 @@ def test_a_slice_takes_as_many_elements_as_pythons() -> None:
     ],
 )
 def test_operands_meet(sizes: list[tuple[int | None, ...]], wanted: tuple[int | None, ...] | None) -> None:
-    values = [Value(f"x{place}", FLOAT32, tuple(size or 7 for size in each)) for place, each in enumerate(sizes)]
-    made = Value("y", FLOAT32, (1,) * max(map(len, sizes)))
+    values = [Value(f"x{place}", FLOAT, tuple(size or 7 for size in each)) for place, each in enumerate(sizes)]
+    made = Value("y", FLOAT, (1,) * max(map(len, sizes)))
     found = OperatorSizes(dict(zip(values, sizes, strict=True)), {})
     operation = Operation("ADD", list(values), [made], {})
     if wanted is None:

@@ -30,7 +30,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     merged_sizes,
     taken_elements,
 )
-from pocketgraph.litert.sizes.size_guards import Guarded
+from pocketgraph.litert.sizes.size_guards import Guarded, Rows
 from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
 
@@ -66,7 +66,7 @@ class OpenProgram(NamedTuple):
 
     program: Program
     size_inputs: tuple[str, ...]
-    fits: Callable[[Sequence[tuple[int, ...]], Sequence[Sequence[int]]], bool]
+    fits: Callable[[Rows, Rows], bool]
     is_limited: bool
     resized: Mapping[Value, tuple[int, ...]] = {}
 
@@ -155,10 +155,10 @@ class _Opening:
         if any(self._origins.nodes[name].op != "Reshape" for name in missing):
             raise NotCertain
 
-    def fits(self, shapes: Sequence[tuple[int, ...]], numbers: Sequence[Sequence[int]]) -> bool:
+    def fits(self, shapes: Rows, numbers: Rows) -> bool:
         """As OpenProgram's."""
         try:
-            sizes = OperatorSizes(dict(zip(self._inputs, shapes, strict=True)), self.size_inputs.numbers(numbers))
+            sizes = OperatorSizes(dict(zip(self._inputs, map(tuple, shapes), strict=True)), self.size_inputs.numbers(numbers))
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):
