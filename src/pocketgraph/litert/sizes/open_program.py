@@ -158,7 +158,8 @@ class _Opening:
     def fits(self, shapes: Rows, numbers: Rows) -> bool:
         """As OpenProgram's."""
         try:
-            sizes = OperatorSizes(dict(zip(self._inputs, map(tuple, shapes), strict=True)), self.size_inputs.numbers(numbers))
+            given = dict(zip(self._inputs, map(tuple, shapes), strict=True))
+            sizes = OperatorSizes(given, self.size_inputs.numbers(numbers))
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):
