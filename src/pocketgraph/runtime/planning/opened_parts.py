@@ -140,8 +140,11 @@ class _OperandNumbers:
         self._types = types
         self._operands = operands
         graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
-        self._before = infer(graph, {}, request.values, operands)  # constants, which are looked at once
-        self._nodes = _following(types, in_order(graph, operands))
+        nodes = in_order(graph, operands)
+        self._nodes = _following(types, nodes)
+        following = {node.name for node in self._nodes}
+        others = [node for node in nodes if node.name not in following]  # constants, which are looked at once
+        self._before = infer_again({}, others, infer(graph, {}, request.values, ()))
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         """
