@@ -151,6 +151,22 @@ def infer_while(
     return found
 
 
+def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:
+    """What was inferred ``before``, with more that is fed.
+
+    Args:
+        feeds: as for ``infer``.
+        nodes: those that follow from them, as ``in_order`` gives them; what is known of others stays.
+    """
+    earlier = before._walk
+    walk = _Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
+    walk.facts, walk.handles, walk.problems = dict(earlier.facts), dict(earlier.handles), dict(earlier.problems)
+    for node in timed(nodes):
+        walk.problems.pop(node.name, None)
+        walk.visit(node)
+    return Inferred(walk)
+
+
 def _facts_of(
     feeds: Mapping[str, tuple[DType, Shape]] | None, values: Mapping[str, np.ndarray[Any, Any]] | None
 ) -> dict[str, dict[int, tuple[DType | None, Shape, Known]]]:
