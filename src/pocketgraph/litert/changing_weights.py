@@ -1,0 +1,230 @@
+"""Convolutions by XNNPACK whose weights are others in each run, as those of a training are.
+
+XNNPACK packs constant weights once, into a file that it maps into memory. A program of one convolution is opened with
+weights that all differ, which tell where each of them went; from then on new ones are written there before it runs.
+Where that is not so, or the first results are not those of NumPy, nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.windows import Window, window
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.native_messages import quiet
+from pocketgraph.litert.packing import weight_cache_file
+from pocketgraph.litert.packing.packing_order import PackingOrder, order_of, turned_rows
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.writing import writer
+
+CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
+MOST_WEIGHTS = 1 << 24  # up to here float32 tells whole numbers apart
+MOST_PROGRAMS = 32  # of a session; each has memory for its images and results, a megabyte of either
+CLOSE_TO = 1e-4  # the most by which results differ from NumPy's, relative to the largest
+
+Run = Callable[[Array, Array], None]
+"""Puts the convolution of images into an array, both float32 in one piece."""
+
+
+class ConvolutionKind(NamedTuple):
+    """What a program is made for.
+
+    Attributes:
+        op: Conv2D or DepthwiseConv2dNative.
+        images: their shape, [batch, rows, columns, channels].
+        weights: their shape, [rows, columns, channels, outputs or 1].
+        spans: the windows along rows and columns.
+    """
+
+    op: str
+    images: tuple[int, ...]
+    weights: tuple[int, ...]
+    spans: tuple[Window, ...]
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """The shape of what comes out."""
+        return (self.images[0], *(span.output for span in self.spans), self.columns)
+
+    @property
+    def columns(self) -> int:
+        """Channels of what comes out."""
+        return self.weights[2] if self.is_depthwise else self.weights[3]
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.op == "DepthwiseConv2dNative"
+
+    def padding(self) -> str | None:
+        """What the operator calls the border; None where it has no name for it."""
+        for padding in ("SAME", "VALID"):
+            pairs = zip(self.images[1:3], self.spans, strict=True)
+            if all(window(size, w.taps, w.stride, padding, w.dilation) == w for size, w in pairs):
+                return padding
+        return None
+
+
+class ChangingConvolutions:
+    """The programs of a session.
+
+    Args:
+        threads: how many to compute with.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._programs: OrderedDict[ConvolutionKind, _Program | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def given(
+        self, op: str, weights: Array, bias: Array | None, spans: Sequence[Window], images: tuple[int, ...]
+    ) -> Iterator[Run | None]:
+        """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
+
+        Args:
+            op: Conv2D or DepthwiseConv2dNative.
+            weights: float32 [rows, columns, channels, outputs or 1].
+            bias: float32, one for each output channel; None for zeros.
+            spans: the windows along rows and columns.
+            images: the shape of the images that are taken together; the last ones may be fewer.
+        """
+        with contextlib.ExitStack() as stack:
+            ready: dict[int, _Program | None] = {}
+
+            def program(count: int) -> _Program | None:
+                if count not in ready:
+                    found = self._program(ConvolutionKind(op, (count, *images[1:]), weights.shape, tuple(spans)))
+                    if found is not None:
+                        stack.enter_context(found.lock)
+                        found.pack(weights, bias)
+                    ready[count] = found
+                return ready[count]
+
+            def run(x: Array, result: Array) -> None:
+                found = program(len(x))
+                if found is not None:
+                    found.model.run_into([x], [result])
+                    return
+                result[...] = _in_numpy(op, x, weights, spans)
+                if bias is not None:
+                    result += bias
+
+            yield run if program(images[0]) is not None else None
+
+    def _program(self, kind: ConvolutionKind) -> _Program | None:
+        with self._lock:
+            if kind in self._programs:
+                self._programs.move_to_end(kind)
+            else:
+                self._programs[kind] = _opened(kind, self._threads)
+                if len(self._programs) > MOST_PROGRAMS:
+                    self._programs.popitem(last=False)
+            return self._programs[kind]
+
+
+class _Program:
+    """A program, and where XNNPACK reads its weights.
+
+    Attributes:
+        model: it.
+        lock: whoever packs weights holds it until they have served.
+    """
+
+    def __init__(self, model: native_model.NativeModel, order: PackingOrder, kind: ConvolutionKind, room: Array):
+        self.model = model
+        self.lock = threading.Lock()
+        self._order, self._kind, self._room = order, kind, room
+
+    def pack(self, weights: Array, bias: Array | None) -> None:
+        """Puts other weights there."""
+        matrix = weights.reshape(-1, self._kind.columns)
+        if self._order.turned:
+            matrix = turned_rows(matrix, self._kind.weights[:2])  # type: ignore[arg-type]
+        self._order.pack(matrix, bias, None, self._room)
+
+
+def _in_numpy(op: str, x: Array, weights: Array, spans: Sequence[Window]) -> Array:
+    return (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
+
+
+def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
+    """The program of a kind; None where its weights cannot be changed."""
+    size = int(np.prod(kind.weights))
+    if not 0 < size < MOST_WEIGHTS or kind.padding() is None or (kind.is_depthwise and kind.weights[3] != 1):
+        return None
+    matrix = np.arange(1, size + 1, dtype=np.float32).reshape(-1, kind.columns)
+    bias = -np.arange(1, kind.columns + 1, dtype=np.float32)
+    try:
+        model, content = _loaded(_program_of(kind, matrix, bias), threads)
+        listed = weight_cache_file.read(bytes(content))
+    except (RuntimeError, ValueError, *native_model.UNKNOWN):
+        return None
+    if len(listed.buffers) != 1 or not model.is_delegated:
+        return None
+    where = listed.base + listed.buffers[0].offset
+    room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
+    order = order_of(room, matrix, bias, kind.weights[:2] if kind.is_depthwise else None)  # type: ignore[arg-type]
+    if order is None:
+        return None
+    found = _Program(model, order, kind, room)
+    return found if _is_right(found, kind) else None
+
+
+def _loaded(program: Program, threads: int) -> tuple[native_model.NativeModel, mmap.mmap]:
+    """A loaded program, and its file of packed weights, which nobody else can open any more."""
+    outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
+    with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
+        path, packed = (os.path.join(folder, name) for name in ("convolution.tflite", "convolution.xnn"))
+        with open(path, "xb") as file:
+            file.writelines(writer.pieces(program))
+        with quiet():
+            model = native_model.NativeModel(path, threads, packed, outputs)
+        with open(packed, "r+b") as file:
+            return model, mmap.mmap(file.fileno(), 0)
+
+
+def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
+    """A program of one convolution with these weights, (elements of a window, outputs)."""
+    height, width, channels, _ = kind.weights
+    weights = matrix.reshape(1, height, width, channels)
+    if not kind.is_depthwise:
+        weights = np.ascontiguousarray(matrix.T).reshape(kind.columns, height, width, channels)
+    options: dict[str, Any] = {"padding": kind.padding(), "multiplier": 1} if kind.is_depthwise else {}
+    options |= {"padding": kind.padding()}
+    for side, span in zip("hw", kind.spans, strict=True):
+        options |= {f"stride_{side}": span.stride, f"dilation_{side}": span.dilation}
+    source, result = Value("x", FLOAT, kind.images), Value("y", FLOAT, kind.result)
+    operands: list[Value | None] = [
+        source,
+        *(Value(f"c{n}", FLOAT, each.shape, Constant.of(each)) for n, each in enumerate((weights, bias))),
+    ]
+    return Program([source], [result], [Operation(CODES[kind.op], operands, [result], options)])
+
+
+def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
+    """Whether other weights give what NumPy computes with them."""
+    x, weights, bias = (
+        np.sin(np.arange(np.prod(shape), dtype=np.float32) * 0.7).reshape(shape)
+        for shape in (kind.images, kind.weights, (kind.columns,))
+    )
+    program.pack(weights, bias)
+    result = np.empty(kind.result, np.float32)
+    try:
+        program.model.run_into([x], [result])
+    except RuntimeError:
+        return False
+    expected = _in_numpy(kind.op, x, weights, kind.spans) + bias
+    return bool(np.abs(result - expected).max() <= CLOSE_TO * np.abs(expected).max())
