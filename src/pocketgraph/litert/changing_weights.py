@@ -167,8 +167,9 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
         return None
     matrix = np.arange(1, size + 1, dtype=np.float32).reshape(-1, kind.columns)
     bias = -np.arange(1, kind.columns + 1, dtype=np.float32)
+    program = _program_of(kind, matrix, bias)
     try:
-        model, content = _loaded(_program_of(kind, matrix, bias), threads)
+        model, content = _loaded(program, threads)
         listed = weight_cache_file.read(bytes(content))
     except (RuntimeError, ValueError, *native_model.UNKNOWN):
         return None
@@ -199,9 +200,8 @@ def _loaded(program: Program, threads: int) -> tuple[native_model.NativeModel, m
 def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
     """A program of one convolution with these weights, (elements of a window, outputs)."""
     height, width, channels, _ = kind.weights
-    weights = matrix.reshape(1, height, width, channels)
-    if not kind.is_depthwise:
-        weights = np.ascontiguousarray(matrix.T).reshape(kind.columns, height, width, channels)
+    shape = (1 if kind.is_depthwise else kind.columns, height, width, channels)
+    weights = np.ascontiguousarray(matrix if kind.is_depthwise else matrix.T).reshape(shape)
     options: dict[str, Any] = {"padding": kind.padding(), "multiplier": 1} if kind.is_depthwise else {}
     options |= {"padding": kind.padding()}
     for side, span in zip("hw", kind.spans, strict=True):
