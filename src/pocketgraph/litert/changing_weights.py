@@ -23,6 +23,7 @@ from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, order_of, turned_rows
@@ -143,7 +144,7 @@ class _Program:
         lock: whoever packs weights holds it until they have served.
     """
 
-    def __init__(self, model: native_model.NativeModel, order: PackingOrder, kind: ConvolutionKind, room: Array):
+    def __init__(self, model: InPlaceModel, order: PackingOrder, kind: ConvolutionKind, room: Array):
         self.model = model
         self.lock = threading.Lock()
         self._order, self._kind, self._room = order, kind, room
@@ -184,7 +185,7 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
     return found if _is_right(found, kind) else None
 
 
-def _loaded(program: Program, threads: int) -> tuple[native_model.NativeModel, mmap.mmap]:
+def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
     """A loaded program, and its file of packed weights, which nobody else can open any more."""
     outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
     with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
@@ -192,7 +193,7 @@ def _loaded(program: Program, threads: int) -> tuple[native_model.NativeModel, m
         with open(path, "xb") as file:
             file.writelines(writer.pieces(program))
         with quiet():
-            model = native_model.NativeModel(path, threads, packed, outputs)
+            model = InPlaceModel(path, threads, packed, outputs)
         with open(packed, "r+b") as file:
             return model, mmap.mmap(file.fileno(), 0)
 

@@ -23,6 +23,7 @@ from pocketgraph.kernels.nn.convolution_gradients import (
     turned_windows,
 )
 from pocketgraph.kernels.nn.normalization import bias_add_grad
+from pocketgraph.kernels.recycled_arrays import aligned
 from pocketgraph.kernels.windows import Window, image_groups
 
 TOGETHER = 1 << 18
@@ -125,9 +126,11 @@ def rectified_gradients(
     by_filter, by_input = GRADIENTS[op]
     by_weights = np.zeros(weights.shape, np.float32)
     by_bias = np.zeros(rectified.shape[-1:], np.float64)
+    room = aligned((together(rectified.shape), *rectified.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
         for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
-            passed = np.greater(rectified[images], 0).astype(np.float32)
+            passed = room[: len(rectified[images])]
+            passed[...] = np.greater(rectified[images], 0)
             passed *= slopes[images]
             by_bias += bias_add_grad(passed)
             by_weights += by_filter(x[images], weights.shape, passed, spans)

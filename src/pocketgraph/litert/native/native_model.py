@@ -63,6 +63,7 @@ class NativeModel:
             self.is_delegated = c_library.is_delegated(library, compiled)
             self._given = [_Mapped(library, buffer) for buffer in given]
             self._wanted = [_Mapped(library, buffer) for buffer in wanted]
+            self._model, self._compiled, self._buffers = model, compiled, (given, wanted)
             self._run: Callable[[], None] = c_library.running(library, compiled, given, wanted)
             self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
         except RefusedError as error:
@@ -78,16 +79,6 @@ class NativeModel:
         Raises:
             RuntimeError: LiteRT failed.
         """
-        results = self._rooms()
-        self.run_into(inputs, results)
-        return results
-
-    def run_into(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
-        """Puts the outputs for these inputs into these arrays; all are contiguous.
-
-        Raises:
-            RuntimeError: LiteRT failed.
-        """
         with self._lock:
             if not self._given:
                 raise RuntimeError("the model is closed")
@@ -95,20 +86,18 @@ class NativeModel:
                 for window, array in zip(self._given, inputs, strict=True):
                     window.write(array)
                 self._run()
-                for window, result in zip(self._wanted, results, strict=True):
-                    window.read(result)
+                return self.read()
             except RefusedError as error:
                 raise RuntimeError(f"LiteRt{error} failed") from error
 
     def read(self) -> list[Array]:
         """Copies of the outputs as they are now."""
-        results = self._rooms()
-        for window, result in zip(self._wanted, results, strict=True):
+        results = []
+        for window, (shape, dtype) in zip(self._wanted, self._outputs, strict=True):
+            result = np.empty(shape, dtype)
             window.read(result)
+            results.append(result)
         return results
-
-    def _rooms(self) -> list[Array]:
-        return [np.empty(shape, dtype) for shape, dtype in self._outputs]
 
     def close(self) -> None:
         """Gives the memory back; in a forked process it is left, since LiteRT's threads are not there."""

@@ -185,7 +185,7 @@ class RectifiedLayerCall(LayerCall):
         spans = self.windows.over(x, weights)
         shape = reserve((len(x), *(w.output for w in spans), channels), np.float32)
         context = Context(self.node, run.state, caller=run.caller)
-        result: Array = recycled(context, shape, np.float32)
+        result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
         with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape) as convolve:
             rectified_convolution(self.op, x, weights, bias, spans, result, convolve)
@@ -215,7 +215,8 @@ class RectifiedLayerGradient(LayerCall):
         spans = self.windows.over(x, weights)
         if self.node is None:
             return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None)
-        by_images: Array = recycled(Context(self.node, run.state, caller=run.caller), x.shape, np.float32)
+        context = Context(self.node, run.state, caller=run.caller)
+        by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
         given = (
             nullcontext()
