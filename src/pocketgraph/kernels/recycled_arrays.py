@@ -109,5 +109,5 @@ def _fits(found: Array, shape: tuple[int, ...], dtype: Any) -> bool:
 
 
 _ONE_OWNER = _taken_out({0: np.empty(0)}, 0)[1], _taken_out({0: aligned((0,), np.uint8)}, 0)[1]
-"""What Python counts where only the table knew an array, a plain or an aligned one; a view of it, or a buffer, counts as
-one more."""
+"""What Python counts where only the table knew an array, plain or aligned; a view or a buffer of it counts as one
+more."""

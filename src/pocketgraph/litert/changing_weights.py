@@ -47,12 +47,14 @@ class ConvolutionKind(NamedTuple):
         images: their shape, [batch, rows, columns, channels].
         weights: their shape, [rows, columns, channels, outputs or 1].
         spans: the windows along rows and columns.
+        is_rectified: whether results below 0 are 0.
     """
 
     op: str
     images: tuple[int, ...]
     weights: tuple[int, ...]
     spans: tuple[Window, ...]
+    is_rectified: bool
 
     @property
     def result(self) -> tuple[int, ...]:
@@ -91,7 +93,14 @@ class ChangingConvolutions:
 
     @contextlib.contextmanager
     def given(
-        self, op: str, weights: Array, bias: Array | None, spans: Sequence[Window], images: tuple[int, ...]
+        self,
+        op: str,
+        weights: Array,
+        bias: Array | None,
+        spans: Sequence[Window],
+        images: tuple[int, ...],
+        *,
+        is_rectified: bool = False,
     ) -> Iterator[Run | None]:
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
@@ -101,13 +110,15 @@ class ChangingConvolutions:
             bias: float32, one for each output channel; None for zeros.
             spans: the windows along rows and columns.
             images: the shape of the images that are taken together; the last ones may be fewer.
+            is_rectified: whether results below 0 are 0.
         """
         with contextlib.ExitStack() as stack:
             ready: dict[int, _Program | None] = {}
 
             def program(count: int) -> _Program | None:
                 if count not in ready:
-                    found = self._program(ConvolutionKind(op, (count, *images[1:]), weights.shape, tuple(spans)))
+                    sizes = count, *images[1:]
+                    found = self._program(ConvolutionKind(op, sizes, weights.shape, tuple(spans), is_rectified))
                     if found is not None:
                         stack.enter_context(found.lock)
                         found.pack(weights, bias)
@@ -119,9 +130,7 @@ class ChangingConvolutions:
                 if found is not None:
                     found.model.run_into([x], [result])
                     return
-                result[...] = _in_numpy(op, x, weights, spans)
-                if bias is not None:
-                    result += bias
+                result[...] = _in_numpy(op, x, weights, bias, spans, is_rectified=is_rectified)
 
             yield run if program(images[0]) is not None else None
 
@@ -157,8 +166,13 @@ class _Program:
         self._order.pack(matrix, bias, None, self._room)
 
 
-def _in_numpy(op: str, x: Array, weights: Array, spans: Sequence[Window]) -> Array:
-    return (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
+def _in_numpy(
+    op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], *, is_rectified: bool
+) -> Array:
+    made = (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
+    if bias is not None:
+        made += bias
+    return np.maximum(made, 0, out=made) if is_rectified else made
 
 
 def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
@@ -203,8 +217,9 @@ def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
     height, width, channels, _ = kind.weights
     shape = (1 if kind.is_depthwise else kind.columns, height, width, channels)
     weights = np.ascontiguousarray(matrix if kind.is_depthwise else matrix.T).reshape(shape)
-    options: dict[str, Any] = {"padding": kind.padding(), "multiplier": 1} if kind.is_depthwise else {}
-    options |= {"padding": kind.padding()}
+    options: dict[str, Any] = {"padding": kind.padding()}
+    options |= {"multiplier": 1} if kind.is_depthwise else {}
+    options |= {"activation": "RELU"} if kind.is_rectified else {}
     for side, span in zip("hw", kind.spans, strict=True):
         options |= {f"stride_{side}": span.stride, f"dilation_{side}": span.dilation}
     source, result = Value("x", FLOAT, kind.images), Value("y", FLOAT, kind.result)
@@ -216,16 +231,22 @@ def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
 
 
 def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
-    """Whether other weights give what NumPy computes with them."""
+    """Whether other weights give what NumPy computes with them, where a number is not finite, too."""
     x, weights, bias = (
         np.sin(np.arange(np.prod(shape), dtype=np.float32) * 0.7).reshape(shape)
         for shape in (kind.images, kind.weights, (kind.columns,))
     )
     program.pack(weights, bias)
     result = np.empty(kind.result, np.float32)
-    try:
-        program.model.run_into([x], [result])
-    except RuntimeError:
-        return False
-    expected = _in_numpy(kind.op, x, weights, kind.spans) + bias
-    return bool(np.abs(result - expected).max() <= CLOSE_TO * np.abs(expected).max())
+    for first in (0, np.nan, np.inf, -np.inf):
+        x[0, 0, 0] = first
+        try:
+            program.model.run_into([x], [result])
+        except RuntimeError:
+            return False
+        with np.errstate(all="ignore"):
+            expected = _in_numpy(kind.op, x, weights, bias, kind.spans, is_rectified=kind.is_rectified)
+        largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+        if not np.allclose(result, expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
+            return False
+    return True

@@ -87,14 +87,13 @@ def rectified_convolution(
         bias: float32, one for each channel of the result.
         spans: the windows along rows and columns.
         result: float32 [batch, places…, channels].
-        convolve_quickly: computes the convolution with bias; by default NumPy does.
+        convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
     """
     function = convolve_depthwise if op == "DepthwiseConv2dNative" else convolve
     with np.errstate(all="ignore"):
         for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
             if convolve_quickly is not None:
                 convolve_quickly(x[images], result[images])
-                np.maximum(result[images], 0, out=result[images])
                 continue
             made = function(x[images], weights, spans)
             made += bias

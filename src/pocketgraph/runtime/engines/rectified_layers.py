@@ -132,6 +132,8 @@ class QuickConvolutions(NamedTuple):
         spans: Sequence[Window],
         images: Sequence[int],
         result: Sequence[int],
+        *,
+        is_rectified: bool = False,
     ) -> AbstractContextManager[Convolve | None]:
         """What computes them with these weights (see ChangingConvolutions), for images and results of these shapes."""
         window = weights.shape[: 2 if op == "DepthwiseConv2dNative" else 3]
@@ -142,7 +144,8 @@ class QuickConvolutions(NamedTuple):
         from pocketgraph.litert.changing_weights import ChangingConvolutions
 
         found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
-        return found.given(op, weights, bias, spans, (together(result), *images[1:]))
+        some = (together(result), *images[1:])
+        return found.given(op, weights, bias, spans, some, is_rectified=is_rectified)
 
 
 _STATE = "convolutions with changing weights"
@@ -187,7 +190,7 @@ class RectifiedLayerCall(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
-        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape) as convolve:
+        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape, is_rectified=True) as convolve:
             rectified_convolution(self.op, x, weights, bias, spans, result, convolve)
         return (result,)
 
