@@ -20,6 +20,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.nn.rectified_convolution import rectify
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
@@ -47,14 +48,14 @@ class ConvolutionKind(NamedTuple):
         images: their shape, [batch, rows, columns, channels].
         weights: their shape, [rows, columns, channels, outputs or 1].
         spans: the windows along rows and columns.
-        is_rectified: whether results below 0 are 0.
+        rectifier: Relu or Relu6; "" for none.
     """
 
     op: str
     images: tuple[int, ...]
     weights: tuple[int, ...]
     spans: tuple[Window, ...]
-    is_rectified: bool
+    rectifier: str
 
     @property
     def result(self) -> tuple[int, ...]:
@@ -99,8 +100,7 @@ class ChangingConvolutions:
         bias: Array | None,
         spans: Sequence[Window],
         images: tuple[int, ...],
-        *,
-        is_rectified: bool = False,
+        rectifier: str = "",
     ) -> Iterator[Run | None]:
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
@@ -110,7 +110,7 @@ class ChangingConvolutions:
             bias: float32, one for each output channel; None for zeros.
             spans: the windows along rows and columns.
             images: the shape of the images that are taken together; the last ones may be fewer.
-            is_rectified: whether results below 0 are 0.
+            rectifier: Relu or Relu6; "" for none.
         """
         with contextlib.ExitStack() as stack:
             ready: dict[int, _Program | None] = {}
@@ -118,7 +118,7 @@ class ChangingConvolutions:
             def program(count: int) -> _Program | None:
                 if count not in ready:
                     sizes = count, *images[1:]
-                    found = self._program(ConvolutionKind(op, sizes, weights.shape, tuple(spans), is_rectified))
+                    found = self._program(ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier))
                     if found is not None:
                         stack.enter_context(found.lock)
                         found.pack(weights, bias)
@@ -130,7 +130,7 @@ class ChangingConvolutions:
                 if found is not None:
                     found.model.run_into([x], [result])
                     return
-                result[...] = _in_numpy(op, x, weights, bias, spans, is_rectified=is_rectified)
+                result[...] = _in_numpy(op, x, weights, bias, spans, rectifier)
 
             yield run if program(images[0]) is not None else None
 
@@ -166,13 +166,13 @@ class _Program:
         self._order.pack(matrix, bias, None, self._room)
 
 
-def _in_numpy(
-    op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], *, is_rectified: bool
-) -> Array:
+def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], rectifier: str) -> Array:
     made = (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
     if bias is not None:
         made += bias
-    return np.maximum(made, 0, out=made) if is_rectified else made
+    if rectifier:
+        rectify(made, rectifier, made)
+    return made
 
 
 def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
@@ -219,7 +219,7 @@ def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
     weights = np.ascontiguousarray(matrix if kind.is_depthwise else matrix.T).reshape(shape)
     options: dict[str, Any] = {"padding": kind.padding()}
     options |= {"multiplier": 1} if kind.is_depthwise else {}
-    options |= {"activation": "RELU"} if kind.is_rectified else {}
+    options |= {"activation": kind.rectifier.upper()} if kind.rectifier else {}
     for side, span in zip("hw", kind.spans, strict=True):
         options |= {f"stride_{side}": span.stride, f"dilation_{side}": span.dilation}
     source, result = Value("x", FLOAT, kind.images), Value("y", FLOAT, kind.result)
@@ -245,7 +245,7 @@ def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
         except RuntimeError:
             return False
         with np.errstate(all="ignore"):
-            expected = _in_numpy(kind.op, x, weights, bias, kind.spans, is_rectified=kind.is_rectified)
+            expected = _in_numpy(kind.op, x, weights, bias, kind.spans, kind.rectifier)
         largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
         if not np.allclose(result, expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
             return False

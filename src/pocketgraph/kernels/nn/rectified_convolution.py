@@ -32,6 +32,9 @@ TOGETHER = 1 << 18
 Convolve = Callable[[Array, Array], None]
 """Puts the convolution of some images into an array, with weights and windows that it knows."""
 
+LIMITS: dict[str, float] = {"Relu": math.inf, "Relu6": 6.0}
+"""By rectifier: above which results are cut off, and have no gradient."""
+
 GRADIENTS: dict[str, tuple[ByFilter, ByInput]] = {
     "Conv2D": (backprop_filter, backprop_input),
     "DepthwiseConv2dNative": (depthwise_backprop_filter, depthwise_backprop_input),
@@ -76,6 +79,7 @@ def rectified_convolution(
     bias: Array,
     spans: Sequence[Window],
     result: Array,
+    rectifier: str = "Relu",
     convolve_quickly: Convolve | None = None,
 ) -> None:
     """Puts the rectified convolution with bias into ``result``.
@@ -87,6 +91,7 @@ def rectified_convolution(
         bias: float32, one for each channel of the result.
         spans: the windows along rows and columns.
         result: float32 [batch, places…, channels].
+        rectifier: Relu or Relu6.
         convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
     """
     function = convolve_depthwise if op == "DepthwiseConv2dNative" else convolve
@@ -97,7 +102,14 @@ def rectified_convolution(
                 continue
             made = function(x[images], weights, spans)
             made += bias
-            np.maximum(made, 0, out=result[images])
+            rectify(made, rectifier, result[images])
+
+
+def rectify(made: Array, rectifier: str, result: Array) -> None:
+    """Puts what a rectifier makes of float32 numbers into ``result``; a NaN stays one."""
+    np.maximum(made, 0, out=result)
+    if math.isfinite(LIMITS[rectifier]):
+        np.minimum(result, np.float32(LIMITS[rectifier]), out=result)
 
 
 def rectified_gradients(
@@ -108,6 +120,7 @@ def rectified_gradients(
     slopes: Array,
     spans: Sequence[Window],
     by_images: Array | None,
+    rectifier: str = "Relu",
     convolve_quickly: Convolve | None = None,
 ) -> tuple[Array, Array]:
     """The gradients of ``rectified_convolution``.
@@ -117,19 +130,23 @@ def rectified_gradients(
         rectified: its result.
         slopes: the gradient by that, of the same shape.
         by_images: is filled with the gradient by ``x``, where that is wanted.
+        rectifier: Relu or Relu6.
         convolve_quickly: computes the convolution that ``turned`` describes; by default NumPy does the like.
 
     Returns:
         The gradients (by the weights, by the bias).
     """
-    by_filter, by_input = GRADIENTS[op]
+    (by_filter, by_input), limit = GRADIENTS[op], np.float32(LIMITS[rectifier])
     by_weights = np.zeros(weights.shape, np.float32)
     by_bias = np.zeros(rectified.shape[-1:], np.float64)
     room = aligned((together(rectified.shape), *rectified.shape[1:]), np.float32)
     with np.errstate(all="ignore"):
         for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
             passed = room[: len(rectified[images])]
-            passed[...] = np.greater(rectified[images], 0)
+            mask = np.greater(rectified[images], 0)
+            if math.isfinite(limit):
+                mask &= np.less(rectified[images], limit)
+            passed[...] = mask
             passed *= slopes[images]
             by_bias += bias_add_grad(passed)
             by_weights += by_filter(x[images], weights.shape, passed, spans)

@@ -1,6 +1,6 @@
 """Finds convolutions with bias and rectifier that are trained, and runs each, and all its gradients, as one step.
 
-    forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu
+    forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu (or Relu6)
     backward    slopes -> ReluGrad -> BiasAddGrad, Conv2DBackpropFilter, Conv2DBackpropInput
 
 Depthwise ones too. Traced, with a memory limit or with a time limit the nodes run as they are written
@@ -42,6 +42,8 @@ if TYPE_CHECKING:
     from pocketgraph.kernels.windows import Window
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+RECTIFIERS = {"ReluGrad": "Relu", "Relu6Grad": "Relu6"}
+"""By the op of a gradient: whose it is."""
 
 
 class RectifiedLayer(NamedTuple):
@@ -69,7 +71,7 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
         plan: what is compiled.
         held: nodes whose results somebody else wants.
     """
-    masks = [item for item in plan.items.values() if item.node.op == "ReluGrad"]
+    masks = [item for item in plan.items.values() if item.node.op in RECTIFIERS]
     layers = [layer for layer in (_of_mask(plan, mask) for mask in masks) if layer is not None]
     if not layers:
         return []
@@ -86,7 +88,7 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
 
 def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     """The layer whose rectifier's gradient this is, if it is one."""
-    relu = made_by(plan, mask.data[1], "Relu")
+    relu = made_by(plan, mask.data[1], RECTIFIERS[mask.node.op])
     bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
     conv = None if bias is None else made_by(plan, bias.data[0], *CONVOLUTIONS)
     if relu is None or bias is None or conv is None:
@@ -132,8 +134,7 @@ class QuickConvolutions(NamedTuple):
         spans: Sequence[Window],
         images: Sequence[int],
         result: Sequence[int],
-        *,
-        is_rectified: bool = False,
+        rectifier: str = "",
     ) -> AbstractContextManager[Convolve | None]:
         """What computes them with these weights (see ChangingConvolutions), for images and results of these shapes."""
         window = weights.shape[: 2 if op == "DepthwiseConv2dNative" else 3]
@@ -145,7 +146,7 @@ class QuickConvolutions(NamedTuple):
 
         found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
         some = (together(result), *images[1:])
-        return found.given(op, weights, bias, spans, some, is_rectified=is_rectified)
+        return found.given(op, weights, bias, spans, some, rectifier)
 
 
 _STATE = "convolutions with changing weights"
@@ -190,8 +191,8 @@ class RectifiedLayerCall(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
-        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape, is_rectified=True) as convolve:
-            rectified_convolution(self.op, x, weights, bias, spans, result, convolve)
+        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape, self.node.op) as convolve:
+            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
         return (result,)
 
 
@@ -203,6 +204,7 @@ class RectifiedLayerGradient(LayerCall):
         super().__init__(apart)
         self.quick = quick
         self.node = layer.by_images.node if layer.by_images else None
+        self.rectifier = layer.relu.node.op
         self.op = layer.conv.node.op
         self.windows = ConvolutionWindows(layer.conv.node)
 
@@ -217,7 +219,7 @@ class RectifiedLayerGradient(LayerCall):
             return None
         spans = self.windows.over(x, weights)
         if self.node is None:
-            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None)
+            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None, self.rectifier)
         context = Context(self.node, run.state, caller=run.caller)
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
@@ -227,5 +229,6 @@ class RectifiedLayerGradient(LayerCall):
             else self.quick.given(run, self.op, back[0], None, back[1], slopes.shape, x.shape)
         )
         with given as convolve:
-            found = rectified_gradients(self.op, x, weights, rectified, slopes, spans, by_images, convolve)
+            layer = self.op, x, weights, rectified, slopes, spans
+            found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
         return (*found, by_images)
