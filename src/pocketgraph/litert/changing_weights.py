@@ -2,12 +2,13 @@
 
 XNNPACK packs constant weights once, into a file that it maps into memory. A program of one convolution is opened with
 weights that all differ, which tell where each of them went; from then on new ones are written there before it runs.
-Where that is not so, or the first results are not those of NumPy, nothing is computed here.
+Where the first results with other weights are not those of NumPy, nothing is computed here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import mmap
 import os
 import tempfile
@@ -27,12 +28,12 @@ from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
-from pocketgraph.litert.packing.packing_order import PackingOrder, order_of, turned_rows
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writing import writer
 
 CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
 MOST_WEIGHTS = 1 << 24  # up to here float32 tells whole numbers apart
+MOST_ELEMENTS = 25  # of a depthwise window; for larger ones XNNPACK has no kernels of their own
 MOST_PROGRAMS = 32  # of a session; each has memory for its images and results, a megabyte of either
 CLOSE_TO = 1e-4  # the most by which results differ from NumPy's, relative to the largest
 
@@ -118,10 +119,11 @@ class ChangingConvolutions:
             def program(count: int) -> _Program | None:
                 if count not in ready:
                     sizes = count, *images[1:]
-                    found = self._program(ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier))
+                    kind = ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier)
+                    found = self._program(kind)
                     if found is not None:
                         stack.enter_context(found.lock)
-                        found.pack(weights, bias)
+                        found.pack(weights, bias, kind.columns)
                     ready[count] = found
                 return ready[count]
 
@@ -148,22 +150,25 @@ class ChangingConvolutions:
 class _Program:
     """A program, and where XNNPACK reads its weights.
 
-    Attributes:
+    Args:
         model: it.
+        room: what XNNPACK packed and reads, float32.
+        sources: for each number there, its place among weights, biases and a zero.
+
+    Attributes:
         lock: whoever packs weights holds it until they have served.
     """
 
-    def __init__(self, model: InPlaceModel, order: PackingOrder, kind: ConvolutionKind, room: Array):
+    def __init__(self, model: InPlaceModel, room: Array, sources: Array) -> None:
         self.model = model
         self.lock = threading.Lock()
-        self._order, self._kind, self._room = order, kind, room
+        self._room, self._sources = room, sources
 
-    def pack(self, weights: Array, bias: Array | None) -> None:
-        """Puts other weights there."""
-        matrix = weights.reshape(-1, self._kind.columns)
-        if self._order.turned:
-            matrix = turned_rows(matrix, self._kind.weights[:2])  # type: ignore[arg-type]
-        self._order.pack(matrix, bias, None, self._room)
+    def pack(self, weights: Array, bias: Array | None, columns: int) -> None:
+        """Puts other weights, and biases of so many output channels, there."""
+        added = np.zeros(columns, np.float32) if bias is None else bias
+        given = np.concatenate((weights.reshape(-1), added, np.zeros(1, np.float32)))
+        np.take(given, self._sources, out=self._room, mode="clip")
 
 
 def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], rectifier: str) -> Array:
@@ -178,7 +183,9 @@ def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequ
 def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
     """The program of a kind; None where its weights cannot be changed."""
     size = int(np.prod(kind.weights))
-    if not 0 < size < MOST_WEIGHTS or kind.padding() is None or (kind.is_depthwise and kind.weights[3] != 1):
+    if not 0 < size < MOST_WEIGHTS or kind.columns > size or kind.padding() is None:
+        return None
+    if kind.is_depthwise and (kind.weights[3] != 1 or math.prod(kind.weights[:2]) > MOST_ELEMENTS):
         return None
     matrix = np.arange(1, size + 1, dtype=np.float32).reshape(-1, kind.columns)
     bias = -np.arange(1, kind.columns + 1, dtype=np.float32)
@@ -192,11 +199,16 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
         return None
     where = listed.base + listed.buffers[0].offset
     room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
-    order = order_of(room, matrix, bias, kind.weights[:2] if kind.is_depthwise else None)  # type: ignore[arg-type]
-    if order is None:
-        return None
-    found = _Program(model, order, kind, room)
+    found = _Program(model, room, _sources(room, size, kind.columns))
     return found if _is_right(found, kind) else None
+
+
+def _sources(packed: Array, weights: int, columns: int) -> Array:
+    """Where each number that was packed is from: its place among the weights, which were 1, 2, …, the biases, which
+    were -1, -2, …, and a zero, which stands for what only fills room up."""
+    numbers = np.where(np.abs(packed) <= weights, packed, 0).astype(np.int64)
+    is_bias = (numbers < 0) & (numbers >= -columns)
+    return np.where(numbers > 0, numbers - 1, np.where(is_bias, weights - 1 - numbers, weights + columns))
 
 
 def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
@@ -236,10 +248,11 @@ def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
         np.sin(np.arange(np.prod(shape), dtype=np.float32) * 0.7).reshape(shape)
         for shape in (kind.images, kind.weights, (kind.columns,))
     )
-    program.pack(weights, bias)
+    program.pack(weights, bias, kind.columns)
     result = np.empty(kind.result, np.float32)
-    for first in (0, np.nan, np.inf, -np.inf):
-        x[0, 0, 0] = first
+    corner, middle = (0, 0, 0), tuple(size // 2 for size in x.shape[:3])
+    for place, number in ((corner, 0), (corner, np.nan), (corner, np.inf), (middle, -np.inf), (middle, np.nan)):
+        x[place] = number
         try:
             program.model.run_into([x], [result])
         except RuntimeError:
