@@ -67,7 +67,13 @@ class Functions(Protocol):
 
 
 class DynamicPlanner(Protocol):
-    """Whoever plans parts when they run (see ``dynamic_part_search``)."""
+    """Whoever plans parts when they run (see ``dynamic_part_search``).
+
+    Attributes:
+        threads: how many to compute with.
+    """
+
+    threads: int
 
     def is_able(self, item: Item) -> bool:
         """Whether the node may be in such a part."""
@@ -126,6 +132,11 @@ class Plan:
         self.finds_dynamic = finds_dynamic
         self.loops: dict[Any, Any] = {}
         self._taken: dict[str, dict[Endpoint, list[str]]] = {}
+
+    @property
+    def threads(self) -> int:
+        """How many to compute with; 0 where no other engine is to compute anything."""
+        return 0 if self.dynamic is None else self.dynamic.threads
 
     def uses(self, step_pass: str) -> bool:
         """Whether a step pass is not switched off (see pass_registry.py)."""
