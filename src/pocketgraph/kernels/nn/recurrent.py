@@ -81,7 +81,7 @@ def _lstm_block(
     before = widened(state), widened(output)
     layer = widened(weights), widened(bias), peepholes, order, forget_bias, clip
     for time in range(min(integer(steps), x.shape[0])):
-        found = lstm_step(widened(x[time]), *before, *layer)
+        found = lstm_step(widened(x[time]), before[0], before[1], *layer)
         before = found[1], found[6]
         for result, value in zip(results, found, strict=True):
             result[time] = value

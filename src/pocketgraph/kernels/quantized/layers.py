@@ -248,7 +248,7 @@ def _mean_codes(codes: Array, spans: Sequence[Window]) -> Array:
     total = np.zeros((codes.shape[0], *(w.output for w in spans), codes.shape[-1]), dtype=np.int64)
     for _, where in taps(spans):
         total += wide[where]
-    mean = np.sign(total) * (np.abs(total) // inside_counts(codes.shape[1:-1], spans))
+    mean: Array = np.sign(total) * (np.abs(total) // inside_counts(codes.shape[1:-1], spans))
     return mean.astype(codes.dtype)
 
 
