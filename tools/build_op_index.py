@@ -1,10 +1,9 @@
-"""Writes the indexes of which module holds which op's kernel, shape rule, lowering and gradient.
+"""Writes the index of which module holds which op's kernel, shape rule, lowering and gradient.
 
-    python tools/build_op_index.py            writes them
-    python tools/build_op_index.py --check    says whether they are what they should be
+    python tools/build_op_index.py            writes it
+    python tools/build_op_index.py --check    says whether it is what it should be
 
-All modules of the families are imported, and what each of them registers is its row. An index is Python, so that it is
-loaded from its compiled form.
+All modules of the families are imported, and what each of them registers is its line.
 """
 
 from __future__ import annotations
@@ -15,21 +14,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pocketgraph.differentiation import gradient_table as differentiation
-from pocketgraph.kernels import registry
-from pocketgraph.kernels.op_table import OpTable
-from pocketgraph.kernels.shapes import rules
-from pocketgraph.litert import lowering
+from pocketgraph.differentiation.gradient_table import GRADIENTS
+from pocketgraph.kernels.op_table import INDEX, OpTable
+from pocketgraph.kernels.registry import KERNELS
+from pocketgraph.kernels.shapes.rules import SHAPE_RULES
+from pocketgraph.litert.lowering import LOWERINGS
 
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
-WIDTH = 120
 TABLES = (
-    ("KERNELS", registry.KERNELS, "kernels", "The ops whose kernels each module holds."),
-    ("SHAPE_RULES", rules.SHAPE_RULES, "kernels/shapes", "The ops whose shape rules each module holds."),
-    ("LOWERINGS", lowering.LOWERINGS, "litert/lowerings", "The ops whose lowerings each module holds."),
-    ("GRADIENTS", differentiation.GRADIENTS, "differentiation", "The ops whose gradients each module holds."),
+    ("KERNELS", KERNELS, "kernels"),
+    ("SHAPE_RULES", SHAPE_RULES, "kernels/shapes"),
+    ("LOWERINGS", LOWERINGS, "litert/lowerings"),
+    ("GRADIENTS", GRADIENTS, "differentiation"),
 )
-"""Each table: what its index is called, the table, the folder of its families, and what the index says of itself."""
+"""Each table: what the index calls it, the table, the folder of its families."""
 
 
 def registered(table: OpTable[Any], folder: str) -> dict[str, list[str]]:
@@ -56,44 +54,23 @@ def registered(table: OpTable[Any], folder: str) -> dict[str, list[str]]:
     return {module: found[module] for module in sorted(found)}
 
 
-def text_of(name: str, title: str, modules: dict[str, list[str]]) -> str:
-    """The index as Python."""
-    lines = [f'"""{title} Written by tools/build_op_index.py."""', "", f"{name} = {{"]
-    for module, ops in modules.items():
-        line = f'    "{module}": "{" ".join(ops)}",'
-        if len(line) <= WIDTH:
-            lines.append(line)
-            continue
-        lines.append(f'    "{module}": (')
-        row: list[str] = []
-        for op in ops:
-            room = WIDTH - 10 if len(" ".join(ops)) <= WIDTH - 10 else WIDTH - 11  # a space joins it to the next line
-            if row and len(" ".join([*row, op])) > room:
-                lines.append(f'        "{" ".join(row)} "')
-                row = []
-            row.append(op)
-        lines += [f'        "{" ".join(row)}"', "    ),"]
-    return "\n".join([*lines, "}", ""])
-
-
-def indexes() -> dict[Path, str]:
-    """What each index should say, by its path."""
-    return {
-        ROOT / folder / "op_index.py": text_of(name, title, registered(table, folder))
-        for name, table, folder, title in TABLES
-    }
+def index() -> str:
+    """What the index should say."""
+    parts = []
+    for name, table, folder in TABLES:
+        lines = [" ".join((module, *ops)) for module, ops in registered(table, folder).items()]
+        parts.append("\n".join((f"[{name}]", *lines)))
+    return "\n\n".join(parts) + "\n"
 
 
 def main() -> None:
-    stale = []
-    for path, text in indexes().items():
-        if not path.exists() or path.read_text("utf-8") != text:
-            stale.append(str(path.relative_to(ROOT)))
-            if "--check" not in sys.argv[1:]:
-                path.write_text(text, "utf-8")
-                print(f"{path.relative_to(ROOT)}: written")
-    if stale and "--check" in sys.argv[1:]:
-        raise SystemExit(f"{', '.join(stale)}: out of date; run python tools/build_op_index.py")
+    text, path = index(), Path(INDEX)
+    if path.exists() and path.read_text("utf-8") == text:
+        return
+    if "--check" in sys.argv[1:]:
+        raise SystemExit(f"{path.name}: out of date; run python tools/build_op_index.py")
+    path.write_text(text, "utf-8")
+    print(f"{path.relative_to(ROOT)}: written")
 
 
 if __name__ == "__main__":

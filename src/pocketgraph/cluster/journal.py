@@ -8,13 +8,13 @@ import os
 import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from typing import IO, Any
+from typing import IO
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cache import directory
 
-Array = np.ndarray[Any, Any]
 HEAD = struct.Struct("<QI")
 """Of a shard: its bytes, and their checksum."""
 

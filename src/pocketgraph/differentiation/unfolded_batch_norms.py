@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, canonical, const, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 BIASED = ops_with("bias", "sum")
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import parse_ref
+from pocketgraph.graph.tensor import Array
 
 PREFIX = "tfl."
 """Before the name of an operator of a LiteRT file, in a node's op."""
@@ -20,8 +19,6 @@ ONNX_PREFIX = "onnx."
 """The same of an ONNX file."""
 LITERT, ONNX = b"TFL3", b"ONNX"
 """What stands in ``extra`` from byte 4 on: LiteRT files begin so; that of an ONNX file follows behind it."""
-
-Array = np.ndarray[Any, Any]
 
 
 def is_model_file(graph: Graph) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.dtype import STRING, DType
+
+Array: TypeAlias = np.ndarray[Any, Any]
+"""The elements of a tensor; strings are objects, of type bytes."""
 
 
 class Tensor:

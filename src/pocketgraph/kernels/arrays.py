@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.budgets import allowance, too_large
 from pocketgraph.errors import RunError
-
-Array: TypeAlias = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array as Array
 
 
 def ints(values: Any) -> tuple[int, ...]:

@@ -1,11 +1,12 @@
 """A table with a row an op, whose rows register themselves when the module that holds them is imported.
 
-Which module that is says an index, ``op_index.py``, which ``tools/build_op_index.py`` writes from the rows: so that a
-session imports what its ops need and nothing else, and nobody keeps a list of modules.
+Which module that is says one index of all tables, ``op_index.txt``, which ``tools/build_op_index.py`` writes from the
+rows: so that a session imports what its ops need and nothing else, and nobody keeps a list of modules.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
@@ -13,14 +14,17 @@ from typing import Any, Generic, TypeVar
 Row = TypeVar("Row")
 F = TypeVar("F", bound=Callable[..., Any])
 
+INDEX = os.path.join(os.path.dirname(__file__), "op_index.txt")
+"""A part a table, ``[NAME]`` above it; a line a module: its name from the table's package on, and the ops it enters."""
+
 
 class OpTable(Generic[Row]):
     """Rows by op: those of the package, found by the index, and those that a user gave.
 
     Args:
         what: what a row is, as errors call it.
-        package: the package whose modules hold the rows; it has an ``op_index``.
-        index: the name of the table in that index; "" where the package has none, all of whose modules are imported for
+        package: the package whose modules hold the rows.
+        index: the name of the table in the index; "" where it is not there: all modules of the package are imported for
             the first row that is asked for.
 
     Attributes:
@@ -100,8 +104,7 @@ class OpTable(Generic[Row]):
         """The module, from the package on, of each op."""
         if self._homes is None:
             if self._index:
-                modules: Mapping[str, str] = getattr(import_module(f"{self._package}.op_index"), self._index)
-                self._homes = {op: module for module, ops in modules.items() for op in ops.split()}
+                self._homes = indexed(self._index)
             else:
                 from pkgutil import iter_modules
 
@@ -111,3 +114,10 @@ class OpTable(Generic[Row]):
                     homes.update((op, module) for op in self._rows if op not in homes)
                 self._homes = homes  # when it is whole: another thread may ask meanwhile, and an import may fail
         return self._homes
+
+
+def indexed(table: str) -> dict[str, str]:
+    """The module of each op of a table, as the index has it. The loader reads it: a package may be in an archive."""
+    data: bytes = __loader__.get_data(INDEX)  # type: ignore[name-defined]
+    lines = data.decode().partition(f"[{table}]\n")[2].partition("\n[")[0].splitlines()
+    return {op: module for module, *ops in map(str.split, lines) for op in ops}

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array as Array
+
 T = TypeVar("T")
 
 BLOCK = 1 << 17  # elements transposed at a time; NumPy's strided copies are several times faster in the CPU's caches

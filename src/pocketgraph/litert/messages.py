@@ -5,11 +5,11 @@ from __future__ import annotations
 import base64
 import json
 import math
-from typing import IO, Any, TypeAlias
+from typing import IO, Any
 
 import numpy as np
 
-Array: TypeAlias = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 LARGEST_HEAD = 64 << 20  # bytes of the JSON
 LARGEST_ARRAY = 1 << 40  # bytes

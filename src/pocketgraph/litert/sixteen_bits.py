@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import DType
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 def computed_in(name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import FormatError
-from pocketgraph.litert.messages import Array
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.tensor_detail import TensorDetail

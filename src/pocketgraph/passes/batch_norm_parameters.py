@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from pocketgraph.graph import Node, opdefs
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 T = TypeVar("T")
 GLOBAL = "BatchNormWithGlobalNormalization"
 

@@ -8,8 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph import Node, Tensor
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 class _ScaledOperand(NamedTuple):

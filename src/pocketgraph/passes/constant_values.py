@@ -7,18 +7,17 @@ graph, knows what the feeds' shapes tell, and of integers also a part.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node, Tensor, node_name, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 
 LARGEST = 64  # elements; predicates are scalars, and what they are computed from is hardly more
 MOST_NODES = 200  # a value that needs more nodes in a row than these is not looked through
 
-Array = np.ndarray[Any, Any]
 _NEVER = ops_with("placeholder", "control_flow")
 
 

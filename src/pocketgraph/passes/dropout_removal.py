@@ -7,15 +7,15 @@ SelectV2. Where keep is 1, or rate 0, the mask is all ones, as uniform numbers r
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
-Array = np.ndarray[Any, Any]
 _PRODUCTS = ops_with("product")
 _ADDS = ops_with("sum")
 _DIVIDES = ops_with("quotient")

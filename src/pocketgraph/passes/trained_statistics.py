@@ -9,15 +9,14 @@ The same is true of a batch normalization that is spelled out, ``x * s + (beta -
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.batch_norm_parameters import arranged
-
-Array = np.ndarray[Any, Any]
 
 
 class ChannelStatistics(NamedTuple):

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.runtime.planning.call_key import Array, ResolvedCall
+from pocketgraph.graph.tensor import Array
+from pocketgraph.runtime.planning.call_key import ResolvedCall
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import resolve_call
 from pocketgraph.runtime.session_arguments import check_options

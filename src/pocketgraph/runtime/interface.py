@@ -19,13 +19,13 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_mean
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.graph_operation import GraphOperation
 from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.profiling.stat_summarizer import StatSummarizer
 from pocketgraph.runtime.session import Session
 from pocketgraph.runtime.tensor_names import listed, output_types
 
-Array = np.ndarray[Any, Any]
 FED_TYPES = ("float32", "int32", "int64", "float64", "uint8", "bool")
 TOP = 10  # rows of the time table in the stat string
 UNFED = (RESOURCE, VARIANT)  # the session says that these cannot be fed

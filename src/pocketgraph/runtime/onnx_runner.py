@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.part_engines.part_engine import OperationTime
 
-Array = np.ndarray[Any, Any]
 FOLDER = "session.model_external_initializers_file_folder_path"
 """ONNX Runtime's name for where the weights of a file lie that is not opened by its path."""
 MOST_SAID = 300

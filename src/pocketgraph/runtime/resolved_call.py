@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import FeedSpec, is_switch
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint, target_names
-
-Array = np.ndarray[Any, Any]
 
 
 def resolve_call(

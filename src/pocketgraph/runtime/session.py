@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.budgets import usable_processors
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import Array, resolve_call_by_shape
+from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 from pocketgraph.runtime.session_arguments import check_arguments, model_path
 from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
 

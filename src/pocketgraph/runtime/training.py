@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, canonical
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes.infer import in_order, output_dtypes
-from pocketgraph.runtime.resolved_call import Array
 from pocketgraph.runtime.session import Session
 
 LAYERS = ops_with("layer", "fused_batch_norm")

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.state.variables import Variable
-
-Array = np.ndarray[Any, Any]
 
 
 def values_of(state: Mapping[str, Any]) -> dict[str, Array]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -84,41 +85,43 @@ def strided_slice(
     return np.asarray(input[strided_index(begin, end, strides, *masks)])
 
 
-@kernel("StridedSliceGrad")
-def strided_slice_grad(
-    shape: Array,
-    begin: Array,
-    end: Array,
-    strides: Array,
-    dy: Array,
-    *,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-) -> Array:
-    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+def registers_put(op: str, put: Callable[[Any, tuple[Any, ...], Array], Any]) -> None:
+    """Enters the kernel of an op that puts values where a StridedSlice would take them.
+
+    Args:
+        op: the op.
+        put: of the op's first input, a NumPy index and the values, what the op gives.
+    """
+
+    @kernel(op)
+    def strided_slice_put(
+        into: Any,
+        begin: Array,
+        end: Array,
+        strides: Array,
+        value: Array,
+        *,
+        begin_mask: int = 0,
+        end_mask: int = 0,
+        ellipsis_mask: int = 0,
+        new_axis_mask: int = 0,
+        shrink_axis_mask: int = 0,
+    ) -> Any:
+        masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
+        return put(into, strided_index(begin, end, strides, *masks), value)
+
+
+def _spread(shape: Array, index: tuple[Any, ...], dy: Array) -> Array:
     result = np.full(reserve(ints(shape), dy.dtype), b"" if dy.dtype == object else 0, dtype=dy.dtype)
-    result[strided_index(begin, end, strides, *masks)] = dy
+    result[index] = dy
     return result
 
 
-@kernel("TensorStridedSliceUpdate")
-def tensor_strided_slice_update(
-    input: Array,
-    begin: Array,
-    end: Array,
-    strides: Array,
-    value: Array,
-    *,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-) -> Array:
-    masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-    result: Array = input.copy()
-    result[strided_index(begin, end, strides, *masks)] = value
+def _updated(tensor: Array, index: tuple[Any, ...], value: Array) -> Array:
+    result: Array = tensor.copy()
+    result[index] = value
     return result
+
+
+registers_put("StridedSliceGrad", _spread)
+registers_put("TensorStridedSliceUpdate", _updated)

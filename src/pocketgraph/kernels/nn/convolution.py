@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -151,7 +150,7 @@ def _convolution(
     explicit_paddings: Sequence[int],
     data_format: str,
     dilations: Sequence[int],
-    function: Any,
+    function: Callable[[Array, Array, Sequence[Window]], Array],
 ) -> Array:
     _checked(x, weights, len(data_format))
     x = to_channels_last(x, data_format)
@@ -160,33 +159,27 @@ def _convolution(
     return from_channels_last(function(x, weights, spans), data_format)
 
 
-@kernel("Conv2D")
-def conv2d(
-    input: Array,
-    filter: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Array:
-    """``filter`` is (rows, columns, channels, outputs) in both data formats."""
-    return _convolution(input, filter, strides, padding, explicit_paddings, data_format, dilations, convolve)
+def _of_pictures(op: str, function: Callable[[Array, Array, Sequence[Window]], Array]) -> Callable[..., Array]:
+    """The kernel of a convolution; the filter is (rows, columns, channels, outputs) in both data formats."""
+
+    @kernel(op)
+    def convolution(
+        input: Array,
+        filter: Array,
+        *,
+        strides: Sequence[int],
+        padding: str,
+        explicit_paddings: Sequence[int] = (),
+        data_format: str = "NHWC",
+        dilations: Sequence[int] = (1, 1, 1, 1),
+    ) -> Array:
+        return _convolution(input, filter, strides, padding, explicit_paddings, data_format, dilations, function)
+
+    return convolution
 
 
-@kernel("DepthwiseConv2dNative")
-def depthwise_conv2d_native(
-    input: Array,
-    filter: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    explicit_paddings: Sequence[int] = (),
-    data_format: str = "NHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1),
-) -> Array:
-    return _convolution(input, filter, strides, padding, explicit_paddings, data_format, dilations, convolve_depthwise)
+conv2d = _of_pictures("Conv2D", convolve)
+depthwise_conv2d_native = _of_pictures("DepthwiseConv2dNative", convolve_depthwise)
 
 
 @kernel("Conv3D")

@@ -177,9 +177,14 @@ def correlated(view: Array, slopes: Array, spans: Sequence[Window]) -> Array:
     return np.asarray(flat.reshape(*view.shape[3:5], columns, channels).sum(axis=2))
 
 
+def _sizes(given: Array) -> tuple[int, ...]:
+    """Sizes that are given as a vector, or, as the first ops have it, as the tensor of this shape itself."""
+    return ints(given) if given.ndim == 1 else given.shape
+
+
 def _full_shape(input_sizes: Array, dy: Array, weights: Array, data_format: str) -> tuple[int, ...]:
     """The input's shape, channels last; the op also takes the spatial sizes alone."""
-    sizes = ints(input_sizes)
+    sizes = _sizes(input_sizes)
     if len(sizes) == len(data_format) - 2:
         return (dy.shape[0], *sizes, weights.shape[-2])
     if len(sizes) != len(data_format):
@@ -223,7 +228,7 @@ def _by_filter(
     x, dy = to_channels_last(x, data_format), to_channels_last(dy, data_format)
     if len(x) != len(dy):
         raise RunError(f"input has a batch of {len(x)}, out_backprop {list(dy.shape)} one of {len(dy)}")
-    shape = ints(filter_sizes)
+    shape = _sizes(filter_sizes)
     spans = windows_of_op(x.shape[1:-1], shape[:-2], strides, padding, data_format, dilations, explicit_paddings)
     return function(x, shape, dy, spans)
 
@@ -266,7 +271,7 @@ _register("Conv2D", backprop_input, backprop_filter)
 _register("DepthwiseConv2dNative", depthwise_backprop_input, depthwise_backprop_filter)
 
 
-@kernel("Conv3DBackpropInputV2")
+@kernel("Conv3DBackpropInput", "Conv3DBackpropInputV2")
 def conv3d_backprop_input(
     input_sizes: Array,
     filter: Array,
@@ -281,7 +286,7 @@ def conv3d_backprop_input(
     return _by_input(backprop_input, input_sizes, filter, out_backprop, *window)
 
 
-@kernel("Conv3DBackpropFilterV2")
+@kernel("Conv3DBackpropFilter", "Conv3DBackpropFilterV2")
 def conv3d_backprop_filter(
     input: Array,
     filter_sizes: Array,
@@ -294,32 +299,3 @@ def conv3d_backprop_filter(
 ) -> Array:
     window = strides, padding, (), data_format, dilations
     return _by_filter(backprop_filter, input, filter_sizes, out_backprop, *window)
-
-
-@kernel("Conv3DBackpropInput")
-def conv3d_backprop_input_v1(
-    input: Array,
-    filter: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Array:
-    """The first form, which takes the sizes from the input itself."""
-    sizes = np.array(input.shape)
-    return conv3d_backprop_input(sizes, filter, out_backprop, strides=strides, padding=padding, dilations=dilations)
-
-
-@kernel("Conv3DBackpropFilter")
-def conv3d_backprop_filter_v1(
-    input: Array,
-    filter: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Array:
-    sizes = np.array(filter.shape)
-    return conv3d_backprop_filter(input, sizes, out_backprop, strides=strides, padding=padding, dilations=dilations)

@@ -7,7 +7,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, widened
 from pocketgraph.kernels.nn.activations import FUNCTIONS
-from pocketgraph.kernels.nn.normalization import fused_batch_norm_v3
+from pocketgraph.kernels.nn.normalization import fused_batch_norm
 from pocketgraph.kernels.registry import kernel
 
 
@@ -27,7 +27,7 @@ def fused_batch_norm_ex(
     is_training: bool = True,
 ) -> tuple[Array, ...]:
     """FusedBatchNormV3, then the side input is added, if there is one, then the activation is taken."""
-    y, *others, _ = fused_batch_norm_v3(
+    y, *others = fused_batch_norm(
         x, scale, offset, mean, variance,
         epsilon=epsilon, exponential_avg_factor=exponential_avg_factor, data_format=data_format,
         is_training=is_training,

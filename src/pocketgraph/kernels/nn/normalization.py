@@ -58,21 +58,23 @@ def _sum_of_rows(rows: Array) -> Array:
     return np.asarray(sums.sum(axis=0, dtype=np.float64) + rows[even:].sum(axis=0, dtype=np.float64)).astype(np.float32)
 
 
-def _fused_batch_norm(
+@kernel("FusedBatchNorm", "FusedBatchNormV2")
+def fused_batch_norm(
     x: Array,
     scale: Array,
     offset: Array,
     mean: Array,
     variance: Array,
-    epsilon: float,
-    data_format: str,
-    is_training: bool,
-    factor: float,
-) -> tuple[Array, Array, Array, Array, Array]:
+    *,
+    epsilon: float = 1e-4,
+    exponential_avg_factor: float = 1.0,
+    data_format: str = "NHWC",
+    is_training: bool = True,
+) -> tuple[Array, ...]:
     """(y, batch mean, batch variance, and the two that the gradient wants: mean, variance).
 
     y = (x - mean) * scale / sqrt(variance + epsilon) + offset. Training takes both from the batch; the variance it
-    hands out is the unbiased one, or its running average when ``factor`` is not 1.
+    hands out is the unbiased one, or its running average when ``exponential_avg_factor`` is not 1.
     """
     channels = x.shape[_channels(x, data_format)]
     if scale.shape != (channels,) or offset.shape != (channels,):
@@ -87,8 +89,8 @@ def _fused_batch_norm(
         used_mean, used_variance = center.astype(kind), spread.astype(kind)
         unbiased = (spread * (count / max(count - 1, 1))).astype(kind)
         out_mean, out_variance = used_mean, unbiased
-        if factor != 1 and mean.size:
-            part = kind.type(factor)
+        if exponential_avg_factor != 1 and mean.size:
+            part = kind.type(exponential_avg_factor)
             out_mean = (1 - part) * mean + part * used_mean
             out_variance = (1 - part) * variance + part * unbiased
     else:
@@ -100,24 +102,6 @@ def _fused_batch_norm(
     y = (wide - _along_channels(used_mean, x.ndim, data_format)) * _along_channels(gain, x.ndim, data_format)
     y = y + _along_channels(offset, x.ndim, data_format)
     return y.astype(x.dtype, copy=False), out_mean, out_variance, used_mean, used_variance
-
-
-@kernel("FusedBatchNorm", "FusedBatchNormV2")
-def fused_batch_norm(
-    x: Array,
-    scale: Array,
-    offset: Array,
-    mean: Array,
-    variance: Array,
-    *,
-    epsilon: float = 1e-4,
-    exponential_avg_factor: float = 1.0,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> tuple[Array, ...]:
-    return _fused_batch_norm(
-        x, scale, offset, mean, variance, epsilon, data_format, is_training, exponential_avg_factor
-    )
 
 
 @kernel("FusedBatchNormV3")
@@ -134,9 +118,10 @@ def fused_batch_norm_v3(
     is_training: bool = True,
 ) -> tuple[Array, ...]:
     """As the earlier forms, with a sixth output that only GPUs fill."""
-    found = _fused_batch_norm(
-        x, scale, offset, mean, variance, epsilon, data_format, is_training, exponential_avg_factor
-    )
+    found = fused_batch_norm(
+        x, scale, offset, mean, variance, epsilon=epsilon, exponential_avg_factor=exponential_avg_factor,
+        data_format=data_format, is_training=is_training,
+    )  # fmt: skip
     return (*found, np.zeros((), dtype=np.float32))
 
 

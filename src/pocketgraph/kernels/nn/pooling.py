@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,28 +109,20 @@ def max_pool_v2(input: Array, ksize: Array, strides: Array, *, padding: str, dat
     return max_pool(input, ksize=ints(ksize), strides=ints(strides), padding=padding, data_format=data_format)
 
 
-@kernel("MaxPool3D")
-def max_pool3d(
-    input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
-) -> Array:
-    x, spans = prepared(input, ksize, strides, padding, data_format)
-    return from_channels_last(largest_in_windows(x, spans), data_format)
+def _register_pool(op: str, layout: str, pooled: Callable[[Array, Sequence[Window]], Array]) -> None:
+    """The kernel of a pool whose data format is ``layout`` where none is given."""
+
+    @kernel(op)
+    def pool(
+        input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = layout
+    ) -> Array:
+        x, spans = prepared(input, ksize, strides, padding, data_format)
+        return from_channels_last(pooled(x, spans), data_format)
 
 
-@kernel("AvgPool")
-def avg_pool(
-    value: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NHWC"
-) -> Array:
-    x, spans = prepared(value, ksize, strides, padding, data_format)
-    return from_channels_last(mean_of_windows(x, spans), data_format)
-
-
-@kernel("AvgPool3D")
-def avg_pool3d(
-    input: Array, *, ksize: Sequence[int], strides: Sequence[int], padding: str, data_format: str = "NDHWC"
-) -> Array:
-    x, spans = prepared(input, ksize, strides, padding, data_format)
-    return from_channels_last(mean_of_windows(x, spans), data_format)
+_register_pool("MaxPool3D", "NDHWC", largest_in_windows)
+_register_pool("AvgPool", "NHWC", mean_of_windows)
+_register_pool("AvgPool3D", "NDHWC", mean_of_windows)
 
 
 def largest_places(x: Array, spans: Sequence[Window]) -> tuple[Array, Array]:
@@ -241,24 +233,30 @@ def max_pool_grad(
     return from_channels_last(_max_gradient(x, to_channels_last(grad, data_format), spans, context), data_format)
 
 
-@kernel("AvgPoolGrad")
-def avg_pool_grad(
-    orig_input_shape: Array,
-    grad: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NHWC",
-) -> Array:
-    sizes = ints(orig_input_shape)
-    shape = sizes if channels_axis(data_format) == -1 else (sizes[0], *sizes[2:], sizes[1])
-    dy = to_channels_last(grad, data_format)
-    _, _, window = split_axes(ksize, data_format)
-    spans = windows(shape[1:-1], window, split_axes(strides, data_format)[2], padding)
-    reserve(shape, np.float64)
-    wide = widened(dy) / inside_counts(shape[1:-1], spans).astype(widened(dy).dtype)
-    total = outer_zeros(shape, spans, wide.dtype)
-    for _, where in taps(spans):
-        total[where] += wide
-    return from_channels_last(total[inside(shape[1:-1], spans)].astype(grad.dtype), data_format)
+def _register_mean_gradient(op: str, layout: str) -> None:
+    @kernel(op)
+    def mean_gradient(
+        orig_input_shape: Array,
+        grad: Array,
+        *,
+        ksize: Sequence[int],
+        strides: Sequence[int],
+        padding: str,
+        data_format: str = layout,
+    ) -> Array:
+        """Each gradient spread evenly over its window; padding gets nothing and does not count."""
+        sizes = ints(orig_input_shape)
+        shape = sizes if channels_axis(data_format) == -1 else (sizes[0], *sizes[2:], sizes[1])
+        dy = to_channels_last(grad, data_format)
+        _, _, window = split_axes(ksize, data_format)
+        spans = windows(shape[1:-1], window, split_axes(strides, data_format)[2], padding)
+        reserve(shape, np.float64)
+        wide = widened(dy) / inside_counts(shape[1:-1], spans).astype(widened(dy).dtype)
+        total = outer_zeros(shape, spans, wide.dtype)
+        for _, where in taps(spans):
+            total[where] += wide
+        return from_channels_last(total[inside(shape[1:-1], spans)].astype(grad.dtype), data_format)
+
+
+_register_mean_gradient("AvgPoolGrad", "NHWC")
+_register_mean_gradient("AvgPool3DGrad", "NDHWC")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -10,7 +10,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, ints, lowest, widened
-from pocketgraph.kernels.nn.pooling import avg_pool_grad, largest_places, max_pool_grad, prepared
+from pocketgraph.kernels.nn.pooling import largest_places, max_pool_grad, prepared
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
@@ -31,38 +31,6 @@ def _same_shape(grad: Array, pooled: tuple[int, ...]) -> None:
 
 def _pooled_shape(x: Array, spans: Sequence[Window]) -> tuple[int, ...]:
     return (x.shape[0], *(w.output for w in spans), x.shape[-1])
-
-
-@kernel("MaxPoolGradV2")
-def max_pool_grad_v2(
-    orig_input: Array,
-    orig_output: Array,
-    grad: Array,
-    ksize: Array,
-    strides: Array,
-    *,
-    padding: str,
-    data_format: str = "NHWC",
-) -> Array:
-    """MaxPoolGrad with its window as tensors."""
-    return max_pool_grad(
-        orig_input, orig_output, grad, ksize=ints(ksize), strides=ints(strides), padding=padding,
-        data_format=data_format,
-    )  # fmt: skip
-
-
-@kernel("AvgPool3DGrad")
-def avg_pool3d_grad(
-    orig_input_shape: Array,
-    grad: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NDHWC",
-) -> Array:
-    """Each gradient spread evenly over its window; padding gets nothing and does not count."""
-    return avg_pool_grad(orig_input_shape, grad, ksize=ksize, strides=strides, padding=padding, data_format=data_format)
 
 
 @kernel("MaxPool3DGrad")
@@ -100,54 +68,46 @@ def _picked(x: Array, grad: Array, spans: Sequence[Window]) -> Array:
     return np.where(found < 0, flat.dtype.type(0), flat[rows, np.maximum(found, 0)])
 
 
-@kernel("MaxPoolGradGrad")
-def max_pool_grad_grad(
-    orig_input: Array,
-    orig_output: Array,
-    grad: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NHWC",
-) -> Array:
-    """The gradient of MaxPoolGrad by its gradient: ``grad`` at the first largest element of each window."""
-    x, spans = prepared(orig_input, ksize, strides, padding, data_format)
-    _same_shape(to_channels_last(orig_output, data_format), _pooled_shape(x, spans))
-    return from_channels_last(_picked(x, to_channels_last(grad, data_format), spans), data_format)
+def _register_second(op: str, layout: str) -> Callable[..., Array]:
+    @kernel(op)
+    def max_pool_grad_grad(
+        orig_input: Array,
+        orig_output: Array,
+        grad: Array,
+        *,
+        ksize: Sequence[int],
+        strides: Sequence[int],
+        padding: str,
+        data_format: str = layout,
+    ) -> Array:
+        """The gradient of a pool's gradient by that: ``grad`` at the first largest element of each window."""
+        x, spans = prepared(orig_input, ksize, strides, padding, data_format)
+        _same_shape(to_channels_last(orig_output, data_format), _pooled_shape(x, spans))
+        return from_channels_last(_picked(x, to_channels_last(grad, data_format), spans), data_format)
+
+    return max_pool_grad_grad
 
 
-@kernel("MaxPoolGradGradV2")
-def max_pool_grad_grad_v2(
-    orig_input: Array,
-    orig_output: Array,
-    grad: Array,
-    ksize: Array,
-    strides: Array,
-    *,
-    padding: str,
-    data_format: str = "NHWC",
-) -> Array:
-    return max_pool_grad_grad(
-        orig_input, orig_output, grad, ksize=ints(ksize), strides=ints(strides), padding=padding,
-        data_format=data_format,
-    )  # fmt: skip
+def _register_with_tensors(op: str, gradient: Callable[..., Array]) -> None:
+    @kernel(op)
+    def by_tensors(
+        orig_input: Array,
+        orig_output: Array,
+        grad: Array,
+        ksize: Array,
+        strides: Array,
+        *,
+        padding: str,
+        data_format: str = "NHWC",
+    ) -> Array:
+        """The gradient with its window as tensors."""
+        window = {"ksize": ints(ksize), "strides": ints(strides), "padding": padding, "data_format": data_format}
+        return gradient(orig_input, orig_output, grad, **window)
 
 
-@kernel("MaxPool3DGradGrad")
-def max_pool3d_grad_grad(
-    orig_input: Array,
-    orig_output: Array,
-    grad: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NDHWC",
-) -> Array:
-    return max_pool_grad_grad(
-        orig_input, orig_output, grad, ksize=ksize, strides=strides, padding=padding, data_format=data_format
-    )
+_register_second("MaxPool3DGradGrad", "NDHWC")
+_register_with_tensors("MaxPoolGradGradV2", _register_second("MaxPoolGradGrad", "NHWC"))
+_register_with_tensors("MaxPoolGradV2", max_pool_grad)
 
 
 @kernel("MaxPoolGradWithArgmax")

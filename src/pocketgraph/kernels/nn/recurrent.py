@@ -78,20 +78,11 @@ def _lstm_block(
     """All steps of ``x`` (time, batch, inputs); what comes after ``steps`` stays zero."""
     shape = reserve((x.shape[0], *state.shape), x.dtype)
     results = tuple(np.zeros(shape, dtype=x.dtype) for _ in range(7))
-    wide_state, wide_output = widened(state), widened(output)
+    before = widened(state), widened(output)
+    layer = widened(weights), widened(bias), peepholes, order, forget_bias, clip
     for time in range(min(integer(steps), x.shape[0])):
-        found = lstm_step(
-            widened(x[time]),
-            wide_state,
-            wide_output,
-            widened(weights),
-            widened(bias),
-            peepholes,
-            order,
-            forget_bias,
-            clip,
-        )
-        wide_state, wide_output = found[1], found[6]
+        found = lstm_step(widened(x[time]), before[0], before[1], *layer)
+        before = found[1], found[6]
         for result, value in zip(results, found, strict=True):
             result[time] = value
     return results

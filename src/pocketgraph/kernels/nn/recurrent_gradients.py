@@ -79,24 +79,19 @@ def _block_gradient(parts: tuple[Array, ...], use_peephole: bool, order: str) ->
     return tuple(np.asarray(v, wide).astype(kind, copy=False) for v in found)
 
 
-@kernel("BlockLSTMGrad")
-def block_lstm_grad(
-    seq_len_max: Array, x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array,
-    b: Array, i: Array, cs: Array, f: Array, o: Array, ci: Array, co: Array, h: Array, cs_grad: Array,
-    h_grad: Array, *, use_peephole: bool,
-) -> tuple[Array, ...]:  # fmt: skip
-    parts = (seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad)
-    return _block_gradient(parts, use_peephole, CELL_FIRST)
+def _register(op: str, order: str) -> None:
+    @kernel(op)
+    def block_lstm_grad(
+        seq_len_max: Array, x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array,
+        b: Array, i: Array, cs: Array, f: Array, o: Array, ci: Array, co: Array, h: Array, cs_grad: Array,
+        h_grad: Array, *, use_peephole: bool,
+    ) -> tuple[Array, ...]:  # fmt: skip
+        parts = (seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad)
+        return _block_gradient(parts, use_peephole, order)
 
 
-@kernel("BlockLSTMGradV2")
-def block_lstm_grad_v2(
-    seq_len_max: Array, x: Array, cs_prev: Array, h_prev: Array, w: Array, wci: Array, wcf: Array, wco: Array,
-    b: Array, i: Array, cs: Array, f: Array, o: Array, ci: Array, co: Array, h: Array, cs_grad: Array,
-    h_grad: Array, *, use_peephole: bool,
-) -> tuple[Array, ...]:  # fmt: skip
-    parts = (seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b, i, cs, f, o, ci, co, h, cs_grad, h_grad)
-    return _block_gradient(parts, use_peephole, FORGET_FIRST)
+_register("BlockLSTMGrad", CELL_FIRST)
+_register("BlockLSTMGradV2", FORGET_FIRST)
 
 
 @kernel("GRUBlockCellGrad")

@@ -5,7 +5,7 @@ Every op hands on (codes, lowest, highest): the floats that the extreme codes st
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -242,38 +242,33 @@ def _pool_windows(x: Array, ksize: Sequence[int], strides: Sequence[int], paddin
     return windows(x.shape[1:-1], sizes, steps, padding)
 
 
-@kernel("QuantizedMaxPool")
-def quantized_max_pool(
-    input: Array,
-    min_input: Array,
-    max_input: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-) -> Quantized:
-    spans = _pool_windows(input, ksize, strides, padding)
-    return ranged(largest_in_windows(input, spans), number(min_input), number(max_input))
-
-
-@kernel("QuantizedAvgPool")
-def quantized_avg_pool(
-    input: Array,
-    min_input: Array,
-    max_input: Array,
-    *,
-    ksize: Sequence[int],
-    strides: Sequence[int],
-    padding: str,
-) -> Quantized:
+def _mean_codes(codes: Array, spans: Sequence[Window]) -> Array:
     """The mean of the codes, cut to whole ones; padding does not count."""
-    spans = _pool_windows(input, ksize, strides, padding)
-    wide = padded(input.astype(np.int64), spans)
-    total = np.zeros((input.shape[0], *(w.output for w in spans), input.shape[-1]), dtype=np.int64)
+    wide = padded(codes.astype(np.int64), spans)
+    total = np.zeros((codes.shape[0], *(w.output for w in spans), codes.shape[-1]), dtype=np.int64)
     for _, where in taps(spans):
         total += wide[where]
-    mean = np.sign(total) * (np.abs(total) // inside_counts(input.shape[1:-1], spans))
-    return ranged(mean.astype(input.dtype), number(min_input), number(max_input))
+    mean: Array = np.sign(total) * (np.abs(total) // inside_counts(codes.shape[1:-1], spans))
+    return mean.astype(codes.dtype)
+
+
+def _register_pool(op: str, pooled: Callable[[Array, Sequence[Window]], Array]) -> None:
+    @kernel(op)
+    def pool(
+        input: Array,
+        min_input: Array,
+        max_input: Array,
+        *,
+        ksize: Sequence[int],
+        strides: Sequence[int],
+        padding: str,
+    ) -> Quantized:
+        codes = pooled(input, _pool_windows(input, ksize, strides, padding))
+        return ranged(codes, number(min_input), number(max_input))
+
+
+_register_pool("QuantizedMaxPool", largest_in_windows)
+_register_pool("QuantizedAvgPool", _mean_codes)
 
 
 @kernel("QuantizedReshape")

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Tensor
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import Context, kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Files(Protocol):

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, kept, strings
+from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.lookup_tables import LookupTable
 
@@ -19,15 +19,13 @@ class DenseTable(LookupTable):
     """A table whose keys may be vectors; two of them, the empty and the deleted one, cannot be used.
 
     Attributes:
-        key_shape: the shape of one key.
         forbidden: the keys that cannot be used.
     """
 
     def __init__(
         self, name: str, keys: DType, values: DType, shape: tuple[int, ...], key_shape: tuple[int, ...]
     ) -> None:
-        super().__init__(name, keys, values, shape, frozen=False)
-        self.key_shape = key_shape
+        super().__init__(name, keys, values, shape, frozen=False, key_shape=key_shape)
         self.forbidden: dict[Any, str] = {}
 
     def forbid(self, key: Array, what: str) -> None:
@@ -61,43 +59,11 @@ class DenseTable(LookupTable):
                 raise RunError(f"Using the {what}_key as a table key is not allowed (table '{self.name}')")
         return words, keys.shape[:count]
 
-    def insert(self, keys: Array, values: Array) -> None:
-        """Puts values in; the shape of a key comes last in ``keys``."""
-        words, lead = self.checked(keys)
-        if values.shape != lead + self.shape:
-            raise RunError(f"table '{self.name}': {list(lead)} keys for values of shape {list(values.shape)}")
-        for word, value in zip(words, kept(values).reshape(len(words), *self.shape), strict=True):
-            self.entries[word] = value
-        self.is_filled = True
-
     def fill(self, keys: Array, values: Array) -> None:
         """As LookupTable.fill; TensorFlow exports all buckets, a row each, with the keys that stand for nothing."""
         used = used_buckets(keys, [np.array(word, self.keys.numpy) for word in self.forbidden])
         self.entries.clear()
         self.insert(keys[used].reshape(-1, *self.key_shape), values[used].reshape(-1, *self.shape))
-
-    def find(self, keys: Array, default: Array) -> Array:
-        """As LookupTable.find, with keys of the key shape."""
-        words, lead = self.checked(keys)
-        kind = self.values.numpy
-        missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()
-        found = [self.entries.get(word, missing) for word in words]
-        if kind.kind == "O":
-            return strings(found, lead)
-        return np.array(found, dtype=kind).reshape(lead + self.shape)
-
-    def remove(self, keys: Array) -> None:
-        """Takes keys out; those that are not there are passed over."""
-        for word in self.checked(keys)[0]:
-            self.entries.pop(word, None)
-
-    def listed(self) -> tuple[Array, Array]:
-        """All keys and their values, a row each."""
-        if not self.key_shape:
-            return super().listed()
-        words, found = self.pairs()
-        rows = np.array(words, dtype=self.keys.numpy).reshape(len(words), *self.key_shape)
-        return rows, np.array(found, dtype=self.values.numpy).reshape(len(words), *self.shape)
 
 
 def used_buckets(keys: Array, unused: Sequence[Array]) -> Array:
@@ -131,10 +97,10 @@ def _made(
     return table
 
 
-@kernel("MutableDenseHashTable")
+@kernel("MutableDenseHashTable", "MutableDenseHashTableV2")
 def mutable_dense_hash_table(
     empty_key: Array,
-    *,
+    *deleted_key: Array,
     context: Context,
     key_dtype: DType,
     value_dtype: DType,
@@ -144,45 +110,17 @@ def mutable_dense_hash_table(
     initial_num_buckets: int = 131072,
     max_load_factor: float = 0.8,
 ) -> Value:
-    """The same without a deleted key, as TensorFlow 1.0 had it."""
-    return _shared(
-        context, empty_key, None, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor,
-        "" if use_node_name_sharing else shared_name,
-    )  # fmt: skip
-
-
-@kernel("MutableDenseHashTableV2")
-def mutable_dense_hash_table_v2(
-    empty_key: Array,
-    deleted_key: Array,
-    *,
-    context: Context,
-    key_dtype: DType,
-    value_dtype: DType,
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-    value_shape: Shape = SCALAR,
-    initial_num_buckets: int = 131072,
-    max_load_factor: float = 0.8,
-) -> Value:
-    """The table of this name, which lives as long as the session."""
-    return _shared(
-        context, empty_key, deleted_key, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor,
-        "" if use_node_name_sharing else shared_name,
-    )  # fmt: skip
-
-
-def _shared(
-    context: Context, key: Array, deleted: Array | None, keys: DType, values: DType, shape: Shape, buckets: int,
-    load: float, shared_name: str,
-) -> DenseTable:  # fmt: skip
-    name = shared_name or context.node.name
+    """The table of this name, which lives as long as the session; TensorFlow 1.0 had no ``deleted_key``."""
+    deleted = deleted_key[0] if deleted_key else None
+    name = context.node.name if use_node_name_sharing or not shared_name else shared_name
     place = f"table/{name}"
     table = context.state.get(place)
     if not isinstance(table, DenseTable):
-        made = _made(name, key, deleted, keys, values, shape, buckets, load)
+        made = _made(
+            name, empty_key, deleted, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor
+        )
         table = context.state.setdefault(place, made)
-    if (table.keys, table.values) != (keys, values):
+    if (table.keys, table.values) != (key_dtype, value_dtype):
         raise RunError(f"Conflicting key/value dtypes of the table '{name}'")
     return table
 

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
-from pocketgraph.kernels.arrays import Array, kept, strings
+from pocketgraph.kernels.arrays import Array, kept
 from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.checkpoint_files import files_of, text
 from pocketgraph.kernels.state.table_files import table_columns
@@ -24,29 +24,39 @@ class LookupTable:
         values: the type of the values.
         shape: the shape of one value.
         frozen: whether it is filled once only.
+        key_shape: the shape of one key, which comes last in arrays of keys.
         filled_with: the arrays that it was initialized with; None for none.
     """
 
-    def __init__(self, name: str, keys: DType, values: DType, shape: tuple[int, ...], frozen: bool) -> None:
+    def __init__(
+        self, name: str, keys: DType, values: DType, shape: tuple[int, ...], frozen: bool,
+        key_shape: tuple[int, ...] = (),
+    ) -> None:  # fmt: skip
         self.name = name
         self.keys = keys
         self.values = values
         self.shape = shape
         self.frozen = frozen
+        self.key_shape = key_shape
         self.is_filled = False
         self.entries: dict[Any, Any] = {}
         self.filled_with: tuple[Array, Array] | None = None
 
+    def checked(self, keys: Array) -> tuple[list[Any], tuple[int, ...]]:
+        """(the keys as what a dict takes, how many they are in which order of axes)."""
+        return keys.ravel().tolist(), keys.shape
+
     def insert(self, keys: Array, values: Array) -> None:
         """Raises RunError when there is not one value a key, or when a key of a frozen table gets a second value."""
-        if values.shape != keys.shape + self.shape:
-            raise RunError(f"table '{self.name}': {list(keys.shape)} keys for values of shape {list(values.shape)}")
-        rows = kept(values).reshape(-1, *self.shape) if self.shape else values.ravel()
-        for key, value in zip(keys.ravel().tolist(), rows, strict=True):
-            known = self.entries.get(key)
-            if self.frozen and known is not None and not np.array_equal(known, value):
-                raise RunError(f"HashTable '{self.name}' has different value for same key: {key!r}")
-            self.entries[key] = value
+        words, lead = self.checked(keys)
+        if values.shape != lead + self.shape:
+            raise RunError(f"table '{self.name}': {list(lead)} keys for values of shape {list(values.shape)}")
+        rows = kept(values).reshape(len(words), *self.shape)
+        for word, value in zip(words, rows, strict=True):
+            known = self.entries.get(word) if self.frozen else None
+            if known is not None and not np.array_equal(known, value):
+                raise RunError(f"HashTable '{self.name}' has different value for same key: {word!r}")
+            self.entries[word] = value
         self.is_filled = True
 
     def fill(self, keys: Array, values: Array) -> None:
@@ -70,32 +80,25 @@ class LookupTable:
                 hint="run the graph's table initializer first; or put the file of words that fills it beside the "
                 "model, and freeze that with `pocketgraph freeze_graph`",
             )
-        kind = self.values.numpy
+        words, lead = self.checked(keys)
         missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()
-        found = [self.entries.get(key, missing) for key in keys.ravel().tolist()]
-        if kind.kind == "O":
-            return strings(found, keys.shape)
-        return np.asarray(np.array(found, dtype=kind).reshape(keys.shape + self.shape))
+        return _array([self.entries.get(word, missing) for word in words], self.values, lead + self.shape)
 
     def remove(self, keys: Array) -> None:
         """Takes keys out; those that are not there are passed over."""
-        for key in keys.ravel().tolist():
-            self.entries.pop(key, None)
+        for word in self.checked(keys)[0]:
+            self.entries.pop(word, None)
 
     def listed(self) -> tuple[Array, Array]:
-        """(keys, values) in the order of insertion."""
-        words, found = self.pairs()
-        count = len(words)
-        is_text = self.keys.numpy.kind == "O"
-        keys = strings(words, (count,)) if is_text else np.array(words, dtype=self.keys.numpy)
-        if self.values.numpy.kind == "O":
-            return keys, strings(found, (count,))
-        return keys, np.array(found, dtype=self.values.numpy).reshape(count, *self.shape)
+        """(keys, values), a row each, in the order of insertion."""
+        pairs = list(self.entries.items())  # as they are at one moment
+        words, found = [word for word, _ in pairs], [value for _, value in pairs]
+        count = len(pairs)
+        return _array(words, self.keys, (count, *self.key_shape)), _array(found, self.values, (count, *self.shape))
 
-    def pairs(self) -> tuple[list[Any], list[Any]]:
-        """The keys and their values, as they are at one moment."""
-        pairs = list(self.entries.items())
-        return [key for key, _ in pairs], [value for _, value in pairs]
+
+def _array(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Array:
+    return np.asarray(np.array(values, dtype=dtype.numpy).reshape(shape))
 
 
 def _table(
@@ -111,29 +114,21 @@ def _table(
     return table
 
 
-@kernel("HashTable", "HashTableV2")
-def hash_table(
-    *,
-    context: Context,
-    key_dtype: DType,
-    value_dtype: DType,
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-) -> Value:
-    """A table that is filled once."""
-    return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, SCALAR, True)
+def _register(*ops: str, frozen: bool) -> None:
+    @kernel(*ops)
+    def hash_table(
+        *,
+        context: Context,
+        key_dtype: DType,
+        value_dtype: DType,
+        shared_name: str = "",
+        use_node_name_sharing: bool = False,
+    ) -> Value:
+        return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, SCALAR, frozen)
 
 
-@kernel("MutableHashTable", "MutableHashTableV2")
-def mutable_hash_table(
-    *,
-    context: Context,
-    key_dtype: DType,
-    value_dtype: DType,
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-) -> Value:
-    return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, SCALAR, False)
+_register("HashTable", "HashTableV2", frozen=True)
+_register("MutableHashTable", "MutableHashTableV2", frozen=False)
 
 
 @kernel("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2")

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import kernel
-
-Array = np.ndarray[Any, Any]
 
 
 class Stack:

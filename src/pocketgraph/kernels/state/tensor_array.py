@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.budgets import check_memory
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.arrays import nothing
 from pocketgraph.kernels.registry import Context, kernel
 
-Array = np.ndarray[Any, Any]
 PLACE = 128  # bytes that Python needs for the number of an element and the array that it is
 FLOW = np.float32(0)  # the value of the edges that only order reads after writes
 

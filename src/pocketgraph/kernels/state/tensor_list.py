@@ -10,11 +10,11 @@ import numpy as np
 
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Shape
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.arrays import integer, ints, kept, nothing
 from pocketgraph.kernels.registry import Value, kernel
 from pocketgraph.kernels.shapes.algebra import merge
 
-Array = np.ndarray[Any, Any]
 LONGEST = 1 << 24  # elements; a list is made of empty places first, whatever a file says
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.array.gather_scatter import are_ignored, good_ones, scattered
-from pocketgraph.kernels.array.slicing import strided_index
+from pocketgraph.kernels.array.slicing import registers_put
 from pocketgraph.kernels.arrays import Array, kept_nan
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.state.variables import Variable, change
@@ -65,7 +65,7 @@ for _name, _how in HOW.items():
     _register(_name, _how)
 
 
-def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> None:
+def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> Variable:
     def assign(now: Array) -> Array:
         part = now[index]
         if value.shape != part.shape and value.size != 1:
@@ -77,28 +77,13 @@ def _assigned(ref: Variable, index: tuple[Any, ...], value: Array) -> None:
         after[index] = (value if value.shape == part.shape else value.reshape(()))[()]
         return after
 
-    change(ref, assign)
+    return change(ref, assign)
 
 
-def _register_slices(op: str, is_resource: bool) -> None:
-    @kernel(op)
-    def strided_slice_assign(
-        ref: Variable,
-        begin: Array,
-        end: Array,
-        strides: Array,
-        value: Array,
-        *,
-        begin_mask: int = 0,
-        end_mask: int = 0,
-        ellipsis_mask: int = 0,
-        new_axis_mask: int = 0,
-        shrink_axis_mask: int = 0,
-    ) -> Variable | tuple[()]:
-        masks = (begin_mask, end_mask, ellipsis_mask, new_axis_mask, shrink_axis_mask)
-        _assigned(ref, strided_index(begin, end, strides, *masks), value)
-        return () if is_resource else ref
+def _resource_assigned(resource: Variable, index: tuple[Any, ...], value: Array) -> tuple[()]:
+    _assigned(resource, index, value)
+    return ()
 
 
-_register_slices("StridedSliceAssign", is_resource=False)
-_register_slices("ResourceStridedSliceAssign", is_resource=True)
+registers_put("StridedSliceAssign", _assigned)
+registers_put("ResourceStridedSliceAssign", _resource_assigned)

@@ -111,46 +111,35 @@ def _with_controls(text: str, data: bytes) -> str:
     return "".join(chr(byte) if c == MARK and byte < 0xA0 else c for c, byte in zip(text, data, strict=True))
 
 
-@kernel("UnicodeDecodeWithOffsets")
-def unicode_decode_with_offsets(
-    input: Array,
-    *,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = REPLACEMENT,
-    replace_control_characters: bool = False,
-    Tsplits: DType = INT64,
-) -> tuple[Array, Array, Array]:
-    """(row splits, code points int32, places of their first bytes int64) of all strings, flat."""
-    encoding = _known(input_encoding)
-    _policy(errors, replacement_char)
-    codes: list[int] = []
-    places: list[int] = []
-    splits = [0]
-    for item in _in_order(input.ravel().tolist(), encoding):
-        for code, place in _decoded(item, errors, replacement_char, replace_control_characters):
-            codes.append(code)
-            places.append(place)
-        splits.append(len(codes))
-    return np.array(splits, Tsplits.numpy), np.array(codes, np.int32), np.array(places, np.int64)
+def _register(op: str, outputs: int) -> None:
+    """UnicodeDecode gives the first two of these results."""
+
+    @kernel(op)
+    def unicode_decode(
+        input: Array,
+        *,
+        input_encoding: str,
+        errors: str = "replace",
+        replacement_char: int = REPLACEMENT,
+        replace_control_characters: bool = False,
+        Tsplits: DType = INT64,
+    ) -> tuple[Array, ...]:
+        """(row splits, code points int32, places of their first bytes int64) of all strings, flat."""
+        encoding = _known(input_encoding)
+        _policy(errors, replacement_char)
+        codes: list[int] = []
+        places: list[int] = []
+        splits = [0]
+        for item in _in_order(input.ravel().tolist(), encoding):
+            for code, place in _decoded(item, errors, replacement_char, replace_control_characters):
+                codes.append(code)
+                places.append(place)
+            splits.append(len(codes))
+        return (np.array(splits, Tsplits.numpy), np.array(codes, np.int32), np.array(places, np.int64))[:outputs]
 
 
-@kernel("UnicodeDecode")
-def unicode_decode(
-    input: Array,
-    *,
-    input_encoding: str,
-    errors: str = "replace",
-    replacement_char: int = REPLACEMENT,
-    replace_control_characters: bool = False,
-    Tsplits: DType = INT64,
-) -> tuple[Array, Array]:
-    """(row splits, code points int32) of all strings, flat."""
-    splits, codes, _ = unicode_decode_with_offsets(
-        input, input_encoding=input_encoding, errors=errors, replacement_char=replacement_char,
-        replace_control_characters=replace_control_characters, Tsplits=Tsplits,
-    )  # fmt: skip
-    return splits, codes
+_register("UnicodeDecodeWithOffsets", 3)
+_register("UnicodeDecode", 2)
 
 
 def _output(encoding: str) -> str:

@@ -20,7 +20,8 @@ from typing import IO, Any
 from weakref import finalize
 
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.litert.messages import Array, receive, send
+from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.messages import receive, send
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.untrusted.verifier import verify_file
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Noisy: TypeAlias = "Callable[[int, float], list[Array] | None]"
 """Computes the outputs with noise of a relative size in every tensor on the way, another one for each seed; None where
 that says nothing, because something on the way is not finite or very large."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.part_check import CheckedPart, PartCheck
 from pocketgraph.runtime.certificates.part_reference import PartReference
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
-
-Array = np.ndarray[Any, Any]
 
 
 class FirstComparison:

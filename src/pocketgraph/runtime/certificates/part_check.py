@@ -22,8 +22,9 @@ from pocketgraph.litert.cost_model import MOST_NOTED
 from pocketgraph.runtime.certificates import check_schedule
 
 if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.executable import Executable
-    from pocketgraph.runtime.certificates.agreement import Agreement, Array, Precision
+    from pocketgraph.runtime.certificates.agreement import Agreement, Precision
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
 # What comparing takes is imported when a part is compared: that is mostly put off.

@@ -14,10 +14,11 @@ from pocketgraph.budgets import allowance, limits, stated_memory
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
-from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Array, Precision
+from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Precision
 from pocketgraph.runtime.engines.needed import Item, needed
 
 if TYPE_CHECKING:

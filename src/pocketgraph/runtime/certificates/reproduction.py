@@ -9,11 +9,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import created
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.part_files import written_whole
-from pocketgraph.runtime.certificates.agreement import Array
 from pocketgraph.runtime.certificates.part_reference import PartReference
 
 FOLDER = "reproductions"  # in the cache directory

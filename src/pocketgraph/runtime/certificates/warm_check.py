@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.litert.cost_model import MOST_NOTED, PLANNED_AGAIN, WARM_RUNS
 
 if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.executable import Executable
-    from pocketgraph.runtime.certificates.agreement import Array
 
 
 class WarmCheck:

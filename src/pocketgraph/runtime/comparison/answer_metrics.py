@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.profiling.statistic import Statistic
 
-Array = np.ndarray[Any, Any]
 SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
 EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same

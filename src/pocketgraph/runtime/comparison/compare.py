@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import are_picks
 
-Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-4
 
 

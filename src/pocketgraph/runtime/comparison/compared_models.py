@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,11 +13,11 @@ from pocketgraph.graph.dtype import INT8, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_model_file, numbers
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.session import Session
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 
-Array = np.ndarray[Any, Any]
 Model = Graph | str | os.PathLike[str]
 FEWEST_CODED = 16  # elements of a constant of eight bits, from which it is taken for weights
 LITERT_QUANTIZE = "tfl.quantize"

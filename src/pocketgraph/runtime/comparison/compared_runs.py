@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError, option
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import is_certain
 
-Array = np.ndarray[Any, Any]
 Feeds = Mapping[str, Any]
 SMALLER = (0.1, 0.01, 0.001, 0.0001)
 """What made-up feeds are multiplied by until a softmax shows more than its largest class."""

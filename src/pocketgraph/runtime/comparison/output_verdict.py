@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE, Comparison, Likeness
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
 
-Array = np.ndarray[Any, Any]
 Pairs = Sequence[tuple[Array, Array]]
 """The answers of the model that is right, and of the one that is judged, a pair a set of feeds."""
 SATURATED = 0.9  # the least of the largest probabilities, from which a softmax says little of its logits

@@ -21,6 +21,7 @@ import numpy as np
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32, QINT32, QUINT8
 from pocketgraph.graph.order import topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.image.resizing import neighbours
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BIAS_HEADROOM,
@@ -39,7 +40,6 @@ from pocketgraph.runtime.eight_bit.quantized_operands import Operand, known_numb
 from pocketgraph.runtime.eight_bit.range_numbers import HALF_RANGE, RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
-Array = np.ndarray[Any, Any]
 LERP = 128.0  # what stands for 1 in weights of seven binary digits
 WINDOWS = ("strides", "padding", "ksize")
 OPS = CANDIDATES - {"QuantizedBatchNormWithGlobalNormalization"}

@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import BYTE, F32, FRACTION
 from pocketgraph.runtime.eight_bit.range_numbers import COMPUTED, TENS
 
-Array = np.ndarray[Any, Any]
 Do = Callable[..., Any]
 """A float32 operation: its name, and operands."""
 LARGEST = 2.0**14  # factor whose product with the codes before and after a change 63 binary digits hold

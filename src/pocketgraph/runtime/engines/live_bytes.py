@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 class LiveBytes:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,8 +11,8 @@ from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import likely_inputs
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 ARRAY_FILES = (b"\x93NUMPY", b"PK\x03\x04")  # how .npy and .npz files begin
 MOST_INPUTS = 5  # that a message names
 OTHER = "it holds Python objects, or is a file of another kind"

@@ -15,6 +15,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.model_file_graph import is_model_file
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes
 from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
 from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.tensor_names import Fetched
 
-Array = np.ndarray[Any, Any]
 RepeatedCall: TypeAlias = "Callable[[Any, Any, Any], list[Array] | None]"
 """Takes fetches, feeds and targets as Session.run gets them; None for a call that is unlike the one it was made of."""
 

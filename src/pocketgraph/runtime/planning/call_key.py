@@ -10,9 +10,9 @@ import numpy as np
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.record import Record
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 
-Array = np.ndarray[Any, Any]
 Sized: TypeAlias = "tuple[DType | None, tuple[int | None, ...]]"
 """Type and shape of a fed tensor; a size that is left open (open_sizes.py) is None."""
 SMALLEST_OPEN = 2

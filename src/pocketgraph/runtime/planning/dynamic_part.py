@@ -14,17 +14,15 @@ from collections.abc import Callable, Collection, Sequence
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
-Array = np.ndarray[Any, Any]
 Sizes = tuple[tuple[int, ...], ...]
 Values = tuple[tuple[int, ...], ...]
 PartPlanner: TypeAlias = "Callable[[DynamicPart, dict[Endpoint, Any], bool], ExecutionPlan]"

@@ -6,11 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-import numpy as np
-
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.record import Record
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.step_program import StepProgram
 
-Array = np.ndarray[Any, Any]
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
 """Computes the fetches from the fed values, in the caller's order."""
 NO_GRAPH = Graph(())

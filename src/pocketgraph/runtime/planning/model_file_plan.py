@@ -10,14 +10,13 @@ import os
 import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPES, is_litert_file
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
@@ -25,8 +24,6 @@ from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.onnx_runner import OnnxRunner
-
-Array = np.ndarray[Any, Any]
 
 
 def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:

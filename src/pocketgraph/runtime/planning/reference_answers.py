@@ -10,13 +10,11 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, ANSWERED_STEP, MOST_NOTED, PLANNED_STEP
@@ -26,7 +24,6 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 
-Array = np.ndarray[Any, Any]
 UNFIT = ops_with("random", "variable", "reads_handle")
 """What draws numbers, or has to do with more than one run."""
 FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")

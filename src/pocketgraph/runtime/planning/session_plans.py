@@ -10,13 +10,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
@@ -31,7 +30,6 @@ from pocketgraph.runtime.tensor_names import spelled
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.needed import Item
 
-Array = np.ndarray[Any, Any]
 
 _living: weakref.WeakSet[SessionPlans] = weakref.WeakSet()
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN
 
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 
-Array = np.ndarray[Any, Any]
 MOST_KEPT = 64  # sizes of one part; more are forgotten
 
 

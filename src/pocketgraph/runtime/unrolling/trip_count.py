@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -20,8 +21,6 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     KnownValue,
     Value,
 )
-
-Array = np.ndarray[Any, Any]
 
 
 class TripCount(NamedTuple):
