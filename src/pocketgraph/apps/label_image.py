@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
-from pocketgraph.datasets.class_labels import of_two, read_labels
+from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
@@ -243,13 +243,8 @@ class Labeler(PictureModel):
 
     def best(self, scores: np.ndarray[Any, Any], top: int) -> list[Prediction]:
         """The ``top`` highest of these scores, as ``label`` orders them."""
-        scores = of_two(scores, self.labels)
-        order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
-        return [Prediction(int(i), self.name(int(i)), float(scores[i])) for i in order]
-
-    def name(self, index: int) -> str:
-        """The label of a class."""
-        return self.labels[index] if index < len(self.labels) else f"index {index}"
+        best = best_classes(scores, self.labels, top)
+        return [Prediction(at, class_name(self.labels, at), score) for at, score in best]
 
 
 def mismatch(labels: Iterable[str], scores: int) -> str:

@@ -115,9 +115,7 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
         return made
     try:
         with Session(model.graph, model.threads) as session:
-            session.run(
-                [port.tensor for port in entry.outputs], {port.tensor: made[port.name] for port in entry.inputs}
-            )
+            entry.run(session, made)
     except RunError:
         return made_feeds(entry, plain=True)
     return made
