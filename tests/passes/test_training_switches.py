@@ -28,9 +28,12 @@ KEEP = """
     dropped = Mul(scaled, ones, T=float)
 """
 """tf.nn.dropout(x, keep_prob) as TensorFlow 1.15 writes it."""
-ENTERING = KEEP.replace("(one, keep_prob,", "(one, enter,") + """
+ENTERING = (
+    KEEP.replace("(one, keep_prob,", "(one, enter,")
+    + """
     enter = Enter(keep_prob, T=float, frame_name="while", is_constant=true)
 """
+)
 """The same in a recurrent layer's loop, as DropoutWrapper writes it."""
 OLD_ENTERING = """
     x = Placeholder(dtype=float, shape=[?,8,8,1])
