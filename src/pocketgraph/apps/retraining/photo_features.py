@@ -91,7 +91,9 @@ class PhotoFeatures:
 
     @property
     def scaling(self) -> tuple[float, float]:
-        return self.model.mean, self.model.std
+        mean, std = self.model.mean, self.model.std
+        assert not isinstance(mean, tuple) and not isinstance(std, tuple)  # only metadata of finished files have such
+        return mean, std
 
     def rank(self) -> int:
         size = self.model.input
