@@ -202,7 +202,7 @@ def test_labels_for_what_has_no_scores(tmp_path: pathlib.Path) -> None:
 
 
 def of_channels(path: pathlib.Path, mean: tuple[float, ...], std: tuple[float, ...]) -> pathlib.Path:
-    """A file whose metadata have a normalization of these numbers, of a model whose scores are the means of channels."""
+    """A file whose metadata have a normalization of these numbers, of a model that gives the means of channels."""
     each = replace(opened(CHANNELS), labels=tuple(LABELS), normalization=Normalization(mean, std))
     export_model(each, str(path), TARGETS["tflite"], {})
     return path

@@ -18,8 +18,8 @@ class PictureScaling:
     """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``.
 
     Attributes:
-        mean, std: one number, or one a channel; None where nothing was said, and pictures then use 0 and 255, arrays stay as
-            they are.
+        mean, std: one number, or one a channel; None where nothing was said, and pictures then use 0 and 255, arrays
+            stay as they are.
         width, height: to resize to; None for what the model takes.
     """
 

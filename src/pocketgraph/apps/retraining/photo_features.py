@@ -92,7 +92,8 @@ class PhotoFeatures:
     @property
     def scaling(self) -> tuple[float, float]:
         mean, std = self.model.mean, self.model.std
-        assert not isinstance(mean, tuple) and not isinstance(std, tuple)  # only metadata of finished files have such
+        assert not isinstance(mean, tuple)  # finished files alone have numbers of channels
+        assert not isinstance(std, tuple)
         return mean, std
 
     def rank(self) -> int:
