@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
+from pocketgraph.datasets.image_loading import scale_text
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
@@ -141,8 +142,8 @@ def labeler_of(
     labeler = Labeler(model, names, preset=preset, **how)
     if labeler.preset and not preset and notify is not None:
         notify(
-            f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "
-            f"input_std {labeler.std:g}"
+            f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean "
+            f"{scale_text(labeler.mean)}, input_std {scale_text(labeler.std)}"
         )
     if labeler.switches and notify is not None:
         notify(switches_note(labeler.switches))

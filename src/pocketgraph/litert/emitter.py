@@ -240,8 +240,11 @@ class Emit(Operands[Value]):
         **options: Any,
     ) -> Value:
         """Emits an operation with one result of this shape, by default of its first input's element type."""
-        first = next(value for value in inputs if value is not None)
-        return self.add_many(code, inputs, [(dtype or first.dtype, tuple(shape))], **options)[0]
+        if dtype is None:
+            dtype = next((value.dtype for value in inputs if value is not None), None)
+            if dtype is None:
+                raise self.unsupported(f"{code} has no operand that tells the type of its result")
+        return self.add_many(code, inputs, [(dtype, tuple(shape))], **options)[0]
 
     def add_many(
         self,
