@@ -19,7 +19,7 @@ from pocketgraph.formats.attr_value import decode_attr
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Func, Shape, Tensor
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.litert.lowerings.op_index import LOWERINGS
+from pocketgraph.litert.lowering import LOWERINGS
 
 ADDONS = ("AdjustHsvInYiq", "GatherTree", "ImageProjectiveTransformV2", "Resampler")
 """Ops of the contrib libraries that TensorFlow Addons has for TensorFlow 2, with ``Addons>`` before the name."""
@@ -117,7 +117,7 @@ def main(old_path: str, new_path: str, contrib_path: str) -> None:
 
 def write(lines: dict[str, str]) -> None:
     """Writes the table of the lines by op."""
-    common = {op for ops in LOWERINGS.values() for op in ops.split()} | ops_with("constant", "placeholder", "passes")
+    common = set(LOWERINGS) | ops_with("constant", "placeholder", "passes")
     members = [[lines[op] for op in sorted(lines) if (op in common) == wanted] for wanted in (True, False)]
     packed = [gzip.compress("\n".join(["", *member, ""]).encode("ascii"), mtime=0) for member in members]
     OUTPUT.write_bytes(b"".join(packed))
