@@ -242,10 +242,11 @@ class _Walk:
         if earlier is None:
             self.visit(node)
             return
+        is_fed = name in self.fed or name in before.fed
         if (
-            self._is_fed_the_same(name, before)
-            and before.graph.nodes.get(name) is node
-            and self._takes_the_same(node, before)
+            before.graph.nodes.get(name) is node
+            and (not is_fed or self._is_fed_the_same(name, before))
+            and (node.op == "Const" or self._takes_the_same(node, before))
         ):
             self.facts[name] = earlier
             if name in before.handles:
