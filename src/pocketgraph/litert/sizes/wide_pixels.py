@@ -35,7 +35,7 @@ def widened_for_all(found: OpenProgram) -> OpenProgram:
 
 def _is_told_nothing(convolution: Operation) -> bool:
     """Whether the borders that it pads have one size for all sizes of what it takes."""
-    return convolution.options["padding"] == "VALID" or convolution.options["stride_h"] == 1
+    return bool(convolution.options["padding"] == "VALID" or convolution.options["stride_h"] == 1)
 
 
 def _widened(convolution: Operation, pixels: int) -> list[Operation]:
