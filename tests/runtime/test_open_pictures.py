@@ -109,8 +109,8 @@ def test_narrow_convolutions_make_several_pixels_at_once(monkeypatch: pytest.Mon
     programs: list[OpenProgram] = []
     widened = opened_programs.widened_for_all
 
-    def noted(found: OpenProgram) -> OpenProgram:
-        programs.append(widened(found))
+    def noted(found: OpenProgram, *how: Any, **more: Any) -> OpenProgram:
+        programs.append(widened(found, *how, **more))
         return programs[-1]
 
     monkeypatch.setattr(opened_programs, "widened_for_all", noted)
@@ -124,7 +124,23 @@ def test_narrow_convolutions_make_several_pixels_at_once(monkeypatch: pytest.Mon
                 (found,) = session.run(["y"], {"x": cut})
                 for image in found:
                     np.testing.assert_allclose(image, expected[rows, columns][0], rtol=1e-4, atol=1e-5)
-    (program,) = [each.program for each in programs]
-    wide = [each.inputs[1].shape for each in program.operations if each.code == "CONV_2D" and each.inputs[1]]
-    assert len(wide) == 4
-    assert any(count > 6 for count, *_ in wide)
+    wide, narrow = (
+        [each.inputs[1].shape[0] for each in program.operations if each.code == "CONV_2D" and each.inputs[1]]
+        for program, *_ in programs
+    )
+    assert narrow == [3, 6, 5, 3]
+    assert sum(more > count for more, count in zip(wide, narrow, strict=True)) >= 2
+
+
+def test_what_is_not_finite_reaches_no_more_pixels_where_that_is_asked_for() -> None:
+    whole, _ = golden("narrow")
+    graph = graph_file(GRAPHS, "narrow")
+    x = whole.copy()
+    x[0, 9, 11] = np.inf
+    with (
+        Session(graph, cache_dir="", strict=True, without=["first_on_reference"]) as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        for rows, columns in [(24, 24), (25, 23), (22, 26), (17, 30)]:
+            (found,), (expected,) = (each.run(["y"], {"x": x[:, :rows, :columns]}) for each in (session, reference))
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))

@@ -8,16 +8,30 @@ off. How much that is, LiteRT reads off shapes before it runs.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import pixels_at_once, widen_weights
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.size_operands import constant
 from pocketgraph.litert.sizes.slices import MASKS
+from pocketgraph.litert.type_edges import SPREADING
+
+PASS = "widen_narrow_convolutions"
+"""By this name it can be left out, as for one size."""
 
 
-def widened_for_all(found: OpenProgram) -> OpenProgram:
-    """The program with wide convolutions where narrow ones take long; it takes the same sizes."""
+def widened_for_all(found: OpenProgram, without: Collection[str] = (), *, strict: bool = False) -> OpenProgram:
+    """The program with wide convolutions where narrow ones take long; it takes the same sizes.
+
+    Args:
+        found: it.
+        without: passes to leave out.
+        strict: whether what is not finite must reach no more pixels than in the graph.
+    """
+    if PASS in without or (strict and PASS in SPREADING):
+        return found
     program, resized = found.program, dict(found.resized)
     operations: list[Operation] = []
     for operation in program.operations:

@@ -84,8 +84,7 @@ def opened_part(
             break
     if found is None:
         return None
-    if "widen_narrow_convolutions" not in request.without:
-        found = widened_for_all(found)
+    found = widened_for_all(found, request.without, strict=request.strict)
     of_types = {name: dtype for name, (dtype, _) in specs.items()}
     tell = _OperandNumbers(request, of_types, found.size_inputs, of_sizes) if found.size_inputs else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]

@@ -118,8 +118,7 @@ def _of_all(
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
     if found is None:
         return None
-    if "widen_narrow_convolutions" not in request.without:
-        found = widened_for_all(found)
+    found = widened_for_all(found, request.without, strict=request.strict)
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))
