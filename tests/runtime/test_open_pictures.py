@@ -13,11 +13,12 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import resizable_calls
+from pocketgraph.runtime.planning import opened_parts, opened_programs, resizable_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 Array = np.ndarray[Any, Any]
@@ -101,3 +102,45 @@ def test_larger_pictures_are_served_where_the_first_were_too_small(
             (found,) = session.run(["y"], {"x": whole[:, :rows, :columns]})
             np.testing.assert_allclose(found, expected[rows, columns], rtol=1e-4, atol=1e-5)
     assert [shapes[0][1:3] for shapes in resized] == [(22, 26), (17, 30)]
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_narrow_convolutions_make_several_pixels_at_once(monkeypatch: pytest.MonkeyPatch, batch: int) -> None:
+    programs: list[OpenProgram] = []
+    widened = opened_programs.widened_for_all
+
+    def noted(found: OpenProgram, *how: Any, **more: Any) -> OpenProgram:
+        programs.append(widened(found, *how, **more))
+        return programs[-1]
+
+    monkeypatch.setattr(opened_programs, "widened_for_all", noted)
+    monkeypatch.setattr(opened_parts, "widened_for_all", noted)
+    whole, expected = golden("narrow")
+    graph = graph_file(GRAPHS, "narrow")
+    for without in ((), ("widen_narrow_convolutions",)):
+        with Session(graph, cache_dir="", without=["first_on_reference", *without]) as session:
+            for rows, columns in [(24, 24), (25, 23), (22, 26), (17, 30), (12, 17), (31, 18)]:
+                cut = np.concatenate([whole[:, :rows, :columns]] * batch)
+                (found,) = session.run(["y"], {"x": cut})
+                for image in found:
+                    np.testing.assert_allclose(image, expected[rows, columns][0], rtol=1e-4, atol=1e-5)
+    wide, narrow = (
+        [each.inputs[1].shape[0] for each in program.operations if each.code == "CONV_2D" and each.inputs[1]]
+        for program, *_ in programs
+    )
+    assert narrow == [3, 6, 5, 3]
+    assert sum(more > count for more, count in zip(wide, narrow, strict=True)) >= 2
+
+
+def test_what_is_not_finite_reaches_no_more_pixels_where_that_is_asked_for() -> None:
+    whole, _ = golden("narrow")
+    graph = graph_file(GRAPHS, "narrow")
+    x = whole.copy()
+    x[0, 9, 11] = np.inf
+    with (
+        Session(graph, cache_dir="", strict=True, without=["first_on_reference"]) as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        for rows, columns in [(24, 24), (25, 23), (22, 26), (17, 30)]:
+            (found,), (expected,) = (each.run(["y"], {"x": x[:, :rows, :columns]}) for each in (session, reference))
+            np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))

@@ -155,12 +155,7 @@ def infer_while(
 
 
 def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:
-    """What was inferred ``before``, with more that is fed.
-
-    Args:
-        feeds: as for ``infer``.
-        nodes: those that follow from them, as ``in_order`` gives them; what is known of others stays.
-    """
+    """What was inferred ``before``, with more ``feeds``; ``nodes`` follow from them, as ``in_order`` gives them."""
     earlier = before._walk
     walk = _Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
     walk.facts, walk.handles, walk.problems = dict(earlier.facts), dict(earlier.handles), dict(earlier.problems)
@@ -247,11 +242,8 @@ class _Walk:
         if earlier is None:
             self.visit(node)
             return
-        if (
-            self._is_fed_the_same(name, before)
-            and before.graph.nodes.get(name) is node
-            and self._takes_the_same(node, before)
-        ):
+        is_same = before.graph.nodes.get(name) is node and self._is_fed_the_same(name, before)
+        if is_same and (node.op == "Const" or self._takes_the_same(node, before)):
             self.facts[name] = earlier
             if name in before.handles:
                 self.handles[name] = before.handles[name]

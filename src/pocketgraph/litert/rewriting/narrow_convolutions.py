@@ -48,14 +48,14 @@ def widen_narrow_convolutions(program: Program) -> None:
     operations = []
     for operation in program.operations:
         operations.append(operation)
-        pixels = _pixels_at_once(operation)
+        pixels = pixels_at_once(operation)
         if pixels > 1:
             operations.append(_widened(operation, pixels))
     program.operations = operations
 
 
-def _pixels_at_once(operation: Operation) -> int:
-    """How many pixels of a row are best made together."""
+def pixels_at_once(operation: Operation, *, any_columns: bool = False) -> int:
+    """How many pixels of a row are best made together; with ``any_columns`` what is left of a row need not be none."""
     if operation.code != "CONV_2D":
         return 1
     source, weights, bias = operation.inputs
@@ -74,7 +74,7 @@ def _pixels_at_once(operation: Operation) -> int:
     def work(pixels: int) -> float:
         return _tiles(count * pixels, depth) / pixels * (width + (pixels - 1) * stride) / width
 
-    able = [pixels for pixels in range(1, MOST_CHANNELS // count + 1) if columns % pixels == 0]
+    able = [pixels for pixels in range(1, MOST_CHANNELS // count + 1) if any_columns or columns % pixels == 0]
     best = min(able, key=work, default=1)
     return best if best > 1 and work(best) <= WIDER_SHARE * work(1) else 1
 
@@ -100,6 +100,18 @@ def has_wide_kernels() -> bool:
 
 def _widened(convolution: Operation, pixels: int) -> Operation:
     """Makes the convolution give so many pixels at once; returns what parts them again."""
+    widen_weights(convolution, pixels)
+    (result,) = convolution.outputs
+    batch, rows, columns, count = result.shape
+    made = Value(f"{result.name}/wide", FLOAT, (batch, rows, columns // pixels, pixels * count))
+    convolution.outputs = [made]
+    sizes = Constant.of(np.array(result.shape, np.int32))
+    operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
+    return Operation("RESHAPE", [made, operand], [result], {"new_shape": result.shape}, convolution.nodes)
+
+
+def widen_weights(convolution: Operation, pixels: int) -> None:
+    """Gives a convolution weights that make so many pixels of a row at once, and steps that are so much wider."""
     _, weights, bias = convolution.inputs
     assert weights is not None
     assert bias is not None
@@ -115,13 +127,6 @@ def _widened(convolution: Operation, pixels: int) -> Operation:
     convolution.inputs[1] = Value(f"{weights.name}/wide", FLOAT, content.shape, content)
     convolution.inputs[2] = Value(f"{bias.name}/wide", FLOAT, biases.shape, biases)
     convolution.options["stride_w"] = stride * pixels
-    (result,) = convolution.outputs
-    batch, rows, columns, _ = result.shape
-    made = Value(f"{result.name}/wide", FLOAT, (batch, rows, columns // pixels, pixels * count))
-    convolution.outputs = [made]
-    sizes = Constant.of(np.array(result.shape, np.int32))
-    operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
-    return Operation("RESHAPE", [made, operand], [result], {"new_shape": result.shape}, convolution.nodes)
 
 
 def write_out_narrow_vectors(program: Program) -> None:

@@ -14,6 +14,7 @@ from pocketgraph.kernels.shapes.infer import in_order, infer_again
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.wide_pixels import widened_for_all
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -83,6 +84,7 @@ def opened_part(
             break
     if found is None:
         return None
+    found = widened_for_all(found, request.without, strict=request.strict)
     of_types = {name: dtype for name, (dtype, _) in specs.items()}
     tell = _OperandNumbers(request, of_types, found.size_inputs, of_sizes) if found.size_inputs else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]

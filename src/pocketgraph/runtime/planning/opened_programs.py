@@ -25,6 +25,7 @@ from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import Origins
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
+from pocketgraph.litert.sizes.wide_pixels import widened_for_all
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
@@ -117,6 +118,7 @@ def _of_all(
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
     if found is None:
         return None
+    found = widened_for_all(found, request.without, strict=request.strict)
     types = [dtype for _, dtype, _ in executable.about["inputs"]]
     try:
         sizes_of = list(zip(names, opened_sizes, strict=True))

@@ -137,7 +137,9 @@ class StandIns:
         nodes = [Node(endpoint.node, "Placeholder") for endpoint in feeds if endpoint.node not in items]
         for name, item in items.items():
             if name not in self.home:
-                nodes.append(item.node.replace(inputs=self._rewired(item.data, item.control, "")))
+                is_source = not (item.data or item.control)  # as constants are, which most nodes are
+                moved = item.node if is_source else item.node.replace(inputs=self._rewired(item.data, item.control, ""))
+                nodes.append(moved)
         for stand_in, part in self._parts:
             waits = [control for name in part.ops for control in items[name].control]
             nodes.append(Node(stand_in, "NoOp", self._rewired(part.inputs, waits, stand_in)))
