@@ -15,7 +15,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn import rectified_convolution
 from pocketgraph.litert import changing_weights
 from pocketgraph.litert.native.in_place_model import InPlaceModel
-from pocketgraph.runtime.engines import rectified_layers
+from pocketgraph.runtime.engines import quick_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -33,7 +33,7 @@ NOT_QUICK = ("border", "depthwise, two for each")
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
-    monkeypatch.setattr(rectified_layers, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)
 
 
