@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import gc
+import os
 import pathlib
+import signal
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -151,3 +156,41 @@ def test_threads_do_not_take_each_others_weights() -> None:
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_forked_process_opens_programs_of_its_own(threads: int) -> None:
+    found, spans, x = ChangingConvolutions(threads=threads), spans_of("SAME", 1, 8, 8), drawn(4, 8, 8, 16)
+    weights = drawn(1, 1, 16, 16)
+    assert computed(found, PLAIN, x, weights, None, spans, 4) is not None
+    found._lock.acquire()  # another thread has it when the process is forked
+    child = os.fork()
+    if not child:
+        code = 1
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 60)
+            made = computed(found, PLAIN, x, 2 * weights, None, spans, 4)
+            code = 0 if made is not None and np.allclose(made, 2 * (x @ weights[0, 0]), rtol=1e-4, atol=1e-4) else 2
+        finally:
+            os._exit(code)
+    found._lock.release()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    made = computed(found, PLAIN, x, weights, None, spans, 4)
+    np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+
+
+def test_a_process_that_ends_says_nothing() -> None:
+    text = """
+        import numpy as np
+        from pocketgraph.kernels.windows import window
+        from pocketgraph.litert.changing_weights import ChangingConvolutions
+        found = ChangingConvolutions(threads=2)
+        x, y = np.ones((2, 4, 4, 8), np.float32), np.empty((2, 4, 4, 8), np.float32)
+        weights, spans = np.ones((1, 1, 8, 8), np.float32), [window(4, 1, 1, "SAME")] * 2
+        with found.given("Conv2D", weights, None, spans, x.shape) as run:
+            run(x, y)
+        print(y.sum())
+    """
+    ended = subprocess.run([sys.executable, "-c", textwrap.dedent(text)], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "2048.0\n", "")

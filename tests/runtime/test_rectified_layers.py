@@ -15,7 +15,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn import rectified_convolution
 from pocketgraph.litert import changing_weights
 from pocketgraph.litert.native.in_place_model import InPlaceModel
-from pocketgraph.runtime.engines import rectified_layers
+from pocketgraph.runtime.engines import quick_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -28,12 +28,14 @@ PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
 NOT_QUICK = ("border", "depthwise, two for each")
 """What XNNPACK has no name for, or packs in an order that is not known."""
+ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
+"""Whose gradient by images is XNNPACK's when the layer is apart, too."""
 
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
-    monkeypatch.setattr(rectified_layers, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)
 
 
@@ -114,7 +116,7 @@ def layer(name: str, more: str = "") -> tuple[Graph, Feeds, dict[str, np.ndarray
 BOTH = ["rectified_convolution", "rectified_gradients"]
 
 
-@pytest.mark.parametrize("without", [(), (QUICK,), (PASS,)], ids=["fused", "in NumPy", "apart"])
+@pytest.mark.parametrize("without", [(), (QUICK,), (PASS,), (PASS, QUICK)], ids=["fused", "in NumPy", "apart", "both"])
 @pytest.mark.parametrize("name", CASES)
 def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[str], quick: list[Any]) -> None:
     graph, feeds, wanted = layer(name)
@@ -124,7 +126,8 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
                 for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
                     assert_close(found, each, 2e-6)
     assert steps == ([] if PASS in without else BOTH * 4)
-    assert bool(quick) == (not without and name not in NOT_QUICK)
+    quick_ones = {(): set(CASES) - set(NOT_QUICK), (PASS,): ALONE}
+    assert bool(quick) == (name in quick_ones.get(tuple(without), ()))
 
 
 def test_a_plan_says_so() -> None:

@@ -25,10 +25,12 @@ from pocketgraph.kernels.nn.rectified_convolution import rectify
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.runner import close_at_exit
 from pocketgraph.litert.writing import writer
 
 CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
@@ -90,6 +92,10 @@ class ChangingConvolutions:
 
     def __init__(self, threads: int) -> None:
         self._threads = threads
+        self._begin()
+
+    def _begin(self) -> None:
+        self._process = os.getpid()
         self._programs: OrderedDict[ConvolutionKind, _Program | None] = OrderedDict()
         self._lock = threading.Lock()
 
@@ -137,6 +143,9 @@ class ChangingConvolutions:
             yield run if program(images[0]) is not None else None
 
     def _program(self, kind: ConvolutionKind) -> _Program | None:
+        if self._process != os.getpid():  # a forked process has neither LiteRT's threads nor those who hold locks
+            keep(tuple(self._programs.values()))
+            self._begin()
         with self._lock:
             if kind in self._programs:
                 self._programs.move_to_end(kind)
@@ -220,6 +229,7 @@ def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
             file.writelines(writer.pieces(program))
         with quiet():
             model = InPlaceModel(path, threads, packed, outputs)
+            close_at_exit(model)
         with open(packed, "r+b") as file:
             return model, mmap.mmap(file.fileno(), 0)
 

@@ -252,8 +252,7 @@ class PackedRunner(Runner):
         if not os.path.exists(packed) or not os.path.getsize(packed):
             self.close()
             raise RunError("LiteRT did not write the packed weights")
-        _live.add(self)
-        _mute_exit()
+        close_at_exit(self)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         model = self._model
@@ -323,7 +322,21 @@ def prepare() -> None:
             _environment()
 
 
-_live: WeakSet[PackedRunner] = WeakSet()
+class Closable(Protocol):
+    """What holds objects of LiteRT's."""
+
+    def close(self) -> None:
+        """Gives them back."""
+
+
+_live: WeakSet[Closable] = WeakSet()
+
+
+def close_at_exit(holder: Closable) -> None:
+    """Has something that LiteRT has started for closed before LiteRT ends with the process."""
+    _close_at_exit()
+    _live.add(holder)
+    _mute_exit()
 
 
 @lru_cache(maxsize=1)

@@ -107,8 +107,12 @@ class ConvolutionWindows:
 
     def over(self, x: Array, weights: Array) -> tuple[Window, ...]:
         """The windows along rows and columns of images [batch, rows, columns, channels]."""
+        return self.of(x.shape[1:3], weights)
+
+    def of(self, sizes: Sequence[int], weights: Array) -> tuple[Window, ...]:
+        """The windows along so many rows and columns."""
         known = self.attributes
         return windows_of_op(
-            x.shape[1:3], weights.shape[:2], known["strides"], known["padding"], "NHWC",
+            sizes, weights.shape[:2], known["strides"], known["padding"], "NHWC",
             known.get("dilations", ()), known.get("explicit_paddings", ()),
         )  # fmt: skip

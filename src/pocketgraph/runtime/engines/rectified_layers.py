@@ -9,10 +9,9 @@ Depthwise ones too. Traced, with a memory limit or with a time limit the nodes r
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection
+from contextlib import nullcontext
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,6 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context
-from pocketgraph.litert.cost_model import LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
     WINDOW,
@@ -36,10 +34,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
-
-if TYPE_CHECKING:
-    from pocketgraph.kernels.nn.rectified_convolution import Convolve
-    from pocketgraph.kernels.windows import Window
+from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 RECTIFIERS = {"ReluGrad": "Relu", "Relu6Grad": "Relu6"}
@@ -112,44 +107,8 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
 
 def rectified_parts(plan: Plan, layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    quick = QuickConvolutions(plan.threads if plan.uses("changing_weights") else 0)
+    quick = quick_convolutions(plan)
     return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
-
-
-class QuickConvolutions(NamedTuple):
-    """Has XNNPACK compute convolutions of a layer.
-
-    Attributes:
-        threads: with how many threads; 0: NumPy is to compute them.
-    """
-
-    threads: int
-
-    def given(
-        self,
-        run: Any,
-        op: str,
-        weights: Array,
-        bias: Array | None,
-        spans: Sequence[Window],
-        images: Sequence[int],
-        result: Sequence[int],
-        rectifier: str = "",
-    ) -> AbstractContextManager[Convolve | None]:
-        """What computes them with these weights (see ChangingConvolutions), for images and results of these shapes."""
-        window = weights.shape[: 2 if op == "DepthwiseConv2dNative" else 3]
-        work = math.prod(result) * math.prod(window)
-        if not self.threads or work < LEAST_NUMPY_GRADIENT:
-            return nullcontext()
-        from pocketgraph.kernels.nn.rectified_convolution import together
-        from pocketgraph.litert.changing_weights import ChangingConvolutions
-
-        found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
-        some = (together(result), *images[1:])
-        return found.given(op, weights, bias, spans, some, rectifier)
-
-
-_STATE = "convolutions with changing weights"
 
 
 def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
@@ -180,7 +139,7 @@ class RectifiedLayerCall(LayerCall):
         self.windows = ConvolutionWindows(layer.conv.node)
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_convolution
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_convolution, together
 
         x, weights, bias = arrays
         channels = int(np.prod(weights.shape[2:])) if self.op == "DepthwiseConv2dNative" else weights.shape[-1]
@@ -191,7 +150,8 @@ class RectifiedLayerCall(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
-        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape, self.node.op) as convolve:
+        some = (together(shape), *x.shape[1:])
+        with self.quick.given(run, self.op, weights, bias, spans, some, self.node.op) as convolve:
             rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
         return (result,)
 
@@ -209,7 +169,7 @@ class RectifiedLayerGradient(LayerCall):
         self.windows = ConvolutionWindows(layer.conv.node)
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_gradients, turned
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_gradients, together, turned
 
         x, weights, slopes, rectified, *sizes = arrays
         wanted = [weights.shape, x.shape][: len(sizes)]
@@ -223,11 +183,8 @@ class RectifiedLayerGradient(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
-        given = (
-            nullcontext()
-            if back is None
-            else self.quick.given(run, self.op, back[0], None, back[1], slopes.shape, x.shape)
-        )
+        some = (together(slopes.shape), *slopes.shape[1:])
+        given = nullcontext() if back is None else self.quick.given(run, self.op, back[0], None, back[1], some)
         with given as convolve:
             layer = self.op, x, weights, rectified, slopes, spans
             found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
