@@ -17,7 +17,6 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.runtime.planning.call_key import Array, ResolvedCall
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import resolve_call
 from pocketgraph.runtime.session_arguments import check_options
 from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, listed
 
@@ -107,6 +106,8 @@ class Running:
                 if is_same:
                     calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
+        from pocketgraph.runtime.resolved_call import resolve_call
+
         graph = self._plans.graph
         outputs = calls.outputs.get(wanted)
         if outputs is None:
