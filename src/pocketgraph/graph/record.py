@@ -35,6 +35,9 @@ class Record:
 
     def __init__(self, *values: Any, **named: Any) -> None:
         fields = self.fields
+        if len(values) == len(fields) and not named:  # as most are made
+            self.__dict__.update(zip(fields, values, strict=True))
+            return
         given = dict(zip(fields, values, strict=False))
         unknown = named.keys() - fields or named.keys() & given.keys()
         given.update(named)
