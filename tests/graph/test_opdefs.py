@@ -157,3 +157,11 @@ def test_the_first_lookup_is_quick() -> None:
     for _ in range(1000):
         opdefs.definition("Conv2D")
     assert time.process_time() - start < 0.05
+
+
+def test_each_op_is_once_in_one_of_the_two_parts_of_the_table() -> None:
+    names = opdefs.names()
+    assert list(names) == sorted(set(names))
+    assert opdefs.find("Conv2D") is not None
+    assert opdefs.find("AudioSummaryV2") is not None
+    assert opdefs.find("Conv2") is None

@@ -55,3 +55,11 @@ def test_a_record_is_copied_and_pickled() -> None:
     versions = Versions(27, 12, (3,))
     assert copy.deepcopy(versions) == versions
     assert pickle.loads(pickle.dumps(versions)) == versions
+
+
+def test_a_copy_has_other_values() -> None:
+    pair = Pair(1, "x")
+    assert pair.replace(left=2) == Pair(2, "x")
+    assert pair == Pair(1, "x")
+    with pytest.raises(TypeError, match="Pair takes left, right"):
+        pair.replace(middle=2)

@@ -5,7 +5,12 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.deduplication import SMALL, bytes_repeated, share_constants
+from pocketgraph.litert.rewriting.deduplication import (
+    SMALL,
+    bytes_repeated,
+    merge_equal_operations,
+    share_constants,
+)
 
 
 def constant(name: str, array: np.ndarray, quantization: Quantization | None = None) -> Value:
@@ -56,3 +61,21 @@ def test_large_constants_are_left_alone() -> None:
 def test_repeated_bytes_are_those_of_weights_read_again() -> None:
     assert bytes_repeated(steps(*(constant(f"b{index}", np.ones(3, np.float32)) for index in range(4)))) == 3 * 36
     assert bytes_repeated(steps(constant("b", np.ones(3, np.float32)))) == 0
+
+
+def test_equal_operations_are_one_however_many_there_are() -> None:
+    x = Value("x", FLOAT, (2, 2))
+    pads = ([[0, 0], [1, 1]], [[1, 1], [0, 0]], [[0, 0], [1, 1]], [[0, 0], [1, 1]], [[1, 1], [0, 0]], [[2, 0], [0, 2]])
+    padded = [Value(f"p{index}", FLOAT, (2, 4) if pads[index][1] == [1, 1] else (4, 2)) for index in range(5)]
+    padded.append(Value("p5", FLOAT, (4, 4)))
+    operations = [
+        Operation("PAD", [x, constant(f"c{index}", np.array(pad, np.int32))], [padded[index]])
+        for index, pad in enumerate(pads)
+    ]
+    result = Value("y", FLOAT, (4, 4))
+    operations.append(Operation("CUSTOM_SUM", [*padded], [result]))
+    program = Program([x], [result], operations)
+    merge_equal_operations(program)
+    first, second, _, _, _, last = padded
+    assert program.operations[-1].inputs == [first, second, first, first, second, last]
+    assert [operation.outputs[0] for operation in program.operations] == [first, second, last, result]

@@ -135,7 +135,7 @@ def test_packed_weights_are_not_begun_without_room(tmp_path: pathlib.Path, monke
     assert "No such file" in free_disk_space.room_for(str(tmp_path / "gone" / "weights"), 1000)
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(cached_executable, "PACKED_FROM", 0)
-    monkeypatch.setattr(cached_executable, "room_for", lambda path, size: "the disk is full")
+    monkeypatch.setattr(free_disk_space, "room_for", lambda path, size: "the disk is full")
     monkeypatch.setattr(cache, "_warned", [])
     (warning,) = check(str(tmp_path))
     assert "the disk is full" in warning

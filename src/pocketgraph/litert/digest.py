@@ -20,7 +20,6 @@ from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest
-from pocketgraph.litert.two_threads import both
 
 TICK = 20_000_000  # nanoseconds: twice what clocks of file systems take between two times
 SECOND = 1_000_000_000  # nanoseconds
@@ -109,6 +108,8 @@ def _hashed(file: _DigestedFile, meanwhile: Callable[[], object] | None = None) 
     if meanwhile is None or not is_new or file.size < cache.LARGE:
         digest = _sha256(file.path)
     else:
+        from pocketgraph.litert.two_threads import both
+
         digest = both(meanwhile, lambda: _sha256(file.path))[1]
     if _state(file.path) != file.state:  # it was changed meanwhile: nobody knows what was hashed
         return {STATE: file.state, NAME: os.urandom(32).hex(), HASH: digest}

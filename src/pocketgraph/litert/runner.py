@@ -18,7 +18,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.operator_traits import SIZED_BY_OPERANDS, SIZED_BY_SHAPES
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
@@ -225,6 +224,8 @@ def has_fixed_sizes(core: Any, given: Sequence[int]) -> bool:
         taken = set(map(int, core.NodeInputs(len(codes) - 1)))
         if not taken & made and taken >= set(given):
             return True
+    from pocketgraph.litert.operator_traits import SIZED_BY_OPERANDS, SIZED_BY_SHAPES
+
     computed = {*given, *(int(index) for place in range(len(codes)) for index in core.NodeOutputs(place))}
     for place, code in enumerate(codes):
         if code in SIZED_BY_SHAPES or code == "DELEGATE":

@@ -18,7 +18,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.planning.call_key import ResolvedCall
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import resolve_call
 from pocketgraph.runtime.session_arguments import check_options
 from pocketgraph.runtime.tensor_names import Fetched, before_rounds, fetched, listed
 
@@ -108,6 +107,8 @@ class Running:
                 if is_same:
                     calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
+        from pocketgraph.runtime.resolved_call import resolve_call
+
         graph = self._plans.graph
         outputs = calls.outputs.get(wanted)
         if outputs is None:

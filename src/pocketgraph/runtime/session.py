@@ -22,6 +22,7 @@ from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profiling.profile import StepTrace
+    from pocketgraph.runtime.resolved_call import Array
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.tensor_specs import SignatureSpec, TensorSpec
 

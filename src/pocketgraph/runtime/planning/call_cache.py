@@ -198,6 +198,7 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     found = find(request, graph)
     if found is not None:
         return found
+
     whole = graph()
     if request.strict and is_model_file(whole):
         raise RunError("this file runs as it was compiled, with no choice of values", hint="leave strict out")

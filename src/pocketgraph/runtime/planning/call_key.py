@@ -9,7 +9,6 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 
@@ -93,7 +92,7 @@ class CallKey(NamedTuple):
         return f"{[*map(str, self.fetches)]} {[*self.targets]}"
 
 
-class ResolvedCall(Record):
+class ResolvedCall(NamedTuple):
     """A call, its names looked up in the graph.
 
     Attributes:

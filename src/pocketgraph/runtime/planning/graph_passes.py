@@ -42,15 +42,14 @@ def eight_bits_in_floats(state: GraphState) -> None:
 
 
 def take_defaults(state: GraphState) -> None:
-    changed = lambda node: node if node.name in state.fed_nodes else _without_default(node)  # noqa: E731
-    if state.take(state.graph.map_nodes(changed)):
+    taking = {node.name for node in state.graph if node.op == "PlaceholderWithDefault"} - state.fed_nodes
+    if taking:
+        state.take(state.graph.map_nodes(lambda node: _without_default(node) if node.name in taking else node))
         state.find_items()
 
 
 def _without_default(node: Node) -> Node:
     """A placeholder that takes its default; the shape it declares is only what it could be fed with."""
-    if node.op != "PlaceholderWithDefault":
-        return node
     return Node(node.name, "Identity", node.inputs, {"T": node.attrs["dtype"]} if "dtype" in node.attrs else {})
 
 

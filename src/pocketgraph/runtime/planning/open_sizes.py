@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE, LEAST_SPENT, OPENED_TRIES
 from pocketgraph.runtime.planning.call_key import CallKey
@@ -106,6 +105,8 @@ class SizedCalls:
 
 def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
     """Whether NumPy takes at most some times as long as LiteRT where sizes are open: no convolution over planes."""
+    from pocketgraph.graph.model_file_graph import is_model_file
+
     convolutions = ops_with("convolution")
     return not is_model_file(graph) and not any(
         item.node.op in convolutions and not _is_along_a_line(item, graph) for item in items.values()

@@ -147,7 +147,7 @@ class SessionPlans:
                 for executable in found.executables:
                     executable.close()
             if found is None or measure:
-                found = self._planned(call.replace(key=key), measure)
+                found = self._planned(call._replace(key=key), measure)
         return found
 
     @collector_paused()
@@ -177,7 +177,7 @@ class SessionPlans:
         plan = self.calls.plans.get(opened)
         if plan is None and may_be_open(self.graph, self._needed(key)):
             began = time.thread_time()
-            plan = self._made(call.replace(key=opened))
+            plan = self._made(call._replace(key=opened))
             self._sized(key).note(key, time.thread_time() - began)
         if plan is not None:
             return plan.timed(_weakly(self._ran_open, key))
@@ -203,7 +203,7 @@ class SessionPlans:
         if plan is None:
             return None
         if plan.once_with is not None:
-            return plan.timed(_weakly(self._ran_once, call.replace(values=[])))
+            return plan.timed(_weakly(self._ran_once, call._replace(values=[])))
         return plan.timed(_weakly(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
