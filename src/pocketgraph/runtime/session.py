@@ -15,14 +15,12 @@ from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.session_plans import SessionPlans
-from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 from pocketgraph.runtime.session_arguments import check_arguments, model_path
 from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.profiling.profile import StepTrace
-    from pocketgraph.runtime.resolved_call import Array
     from pocketgraph.runtime.run_options import RunOptions
     from pocketgraph.runtime.tensor_specs import SignatureSpec, TensorSpec
 
@@ -288,6 +286,7 @@ class Session:
             RunError: an unknown name, a shape that does not fit, or a closed session.
         """
         from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+        from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 
         self._plans.check_open()
         if self._saved is not None:

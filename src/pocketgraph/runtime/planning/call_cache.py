@@ -14,7 +14,6 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Shape
-from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes
 from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
@@ -198,6 +197,7 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
     found = find(request, graph)
     if found is not None:
         return found
+    from pocketgraph.graph.model_file_graph import is_model_file
 
     whole = graph()
     if request.strict and is_model_file(whole):
