@@ -64,9 +64,7 @@ def _combined(
 
 
 @kernel("DenseToDenseSetOperation")
-def dense_to_dense_set_operation(
-    set1: Array, set2: Array, *, set_operation: str, validate_indices: bool = True
-) -> tuple[Array, Array, Array]:
+def dense_to_dense_set_operation(set1: Array, set2: Array, *, set_operation: str) -> tuple[Array, Array, Array]:
     """(indices, values, shape) of the operation on each pair of rows."""
     return _combined(_of_dense(set1), _of_dense(set2), set_operation, set1.dtype)
 

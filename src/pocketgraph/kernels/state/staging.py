@@ -87,9 +87,7 @@ def _listed(element: dict[int, Array]) -> Element:
 
 
 @kernel("Unstage")
-def unstage(
-    *, context: Context, dtypes: Sequence[DType], capacity: int = 0, shared_name: str = ""
-) -> Element:  # fmt: skip
+def unstage(*, context: Context, dtypes: Sequence[DType], shared_name: str = "") -> Element:
     """The first element, taken out."""
     area = _area(context, dtypes, shared_name, 0)
     with area.lock:
