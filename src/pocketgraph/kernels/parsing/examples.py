@@ -189,37 +189,31 @@ def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array
 
 
 def parse_together(
-    serialized: Array,
-    features: Wanted,
-    defaults: Sequence[Array],
-    *,
-    memory: Memory | None,
+    serialized: Array, features: Wanted, defaults: Sequence[Array], memory: Memory | None
 ) -> tuple[Array, ...] | None:
     """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do.
 
     ``memory``: as of ``columns_of``.
     """
-    keys = (*features.sparse, *features.dense, *features.ragged)
-    types = (*features.sparse_types, *features.dense_types, *features.ragged_types)
+    sparse_keys, sparse_types, dense_keys, dense_types, dense_shapes, ragged_keys, ragged_types, split_types = features
+    keys = (*sparse_keys, *dense_keys, *ragged_keys)
+    types = (*sparse_types, *dense_types, *ragged_types)
     wanted = dict(zip(keys, types, strict=False))
-    counts = {len(features.dense), len(features.dense_types), len(features.dense_shapes), len(defaults)}
-    is_plain = len(keys) == len(types) == len(wanted) and len(counts) == 1
-    is_plain = is_plain and len(features.sparse) == len(features.sparse_types)
+    counts = {len(dense_keys), len(dense_types), len(dense_shapes), len(defaults)}
+    is_plain = len(keys) == len(types) == len(wanted) and len(counts) == 1 and len(sparse_keys) == len(sparse_types)
     if serialized.ndim != 1 or not is_plain or not LIST_NAMES.keys() >= set(types):
         return None
     columns = columns_of(serialized.tolist(), wanted, memory)
     if columns is None:
         return None
     rows: list[Array] = []
-    for key, dtype, shape, default in zip(*features.dense_columns, defaults, strict=True):
+    for key, dtype, shape, default in zip(dense_keys, dense_types, dense_shapes, defaults, strict=True):
         whole = dense_of(columns[key], shape, default, dtype)
         if whole is None:
             return None
         rows.append(whole)
-    scattered = [sparse_of(columns[key]) for key in features.sparse]
-    ragged_rows = [
-        ragged_of(columns[key], splits) for key, splits in zip(features.ragged, features.split_types, strict=True)
-    ]
+    scattered = [sparse_of(columns[key]) for key in sparse_keys]
+    ragged_rows = [ragged_of(columns[key], splits) for key, splits in zip(ragged_keys, split_types, strict=True)]
     return (
         *(part for parts in zip(*scattered, strict=True) for part in parts),
         *rows,
@@ -232,7 +226,7 @@ def parse(batch: Batch, wanted: Wanted, defaults: Sequence[Array]) -> tuple[Arra
     wanted.check_types()
     if len(defaults) != len(wanted.dense):
         raise ValueError("there are not as many defaults as dense features")
-    columns = zip(*wanted.dense_columns, defaults, strict=True)
+    columns = zip(wanted.dense, wanted.dense_types, wanted.dense_shapes, defaults, strict=True)
     found_dense = [dense(batch, *column, number) for number, column in enumerate(columns)]
     found_sparse = [sparse(batch, *pair) for pair in zip(wanted.sparse, wanted.sparse_types, strict=True)]
     ragged_columns = zip(wanted.ragged, wanted.ragged_types, wanted.split_types, strict=True)
@@ -291,7 +285,7 @@ def _parsed(
 ) -> tuple[Array, ...]:
     together = None
     if not names.size:
-        together = parse_together(serialized, wanted, defaults, memory=_memory(context, wanted))
+        together = parse_together(serialized, wanted, defaults, _memory(context, wanted))
     return together if together is not None else parse(batch_of(serialized, texts(names)), wanted, defaults)
 
 

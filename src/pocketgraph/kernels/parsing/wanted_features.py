@@ -22,11 +22,6 @@ class Wanted(NamedTuple):
     ragged_types: Sequence[DType] = ()
     split_types: Sequence[DType] = ()
 
-    @property
-    def dense_columns(self) -> tuple[Sequence[bytes], Sequence[DType], Sequence[Shape]]:
-        """The dense features' keys, types and shapes."""
-        return self.dense, self.dense_types, self.dense_shapes
-
     def check_types(self) -> None:
         """Raises ValueError: the lists do not fit each other, or a type is none of a record's."""
         pairs = (
