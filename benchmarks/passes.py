@@ -2,13 +2,14 @@
 
     python benchmarks/passes.py MODELS [--only NAME,…] [--passes NAME,…] [--rounds 5] [--runs 20]
 
-MODELS is a folder with a folder a model (``model.json`` and ``golden.npz``), or with NAME.pb of networks, which are run
-on random inputs. Each model has a process of its own. A pass counts for a model where its being switched off changes
-the compiled parts or the steps; the two kinds of sessions take turns in each round, and a ratio is the median of the
-rounds' ratios, of processor time. "First" is the time to the first result of a session without a cache: planning,
-compiling and one run. 1.00 is no difference; above, the pass pays; "least" and "most" name the models on which it does
-so least and most. Operators and bytes are those of all compiled parts together, with the pass and without;
-``--rounds 0`` counts them and measures nothing.
+MODELS is a folder with a folder a model (``model.json`` and ``golden.npz``), with NAME.pb of networks, which are run on
+random inputs (``peers/pass_models.py`` makes some on which single passes show), or with graphs that tests keep beside
+recorded runs (``tests/runtime/lookups``). Each model has a process of its own. A pass counts for a model where its
+being switched off changes the compiled parts or the steps; the two kinds of sessions take turns in each round, and a
+ratio is the median of the rounds' ratios, of processor time. "First" is the time to the first result of a session
+without a cache: planning, compiling and one run. 1.00 is no difference; above, the pass pays; "least" and "most" name
+the models on which it does so least and most. Operators and bytes are those of all compiled parts together, with the
+pass and without; ``--rounds 0`` counts them and measures nothing.
 """
 
 from __future__ import annotations
@@ -23,11 +24,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from typing import Any, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from measure import table
+from measure import HERE, table
+
+sys.path += [str(HERE.parent / "tests"), str(HERE / "peers")]
+from catalogue_worker import inputs_of
+
+from graph_files import graph_file
+from pocketgraph import Session
+from pocketgraph.formats import load
+from pocketgraph.formats.flatbuffers import Table
+from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.pass_registry import STEPS, all_passes
+from recorded_runs import recorded_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from pocketgraph.graph import Graph
 
 NOISE = 0.03  # share by which two medians of the same session differ on a quiet machine
 PATIENCE = 60  # seconds that compiling a part anew may take
@@ -113,7 +131,8 @@ def main() -> None:
 
 def models_in(folder: pathlib.Path, only: list[str]) -> list[pathlib.Path]:
     """The folders of models, or single files."""
-    found = sorted([*(path.parent for path in folder.glob("*/golden.npz")), *folder.glob("*.pb")])
+    graphs = [path for path in folder.glob("*.graph") if path.with_suffix(".npz").exists()]
+    found = sorted([*(path.parent for path in folder.glob("*/golden.npz")), *folder.glob("*.pb"), *graphs])
     return [path for path in found if not only or path.stem in only]
 
 
@@ -135,37 +154,40 @@ def verdict(*kinds: dict[str, float]) -> str:
     return "" if any(ratio > 1 + NOISE for ratios in kinds for ratio in ratios.values()) else "brings nothing here"
 
 
-def call_of(path: pathlib.Path) -> tuple[str, list[str], dict[str, Any]]:
-    """The file of a model, what to fetch, and what to feed."""
+class Call(NamedTuple):
+    """How a model's graph is read, what to run once beforehand, what to fetch, and what to feed."""
+
+    graph: Callable[[], Graph]
+    first: list[Mapping[str, Any]]
+    fetches: list[str]
+    feeds: Mapping[str, Any]
+
+
+def call_of(path: pathlib.Path) -> Call:
+    """How a model of a folder is run."""
     if path.is_dir():
         about = json.loads((path / "model.json").read_text())
-        golden = np.load(path / "golden.npz")
-        feeds = {name: golden["in_" + name.replace(":", "_")] for name in about["inputs"]}
-        texts = [name for name, its in about["inputs"].items() if its.get("dtype") == "string"]
-        return (
-            str(path / about["file"]), list(about["outputs"]),
-            {name: value.tobytes() if name in texts and value.dtype == np.uint8 else value
-             for name, value in feeds.items()},
-        )  # fmt: skip
-    from pocketgraph.formats import load
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
-
+        feeds = inputs_of(str(path), about)
+        return Call(partial(load, path / about["file"]), about.get("pre_run", []), list(about["outputs"]), feeds)
+    if path.suffix == ".graph":
+        feeds, results = recorded_runs(path.parent, path.stem)[0]
+        return Call(partial(graph_file, path.parent, path.stem), [], list(results), feeds)
     graph = load(path)
     fetches = list(sample_fetches(graph))
     random = np.random.default_rng(0)
     shapes = sample_shapes(graph, fetches)
-    return str(path), fetches, {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+    return Call(
+        partial(load, path), [], fetches, {name: random.random(shape, np.float32) for name, shape in shapes.items()}
+    )
 
 
 def measured(options: argparse.Namespace) -> dict[str, Any]:
     """The effect of each pass that makes a difference, by its name."""
-    from pocketgraph.runtime.pass_registry import STEPS, all_passes
-
-    model, fetches, feeds = call_of(options.models)
+    call = call_of(options.models)
     rows = [row for row in all_passes() if not options.passes or row.name in options.passes.split(",")]
     shown: dict[str | None, Shown] = {}
     for name in (None, *(row.name for row in rows)):  # once beforehand, which also warms what all share
-        shown[name] = once(model, fetches, feeds, name, options)[2]
+        shown[name] = once(call, name, options)[2]
     effects: dict[str, Effect] = {}
     for row in rows:
         has, lacks = shown[None], shown[row.name]
@@ -173,7 +195,7 @@ def measured(options: argparse.Namespace) -> dict[str, Any]:
             continue
         rounds = []
         for _ in range(options.rounds):
-            with_it, without_it = (once(model, fetches, feeds, name, options) for name in (None, row.name))
+            with_it, without_it = (once(call, name, options) for name in (None, row.name))
             rounds.append((without_it[0] / with_it[0], without_it[1] / with_it[1]))
         latency, first = (statistics.median([pair[kind] for pair in rounds] or [math.nan]) for kind in (0, 1))
         effects[row.name] = Effect(latency, first, (lacks.operators, has.operators), (lacks.stored, has.stored))
@@ -195,18 +217,15 @@ def _is_first_tier(session: Any) -> bool:
     return any(getattr(part, "next_tier", None) is not None for part in parts)
 
 
-def once(
-    model: str, fetches: list[str], feeds: dict[str, Any], without: str | None, options: argparse.Namespace
-) -> tuple[float, float, Shown]:
+def once(call: Call, without: str | None, options: argparse.Namespace) -> tuple[float, float, Shown]:
     """The shortest processor time of a run and that of the first result in seconds, and what was compiled."""
-    from pocketgraph import Session
-    from pocketgraph.formats import load
-    from pocketgraph.formats.flatbuffers import Table
-
-    graph = load(model)
+    read, before, fetches, feeds = call
+    graph = read()
     with tempfile.TemporaryDirectory() as cache:
         begin = time.process_time()
         with Session(graph, options.threads, cache_dir=cache, without=[without] if without else []) as session:
+            for step in before:
+                session.run([], step["feeds"], targets=step["targets"])
             session.run(fetches, feeds)
             first = time.process_time() - begin
             ends = time.monotonic() + PATIENCE
@@ -221,7 +240,7 @@ def once(
                     session.run(fetches, feeds)
                 took.append((time.process_time() - start) / calls)
                 calls = max(1, round(SHORTEST / max(min(took), 1e-7)))
-            (plan,) = session._calls.plans.values()
+            plan = list(session._calls.plans.values())[-1]
             steps = 0 if plan.program is None else len(plan.program)
         contents = [path.read_bytes() for path in pathlib.Path(cache).glob("*.tflite")]
     contents = [content for content in contents if content[4:8] == b"TFL3"]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pathlib
 import re
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -56,11 +57,11 @@ def keep_as_text(path: pathlib.Path) -> None:
     lines = [f"{VERSIONS}{graph.versions.producer}, min_consumer {graph.versions.min_consumer}"]
     lines += [_line(node, kept, "") for node in graph]
     for function in graph.functions.values():
-        lines += ["", *function_lines(function, lambda node, key=f"{function.name}/": _line(node, kept, key))]
+        lines += ["", *function_lines(function, partial(_line, kept=kept, prefix=f"{function.name}/"))]
     path.with_suffix(".graph").write_text("\n".join(lines) + "\n", "utf-8")
     path.with_suffix(".weights.npz").unlink(missing_ok=True)
     if kept:
-        np.savez_compressed(path.with_suffix(".weights.npz"), **kept)
+        np.savez_compressed(path.with_suffix(".weights.npz"), **kept)  # type: ignore[arg-type]
     assert _in_full(graph_file(path.parent, name)) == _in_full(graph), path
     path.unlink()
 

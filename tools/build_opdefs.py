@@ -18,6 +18,8 @@ from typing import Any
 from pocketgraph.formats.attr_value import decode_attr
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Func, Shape, Tensor
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.litert.lowering import LOWERINGS
 
 ADDONS = ("AdjustHsvInYiq", "GatherTree", "ImageProjectiveTransformV2", "Resampler")
 """Ops of the contrib libraries that TensorFlow Addons has for TensorFlow 2, with ``Addons>`` before the name."""
@@ -109,9 +111,17 @@ def main(old_path: str, new_path: str, contrib_path: str) -> None:
     old, new, contrib = read(old_path), read(new_path), read(contrib_path)
     new.update((f"Addons>{name}", addon(new.get(name, contrib[name]))) for name in ADDONS)
     old = {**contrib, **old}
-    lines = [line(new.get(name) or old[name], old.get(name), new.get(name)) for name in sorted(old.keys() | new.keys())]
-    OUTPUT.write_bytes(gzip.compress("\n".join(["", *lines, ""]).encode("ascii"), mtime=0))
-    print(f"{OUTPUT}: {len(lines)} ops, {OUTPUT.stat().st_size:,} bytes")
+    ops = old.keys() | new.keys()
+    write({name: line(new.get(name) or old[name], old.get(name), new.get(name)) for name in ops})
+
+
+def write(lines: dict[str, str]) -> None:
+    """Writes the table of the lines by op."""
+    common = set(LOWERINGS) | ops_with("constant", "placeholder", "passes")
+    members = [[lines[op] for op in sorted(lines) if (op in common) == wanted] for wanted in (True, False)]
+    packed = [gzip.compress("\n".join(["", *member, ""]).encode("ascii"), mtime=0) for member in members]
+    OUTPUT.write_bytes(b"".join(packed))
+    print(f"{OUTPUT}: {len(members[0])} common ops, {len(members[1])} others, {OUTPUT.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

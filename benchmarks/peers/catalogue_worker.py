@@ -95,4 +95,5 @@ def main() -> None:
     serve(once)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -335,4 +335,5 @@ def main() -> None:
             write(folder / name, make)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 from collections.abc import Callable, Iterable
 
 
@@ -53,6 +52,8 @@ def quoted(word: str, system: str = os.name) -> str:
     'out\\\\net.pb'
     """
     if system != "nt":
+        import shlex  # which compiles an expression
+
         return shlex.quote(word)
     is_plain = word and all(letter.isalnum() or letter in "_-./\\:,=+@" for letter in word)
     return word if is_plain else '"' + word.replace('"', '\\"') + '"'

@@ -209,6 +209,32 @@ def test_a_decoder_of_sequences_is_the_apps(tmp_path: pathlib.Path) -> None:
         pocketgraph.export(tmp_path / "model.pb", tmp_path / "x.tflite", outputs=["text"])
 
 
+def test_what_only_tells_the_sizes_of_a_detectors_heads_is_none_of_them() -> None:
+    """As tf.shape(features)[0] tells for how many pictures boxes are reshaped."""
+    layers = """
+        layer = Conv2D(x, feature_weights, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        bias = BiasAdd(layer, feature_biases, T=float)
+        features = Relu(bias, T=float)
+        sizes = Shape(features, T=float, out_type=int32)
+        first = Const(int32 [0])
+        last = Const(int32 [1])
+        one = Const(int32 [1])
+        count = StridedSlice(sizes, first, last, one, T=int32, Index=int32)
+        four = Const(int32 [4])
+        per = Const(int32 [4])
+        times = Mul(count, per, T=int32)
+        zero = Const(int32 0)
+        rows = ConcatV2(times, four, zero, T=int32, Tidx=int32, N=2)
+    """
+    text = DETECTOR.replace("Conv2D(x, ", "Conv2D(features, ").replace("rows = Const(int32 [4, 4])", "") + layers
+    weights = {f"{name}_weights": RNG.normal(size=(3, 3, 3, size)).astype(np.float32)
+               for name, size in (("box", 4), ("score", 1), ("feature", 3))}  # fmt: skip
+    biases = {"box_biases": np.zeros(4, np.float32), "score_biases": np.zeros(1, np.float32),
+              "feature_biases": np.zeros(3, np.float32)}  # fmt: skip
+    graph = Graph([*constants(**weights, **biases), *parse(text)])
+    assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]
+
+
 def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.Path) -> None:
     graph = detector()
     assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]

@@ -43,6 +43,8 @@ def test_a_head_that_names_a_class_beyond_the_rows(tmp_path: pathlib.Path) -> No
         ("1,2\n2,\n", FormatError, "fill in what column number 2 leaves empty"),
         ("1,2\n1\n", UsageError, "row 2 has 1 column, the first 2"),
         ("1,2,3,4\n", UsageError, "a row has 4 columns, and the model takes 2 numbers"),
+        ("1,2,3,4\n", UsageError, "leave out the columns that it does not take; where it takes any number of them"),
+        ("1\n2\n3\n", UsageError, "a row is one sample, 2 columns; cut a series into such rows"),
         ("a,b\n", UsageError, "no samples"),
     ],
 )

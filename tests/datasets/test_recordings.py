@@ -184,7 +184,8 @@ def test_the_rate_that_an_mfcc_tells_goes_first() -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "length", "rate"), [(8000, 256, 8000), (16000, 512, None), (8000, 512, None), (44100, 2048, 44100)]
+    ("count", "length", "rate"),
+    [(8000, 256, 8000), (16000, 256, None), (16000, 512, None), (8000, 512, None), (44100, 2048, 44100)],
 )
 def test_the_rate_that_a_fourier_transform_tells(count: int, length: int, rate: int | None) -> None:
     graph = parse(f"""

@@ -8,14 +8,19 @@ import zipfile
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 import pocketgraph
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.exporting import TARGETS, About, Normalization, export_model, opened
 from pocketgraph.exporting.tflite import metadata as writer
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.evaluator import _as_file_says
 
 CLASSIFIER = parse("""
     picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])
@@ -194,3 +199,52 @@ def test_labels_for_what_has_no_scores(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="there are 2 labels and 3 scores in the output 'scores'"):
         pocketgraph.export(CLASSIFIER, tmp_path / "net.tflite", labels=["a", "b"])
     assert not list(tmp_path.iterdir())
+
+
+def of_channels(path: pathlib.Path, mean: tuple[float, ...], std: tuple[float, ...]) -> pathlib.Path:
+    """A file whose metadata have a normalization of these numbers, of a model that gives the means of channels."""
+    each = replace(opened(CHANNELS), labels=tuple(LABELS), normalization=Normalization(mean, std))
+    export_model(each, str(path), TARGETS["tflite"], {})
+    return path
+
+
+CHANNELS = parse("""
+    picture = Placeholder(dtype=float, shape=[1, 4, 4, 3])
+    axes = Const(int32 [1, 2])
+    scores = Mean(picture, axes, T=float, Tidx=int32, keep_dims=false)
+""")
+
+
+def test_each_channel_is_scaled_by_its_own_numbers(tmp_path: pathlib.Path) -> None:
+    path = of_channels(tmp_path / "net.tflite", (10, 20, 30), (2, 5, 0.5))
+    pixels = np.full((4, 4, 3), (100, 40, 31), np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "photo.png")
+    (found,) = pocketgraph.label_image(path, tmp_path / "photo.png")
+    assert [(one.label, one.score) for one in found.predictions] == [("cat", 45), ("dög", 4), ("a bird", 2)]
+    np.savez(tmp_path / "samples.npz", x=pixels[np.newaxis], labels=np.array([0]))
+    for samples in (tmp_path / "samples.npz", tmp_path / "photo.png"):
+        data = _as_file_says([str(path)], SampleReading())
+        inputs = (ModelInput("picture:0", (1, 4, 4, 3), np.dtype(np.float32)),)
+        ((fed,),) = data.open(str(samples), inputs, data.scaling(None)).samples()
+        assert fed[0, 0, 0].tolist() == [45, 4, 2]
+
+
+def test_a_normalization_that_does_not_go_with_the_picture_is_an_error(tmp_path: pathlib.Path) -> None:
+    Image.new("RGB", (4, 4)).save(tmp_path / "photo.png")
+    path = of_channels(tmp_path / "two.tflite", (10, 20), (2, 5))
+    with pytest.raises(UsageError, match="pixels are scaled by 2 numbers, one a channel, and 'picture' takes 3"):
+        pocketgraph.label_image(path, tmp_path / "photo.png")
+    data = path.read_bytes()
+    (tmp_path / "zero.tflite").write_bytes(data.replace(struct.pack("<2f", 2, 5), bytes(8)))
+    with pytest.raises(FormatError, match=r"normalization is impossible: mean \[10.0, 20.0\], std \[0.0, 0.0\]"):
+        pocketgraph.label_image(tmp_path / "zero.tflite", tmp_path / "photo.png")
+
+
+def test_labels_with_line_ends_of_windows(tmp_path: pathlib.Path) -> None:
+    path = of_channels(tmp_path / "net.tflite", (0,), (1,))
+    end = path.read_bytes().index(b"PK\3\4")
+    files = {"labels.txt": b"\xef\xbb\xbfcat\r\ndog\r\na bird\r\n"}
+    path.write_bytes(path.read_bytes()[:end] + writer.archive(files, end))
+    found = metadata(path.read_bytes())
+    assert found is not None
+    assert found.labels == ("cat", "dog", "a bird")

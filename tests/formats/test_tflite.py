@@ -14,7 +14,10 @@ import pocketgraph
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats import tflite
 from pocketgraph.formats.flatbuffers import Table
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import coded, numbers
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -146,6 +149,18 @@ def test_verify_finds_tensors_by_their_public_names() -> None:
     report = pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "pictures.tflite")
     assert report.passed
     assert pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "coded.tflite", tolerance=0.4, runs=2).passed
+
+
+def test_outputs_keep_their_names_where_others_are_called_the_same() -> None:
+    """As the codes of an output in front of what makes floats of them."""
+    x, codes, y = (Value(name, FLOAT, (4,)) for name in ("x", "other", "boxes"))
+    program = Program([x], [y], [Operation("ABS", [x], [codes]), Operation("NEG", [codes], [y])])
+    graph = tflite.parse(model_bytes(program).replace(b"other", b"boxes"))
+    assert graph.outputs == ("boxes:0",)
+    assert graph["boxes"].op == "tfl.neg"
+    assert [node.op for node in graph] == ["Placeholder", "tfl.abs", "tfl.neg"]
+    with Session(graph) as session:
+        np.testing.assert_array_equal(session.run("boxes", {"x": np.float32([1, -2, 3, -4])})[0], [-1, -2, -3, -4])
 
 
 def test_a_session_verifies_before_native_code_sees_the_file(tmp_path: pathlib.Path) -> None:

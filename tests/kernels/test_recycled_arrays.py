@@ -11,7 +11,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import recycled_arrays
-from pocketgraph.kernels.recycled_arrays import LEAST, MOST, RecycledArrays
+from pocketgraph.kernels.recycled_arrays import ALIGNMENT, LEAST, MOST, RecycledArrays, aligned
 
 LARGE = (LEAST // 4 + 1,)
 
@@ -28,17 +28,26 @@ def test_memory_that_nobody_has_is_used_again() -> None:
     assert place(arrays.take("a", LARGE, np.float32)) == where
 
 
+def test_aligned_memory_that_nobody_has_is_used_again() -> None:
+    arrays = RecycledArrays()
+    where = place(arrays.take("a", LARGE, np.float32, is_aligned=True))
+    assert where % ALIGNMENT == 0
+    assert place(arrays.take("a", LARGE, np.float32, is_aligned=True)) == where
+    assert aligned((3, 0), np.float64).shape == (3, 0)
+
+
+@pytest.mark.parametrize("is_aligned", [False, True])
 @pytest.mark.parametrize(
     "keep", [lambda a: a, lambda a: a[1:2], lambda a: a.reshape(1, -1).T, memoryview, lambda a: a.view(np.int32)]
 )
-def test_what_somebody_still_has_stays_as_it_is(keep: object) -> None:
+def test_what_somebody_still_has_stays_as_it_is(keep: object, is_aligned: bool) -> None:
     arrays = RecycledArrays()
-    first = arrays.take("a", LARGE, np.float32)
+    first = arrays.take("a", LARGE, np.float32, is_aligned=is_aligned)
     first[...] = 1
     held = keep(first)  # type: ignore[operator]
     where, copied = place(first), np.asarray(held).copy()
     del first
-    second = arrays.take("a", LARGE, np.float32)
+    second = arrays.take("a", LARGE, np.float32, is_aligned=is_aligned)
     second[...] = 2
     assert place(second) != where
     np.testing.assert_array_equal(np.asarray(held), copied)

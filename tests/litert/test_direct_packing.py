@@ -222,7 +222,7 @@ def test_what_xnnpack_does_not_run_is_found_to_read_weights(
     made = compiled(tmp_path, convolution(3, 3, 64))
     entry = entry_of(made)
     made.close()
-    empty = entry._replace(packed=str(tmp_path / "packed anew.xnn"))
+    empty = entry.replace(packed=str(tmp_path / "packed anew.xnn"))
     with pytest.raises(cached_executable.RunError, match="packed weights"):
         cached_executable.runner_for(empty, 1)
 

@@ -77,7 +77,7 @@ def test_numbers_are_those_of_the_official_schema() -> None:
 
     for name, operator in schema.OPERATORS.items():
         assert getattr(official.BuiltinOperator, name) == operator.number
-    for name, options in schema.OPTIONS.items():
+    for name, options in ((name, schema.option_fields(name)) for name in schema.OPTIONS):
         assert getattr(official.BuiltinOptions, f"{name}Options") == options.number
     for name, number in schema.TENSOR_TYPES.items():
         spelled = {"float": "FLOAT32", "half": "FLOAT16", "double": "FLOAT64"}.get(name, name.upper())
@@ -90,9 +90,9 @@ def test_options_are_written_where_the_official_reader_looks(name: str) -> None:
     """Every field of every option table, set to a value of its own and read back by the generated classes."""
     from ai_edge_litert import schema_py_generated as official
 
-    options = schema.OPTIONS[name]
-    chosen = {key: _sample(field.kind, number) for number, (key, field) in enumerate(options.fields.items(), 1)}
-    table = [(options.fields[key].slot, options.fields[key].kind, value) for key, value in chosen.items()]
+    options = schema.option_fields(name)
+    chosen = {key: _sample(field.kind, number) for number, (key, field) in enumerate(options.by_name.items(), 1)}
+    table = [(options.by_name[key].slot, options.by_name[key].kind, value) for key, value in chosen.items()]
     data, _, _ = flatbuffer.layout(table, b"TEST")
     read = getattr(official, f"{name}OptionsT").InitFromPackedBuf(data, 0)
     found = [tuple(v.tolist()) if isinstance(v, np.ndarray) else v for v in vars(read).values()]

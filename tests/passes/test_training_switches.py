@@ -28,6 +28,24 @@ KEEP = """
     dropped = Mul(scaled, ones, T=float)
 """
 """tf.nn.dropout(x, keep_prob) as TensorFlow 1.15 writes it."""
+ENTERING = (
+    KEEP.replace("(one, keep_prob,", "(one, enter,")
+    + """
+    enter = Enter(keep_prob, T=float, frame_name="while", is_constant=true)
+"""
+)
+"""The same in a recurrent layer's loop, as DropoutWrapper writes it."""
+OLD_ENTERING = """
+    x = Placeholder(dtype=float, shape=[?,8,8,1])
+    keep_prob = Placeholder(dtype=float, shape=<unknown>)
+    enter = Enter(keep_prob, T=float, frame_name="while", is_constant=true)
+    scaled = RealDiv(x, enter, T=float)
+    size = Shape(x, T=float)
+    noise = RandomUniform(size, dtype=float)
+    sum = Add(enter, noise, T=float)
+    mask = Floor(sum, T=float)
+    dropped = Mul(scaled, mask, T=float)
+"""
 RATE = """
     x = Placeholder(dtype=float, shape=[?,8,8,1])
     rate = Placeholder(dtype=float, shape=[])
@@ -60,6 +78,9 @@ CLASSES = """
     ("text", "expected"),
     [
         (KEEP, {"keep_prob": 1.0}),
+        (ENTERING, {"keep_prob": 1.0}),
+        (OLD_ENTERING, {"keep_prob": 1.0}),
+        (ENTERING.replace("is_constant=true", "is_constant=false"), {}),
         (RATE, {"rate": 0.0}),
         (BRANCHES, {"flag": False}),
         (BRANCHES.replace("Identity(s,", "Identity(s:1,").replace("Shape(s:1", "Shape(s").replace("Add(s:1", "Add(s"),

@@ -391,6 +391,52 @@ def no_type(emit: Any, node: Any) -> None:
     emit.result(emit.add("RELU", [x], x.shape, "float"))
 
 
+def wrong_form(code: str, count: int, **options: Any) -> Callable[..., None]:
+    """A lowering that gives an operator the input so many times."""
+
+    def lowering(emit: Any, node: Any) -> None:
+        x = emit.input(0)
+        emit.result(emit.add(code, [x] * count, x.shape, x.dtype, **options))
+
+    return lowering
+
+
+WRONG_FORMS = {
+    "ADD with 1 operand, and it takes 2": wrong_form("ADD", 1, activation=""),
+    "ADD with 3 operands, and it takes 2": wrong_form("ADD", 3, activation=""),
+    "RELU with 0 operands, and it takes 1": wrong_form("RELU", 0),
+    "BATCH_MATMUL with 1 operand, and it takes 2": wrong_form("BATCH_MATMUL", 1),  # killed the process
+    "SPLIT without num_splits": wrong_form("SPLIT", 2),  # likewise
+    "SPLIT with a first operand that is no axis": wrong_form("SPLIT", 2, num_splits=1),
+    "SELECT_V2 with 2 operands, and it takes 3": wrong_form("SELECT_V2", 2),
+    "CONV_2D with an operand 0 of shape [3], and it takes 4 dimensions": wrong_form("CONV_2D", 2),
+    "ADD with activation='SIGMOID'": wrong_form("ADD", 2, activation="SIGMOID"),
+    "ADD with the option factor, and it has activation": wrong_form("ADD", 2, factor=2),
+}
+
+
+@pytest.mark.parametrize("said", WRONG_FORMS)
+def test_an_operator_of_another_form_is_told_of(said: str) -> None:
+    calls: list[int] = []
+    clip_to(calls, shape=lambda call: call.shape(0), lowering=WRONG_FORMS[said])
+    with Session(parse(SMALL)) as session:
+        assert session.run("y", {"x": np.float32([-1, 0.25, 3])})[0].tolist() == [0, 0.0625, 0.25]
+    assert calls
+    with pytest.raises(RunError) as raised, Session(parse(SMALL), engine="litert") as session:
+        session.run("y", {"x": np.zeros(3, np.float32)})
+    assert f"the lowering of Clip01 emits {said}" in str(raised.value)
+
+
+def test_what_passes_cannot_make_of_a_lowering_is_told_of() -> None:
+    def lowering(emit: Any, node: Any) -> None:
+        x = emit.reshape(emit.input(0), (1, 3))
+        emit.result(emit.reshape(emit.add("TRANSPOSE", [x, emit.const([1, 5], np.int32)], (3, 1)), (3,)))
+
+    clip_to([], shape=lambda call: call.shape(0), lowering=lowering)
+    with pytest.raises(RunError, match="what its lowering emits cannot be compiled: IndexError"):
+        Session(parse(SMALL), engine="litert").run("y", {"x": np.zeros(3, np.float32)})
+
+
 @pytest.mark.parametrize("lowering", [unknown_operator, no_type])
 def test_a_lowering_that_fails_leaves_the_op_to_numpy(lowering: Callable[..., None]) -> None:
     calls: list[int] = []

@@ -97,3 +97,25 @@ def test_output_shapes_stay_only_at_inputs_even_when_they_are_heeded() -> None:
     graph = parse(text).map_nodes(lambda node: node.with_attrs(_output_shapes=shapes))
     kept = transform(graph, "fold_constants(clear_output_shapes=false)", "x", "y")
     assert [node.name for node in kept if "_output_shapes" in node.attrs] == ["x"]
+
+
+def test_a_shape_that_only_values_tell_takes_no_number() -> None:
+    """As TensorFlow 1.15 names them: how many values are unique is computed, and no shape that is known beforehand."""
+    result = fold(
+        """
+        x = Placeholder(dtype=float, shape=[2,3])
+        c = Const(int32 [1, 2, 1, 3])
+        u = Unique(c, T=int32, out_idx=int32)
+        d = Cast(u, SrcT=int32, DstT=float)
+        n = Size(d, T=float, out_type=int32)
+        f = Cast(n, SrcT=int32, DstT=float)
+        y = AddV2(x, f, T=float)
+        """,
+        "x", "y",
+    )  # fmt: skip
+    assert wiring(result) == lines("""
+        y = AddV2(x:0, f/_0__cf__0)
+        f/_0__cf__0 = Const()
+        x = Placeholder()
+    """)
+    assert result["f/_0__cf__0"].tensor.numpy() == 3

@@ -11,7 +11,8 @@ import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
-from pocketgraph.datasets.class_labels import of_two, read_labels
+from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
+from pocketgraph.datasets.image_loading import scale_text
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
@@ -141,8 +142,8 @@ def labeler_of(
     labeler = Labeler(model, names, preset=preset, **how)
     if labeler.preset and not preset and notify is not None:
         notify(
-            f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean {labeler.mean:g}, "
-            f"input_std {labeler.std:g}"
+            f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean "
+            f"{scale_text(labeler.mean)}, input_std {scale_text(labeler.std)}"
         )
     if labeler.switches and notify is not None:
         notify(switches_note(labeler.switches))
@@ -243,13 +244,8 @@ class Labeler(PictureModel):
 
     def best(self, scores: np.ndarray[Any, Any], top: int) -> list[Prediction]:
         """The ``top`` highest of these scores, as ``label`` orders them."""
-        scores = of_two(scores, self.labels)
-        order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
-        return [Prediction(int(i), self.name(int(i)), float(scores[i])) for i in order]
-
-    def name(self, index: int) -> str:
-        """The label of a class."""
-        return self.labels[index] if index < len(self.labels) else f"index {index}"
+        best = best_classes(scores, self.labels, top)
+        return [Prediction(at, class_name(self.labels, at), score) for at, score in best]
 
 
 def mismatch(labels: Iterable[str], scores: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pocketgraph.datasets.class_labels import of_two
+from pocketgraph.datasets.class_labels import best_classes, of_two
 from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.text_tables import read_text_table
@@ -70,9 +70,8 @@ class TextLabeler:
             scores = np.asarray(self._model.run(sample)[0])
             if scores.dtype.kind not in "fiu":
                 raise UsageError(f"the output is {scores.dtype}, not scores", hint="name another output")
-            flat = of_two(scores, self.labels).reshape(-1).astype(np.float64)
-            best = np.argsort(-flat, kind="stable")[:top]
-            yield [(self.labels[at] if at < len(self.labels) else str(at), int(at), float(flat[at])) for at in best]
+            best = best_classes(of_two(scores, self.labels).reshape(-1), (), top)
+            yield [(self.labels[at] if at < len(self.labels) else str(at), at, score) for at, score in best]
 
 
 def texts_of(source: str) -> list[str]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
-from pocketgraph.datasets.class_labels import of_two
+from pocketgraph.datasets.class_labels import best_classes, class_name
 from pocketgraph.datasets.recordings import content_at, recording, resampled, sample_count, samples_at
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
@@ -72,13 +72,7 @@ class WavLabeler:
         else:
             own = sample_count(path, self.model.rate) if self.model.is_open else None
             scores, _ = self.model(samples_at(path, self.model.rate, own or self.model.count))
-        scores = of_two(scores, self.labels)
-        order = np.argsort(-scores.astype(np.float64), kind="stable")[:top]
-        return [(self.name(int(i)), int(i), float(scores[i])) for i in order]
-
-    def name(self, index: int) -> str:
-        """The label of a class."""
-        return self.labels[index] if index < len(self.labels) else f"index {index}"
+        return [(class_name(self.labels, at), at, score) for at, score in best_classes(scores, self.labels, top)]
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.datasets import image_loading, presets
 from pocketgraph.datasets.class_scores import scores_picked_from
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
 from pocketgraph.datasets.picture_input import PLACEHOLDERS, PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
@@ -47,7 +48,7 @@ class PictureModel:
             neither layer is given.
         input_layer: the node that takes the picture.
         width, height: of the pictures that the graph takes, in pixels.
-        mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``.
+        mean, std: pixels from 0 to 255 are fed as ``(pixel - mean) / std``; one number each, or one a channel.
         feeds: values for other placeholders that the outputs need, such as ``{"keep_prob": 1.0}``.
         threads: as in Session.
         fallback: the size of the picture, where nothing else tells it.
@@ -66,8 +67,8 @@ class PictureModel:
         input_layer: str | None = None,
         width: int | None = None,
         height: int | None = None,
-        mean: float | None = None,
-        std: float | None = None,
+        mean: Scale | None = None,
+        std: Scale | None = None,
         feeds: Mapping[str, Any] | None = None,
         threads: int | None = None,
         fallback: int | None = None,
@@ -81,9 +82,9 @@ class PictureModel:
             chosen = presets.recognise(graph)
         self.preset = chosen
         self.metadata_of_file: Metadata | None = metadata(graph.extra) if is_litert_file(graph) else None
-        if self.metadata_of_file is not None:
-            mean = self.metadata_of_file.mean[0] if mean is None and self.metadata_of_file.mean else mean
-            std = self.metadata_of_file.std[0] if std is None and self.metadata_of_file.std else std
+        stated = self.metadata_of_file.scaling if self.metadata_of_file is not None else None
+        if stated is not None:
+            mean, std = stated[0] if mean is None else mean, stated[1] if std is None else std
         if input_layer is None:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else _find_input(graph)
         if not outputs:
@@ -102,6 +103,7 @@ class PictureModel:
             mean, std = self.inferred.mean, self.inferred.std
         self.mean = mean if mean is not None else chosen.mean if chosen else DEFAULT_MEAN
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
+        self.input.check_scales(self.mean, self.std)
         self.feeds = {
             canonical(require(graph, name, option("feed", "feeds"))): value for name, value in (feeds or {}).items()
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Literal
+from typing import Any
 
 import click
 
@@ -27,13 +27,13 @@ _UNUSED = "Accepted and not used, as in the original."
 )  # fmt: skip
 @click.option("--checkpoint_version", type=int, default=2, help="1 or 2; both are recognised.")
 @click.option("--output_graph", "--output", "-o", default="", help="Where the frozen graph goes; text if .pbtxt.")
-@flag_bool("--input_binary", help="Accepted; the content decides.")
+@flag_bool("--input_binary", help="Accepted; the content decides.", expose_value=False)
 @click.option(
     "--output_node_names", "--outputs", default="",
     help="Output nodes, with commas. Default: the one that stands out, if there is one.",
 )  # fmt: skip
-@click.option("--restore_op_name", default="save/restore_all", help=_UNUSED)
-@click.option("--filename_tensor_name", default="save/Const:0", help=_UNUSED)
+@click.option("--restore_op_name", default="save/restore_all", help=_UNUSED, expose_value=False)
+@click.option("--filename_tensor_name", default="save/Const:0", help=_UNUSED, expose_value=False)
 @flag_bool("--clear_devices", default=True, help="Drop the device of every node.")
 @click.option("--initializer_nodes", default="", help="Ops to be run after restoring.")
 @click.option(
@@ -59,7 +59,7 @@ _UNUSED = "Accepted and not used, as in the original."
     "named.",
 )  # fmt: skip
 @click.option(
-    "--functional_control_flow", type=click.Choice(["lower", "keep"]), default=None,
+    "--functional_control_flow", "control_flow", type=click.Choice(["lower", "keep"]), default=None,
     help="If, Case and While of TensorFlow 2: make them TensorFlow 1's, or keep them. Default: lower for a SavedModel.",
 )  # fmt: skip
 @flag_bool("--allow_training_batch_norm", help="Freeze batch norms that use the statistics of the batch.")
@@ -70,22 +70,14 @@ def command(
     input_checkpoint: str,
     checkpoint_version: int,
     output_graph: str,
-    input_binary: bool,
     output_node_names: str,
-    restore_op_name: str,
-    filename_tensor_name: str,
-    clear_devices: bool,
-    initializer_nodes: str,
-    variable_names_whitelist: str,
-    variable_names_blacklist: str,
     input_meta_graph: str,
     input_saved_model_dir: str,
     saved_model_tags: str,
     signature: str,
     bind: tuple[str, ...],
     repair: str,
-    functional_control_flow: Literal["lower", "keep"] | None,
-    allow_training_batch_norm: bool,
+    **how: Any,
 ) -> None:
     """Make one graph with constants out of a training graph and its checkpoint.
 
@@ -110,17 +102,15 @@ def command(
         source,
         names(output_node_names) or None,
         (input_checkpoint or None) if source != input_saved_model_dir else None,
-        variable_names_whitelist=names(variable_names_whitelist) or None,
-        variable_names_blacklist=names(variable_names_blacklist) or None,
-        initializer_nodes=names(initializer_nodes),
-        clear_devices=clear_devices,
+        variable_names_whitelist=names(how.pop("variable_names_whitelist")) or None,
+        variable_names_blacklist=names(how.pop("variable_names_blacklist")) or None,
+        initializer_nodes=names(how.pop("initializer_nodes")),
         saver=_saver(input_saver or input_meta_graph),
         tags=saved_model_tags if saved_model_tags != "serve" else None,
         signature=signature or None,
         bind=dict(map(split, bind)),
         repair=repair or False,
-        control_flow=functional_control_flow,
-        allow_training_batch_norm=allow_training_batch_norm,
+        **how,
     )
     if input_meta_graph:
         echo(f"Loaded meta graph file '{input_meta_graph}")  # the original leaves the quote open too

@@ -131,6 +131,17 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     return [line.strip() for line in text.rstrip().splitlines()]
 
 
+def class_name(labels: Sequence[str], index: int) -> str:
+    """The label of a class; one beyond the labels is called by its index."""
+    return labels[index] if index < len(labels) else f"index {index}"
+
+
+def best_classes(scores: Array, labels: Sequence[str], top: int) -> list[tuple[int, float]]:
+    """The highest scores with their classes, best first; of equal ones the lower class comes first."""
+    given = of_two(scores, labels)
+    return [(int(i), float(given[i])) for i in np.argsort(-given.astype(np.float64), kind="stable")[:top]]
+
+
 def _of_label_map(items: Sequence[str], place: str) -> list[str]:
     """The names of a label map's items by their ids."""
     named: dict[int, str] = {}

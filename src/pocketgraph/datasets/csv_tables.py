@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
 Array = np.ndarray[Any, Any]
@@ -48,9 +48,10 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
     wanted, width = sum(sizes), len(rows[0])
     if width not in (wanted, wanted + 1):
         raise UsageError(
-            f"a row has {counted(width, 'column')}, and the model takes {wanted} numbers, perhaps and a class",
+            f"a row has {counted(width, 'column')}, and the model takes {counted(wanted, 'number')}, "
+            "perhaps and a class",
             where=path,
-            hint="" if any(map(_is_number, rows[0])) else "texts are for the graph that reads them; name that first",
+            hint=_help_with_width(width, wanted, rows[0]),
         )
     named = [index for index, name in enumerate(head[:width]) if name.strip().lower() in CLASS_COLUMNS]
     at = (named[0] if named else width - 1) if width > wanted else -1
@@ -73,6 +74,21 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             classes.append(class_name(row[at]))
     ends = np.cumsum([0, *sizes])
     return [numbers[:, first:last] for first, last in pairwise(ends)], classes
+
+
+def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:
+    """What can be done about rows that are longer or shorter than what the model takes."""
+    if not any(map(_is_number, row)):
+        return "texts are for the graph that reads them; name that first"
+    if width > wanted:
+        return (
+            f"leave out the columns that it does not take; where it takes any number of them, {option('input_shape')} "
+            f"says how many, as in NAME:1,{width}"
+        )
+    return (
+        f"a row is one sample, {wanted} columns; cut a series into such rows, or give arrays in an .npz, one an input, "
+        "samples first"
+    )
 
 
 def _help_with(wrong: str, name: str, values: Sequence[str]) -> str:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, is_plane, picture_input
@@ -104,12 +105,25 @@ class Dataset:
         if array.dtype.kind == "O":  # texts, as they are fed
             return values if isinstance(values, np.ndarray) else np.asarray(values, item.dtype)
         if item.dtype.kind == "f" and (self.scaling.mean is not None or self.scaling.std is not None):
-            values = image_loading.normalise(values, self.scaling.mean or 0.0, self.scaling.std or 1.0)
+            values = self._scaled(values)
         values = self._cast(values, index, item)
         if values.size < math.prod(item.shape):  # of a model that takes so many at a time
             values = np.broadcast_to(values.reshape(1, *item.shape[1:]), item.shape)
         result: Array = values.reshape(item.shape)
         return result
+
+    def _scaled(self, values: Array) -> Array:
+        mean, std = self.scaling.mean or 0.0, self.scaling.std or 1.0
+        count = max(len(part) if isinstance(part, tuple) else 1 for part in (mean, std))
+        if count == 1 or values.shape[-1:] == (count,):
+            return image_loading.normalise(values, mean, std)
+        if values.shape[-3:-2] != (count,):
+            raise UsageError(
+                f"arrays of {list(values.shape)} have not the {count} channels that the model's metadata scale",
+                where=self.place,
+                hint=f"pass {option('input_mean')} and {option('input_std')}",
+            )
+        return np.moveaxis(image_loading.normalise(np.moveaxis(values, -3, -1), mean, std), -1, -3)
 
     def _cast(self, values: Array, index: int, item: ModelInput) -> Array:
         if item.dtype.kind not in "iu" or values.dtype == item.dtype:
@@ -148,7 +162,7 @@ class Dataset:
         return self.are_pictures and bool(self.inputs[0].file_form)
 
     @property
-    def pixel_scaling(self) -> tuple[float, float]:
+    def pixel_scaling(self) -> tuple[Scale, Scale]:
         """Mean and std: of a picture, ``(value - mean) / std`` is fed."""
         mean, std = self.scaling.mean, self.scaling.std
         return DEFAULT_MEAN if mean is None else mean, DEFAULT_STD if std is None else std

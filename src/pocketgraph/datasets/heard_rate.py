@@ -16,6 +16,7 @@ RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
 TELLING = frozenset({"AudioSpectrogram", "Mfcc", "RFFT"})
 """Not a trait: ops whose windows or operands tell a rate."""
 SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech hardly changes
+SHORTEST_TRANSFORM = 15  # milliseconds: a power of two, as 256 of 16,000 samples in TensorFlow's tutorial
 
 
 def heard_rate(graph: Graph) -> int | None:
@@ -37,6 +38,7 @@ def heard_rate(graph: Graph) -> int | None:
         return rates.pop()
     counts = {node.attr("desired_samples", -1) for node in graph if node.op in ops_with("recording")}
     windows = {node.attr("window_size", 0) for node in graph if node.op == "AudioSpectrogram"}
+    shortest = SHORTEST if windows else SHORTEST_TRANSFORM
     transforms = [inferred.value(canonical(node.inputs[1])) for node in graph if node.op == "RFFT"]
     if transforms and not windows:  # samples go in as they are, in windows of a power of two
         windows = {int(value.reshape(-1)[0]) for value in transforms if value is not None and value.size == 1}
@@ -47,12 +49,12 @@ def heard_rate(graph: Graph) -> int | None:
         for rate in RATES
         for count in counts
         if isinstance(count, int) and count > 0 and count % rate == 0
-        and windows and all(_is_window(window, rate) for window in windows)
+        and windows and all(_is_window(window, rate, shortest) for window in windows)
     }  # fmt: skip
     if USUAL_RATE in fitting:
         return None
     return max(fitting, default=None)
 
 
-def _is_window(size: object, rate: int) -> bool:
-    return isinstance(size, int) and SHORTEST <= 1000 * size / rate <= LONGEST
+def _is_window(size: object, rate: int, shortest: int) -> bool:
+    return isinstance(size, int) and shortest <= 1000 * size / rate <= LONGEST

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 Pixels: TypeAlias = np.ndarray[Any, np.dtype[np.uint8]]
 Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
+Scale: TypeAlias = float | tuple[float, ...]
+"""A number for all pixels, or one a channel."""
 
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
 LOOKED_AT = {"JPEG", "PNG"}
@@ -168,9 +170,17 @@ def resize_bilinear(image: np.ndarray[Any, Any], height: int, width: int, *, ali
     return result
 
 
-def normalise(image: np.ndarray[Any, Any], mean: float, std: float) -> Floats:
-    """``(image - mean) / std`` in float32, in this order of operations, as the original programs compute it."""
-    result: Floats = (image.astype(np.float32) - np.float32(mean)) / np.float32(std)
+def scale_text(scale: Scale) -> str:
+    """A scale in the words of a command line."""
+    return ",".join(f"{value:g}" for value in (scale if isinstance(scale, tuple) else (scale,)))
+
+
+def normalise(image: np.ndarray[Any, Any], mean: Scale, std: Scale) -> Floats:
+    """``(image - mean) / std`` in float32, in this order of operations, as the original programs compute it; numbers of
+    channels are those of the last axis."""
+    centre: Floats = np.array(mean, np.float32)
+    deviation: Floats = np.array(std, np.float32)
+    result: Floats = (image.astype(np.float32) - centre) / deviation
     return result
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import image_loading
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
@@ -61,7 +62,17 @@ class PictureInput:
                 where=f"node '{node_name(self.tensor)}'",
             )
 
-    def feed(self, path: str, mean: float, std: float) -> np.ndarray[Any, Any]:
+    def check_scales(self, *scales: Scale | None) -> None:
+        """Raises UsageError where these are numbers of channels, and not of as many as it takes."""
+        for scale in scales:
+            if isinstance(scale, tuple) and len(scale) != self.channels:
+                raise UsageError(
+                    f"pixels are scaled by {len(scale)} numbers, one a channel, and '{node_name(self.tensor)}' takes "
+                    f"{self.channels}",
+                    hint=f"pass {option('input_mean', 'mean')} and {option('input_std', 'std')}",
+                )
+
+    def feed(self, path: str, mean: Scale, std: Scale) -> np.ndarray[Any, Any]:
         """The picture in a file, resized and normalised, as this input takes it.
 
         An input of integers gets the resized pixels as they are, rounded, without mean and std.
@@ -73,7 +84,7 @@ class PictureInput:
             return self._file(image_loading.content(path, self.form))
         return self.feed_pixels(image_loading.read(path, self.channels), mean, std)
 
-    def feed_pixels(self, pixels: np.ndarray[Any, Any], mean: float, std: float) -> np.ndarray[Any, Any]:
+    def feed_pixels(self, pixels: np.ndarray[Any, Any], mean: Scale, std: Scale) -> np.ndarray[Any, Any]:
         """The same of pixels from 0 to 255, uint8 [height, width, channels]."""
         if self.layout == "decoded":
             return pixels

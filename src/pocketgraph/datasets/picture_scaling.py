@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_input import PictureInput
 from pocketgraph.errors import UsageError, option
@@ -17,12 +18,13 @@ class PictureScaling:
     """How a picture's values from 0 to 255 are fed: ``(value - mean) / std``.
 
     Attributes:
-        mean, std: None where nothing was said; pictures then use 0 and 255, arrays stay as they are.
+        mean, std: one number, or one a channel; None where nothing was said, and pictures then use 0 and 255, arrays
+            stay as they are.
         width, height: to resize to; None for what the model takes.
     """
 
-    mean: float | None = None
-    std: float | None = None
+    mean: Scale | None = None
+    std: Scale | None = None
     width: int | None = None
     height: int | None = None
 
@@ -49,8 +51,14 @@ def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> Pi
     """The model's only input as one that takes pictures.
 
     Raises:
-        UsageError: it does not.
+        UsageError: it does not, or not with as many channels as are scaled.
     """
+    found = _picture_input(inputs, scaling)
+    found.check_scales(scaling.mean, scaling.std)
+    return found
+
+
+def _picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:
     if len(inputs) != 1:
         names = ", ".join(entry.name for entry in inputs)
         raise UsageError(

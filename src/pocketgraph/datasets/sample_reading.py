@@ -11,6 +11,7 @@ from pocketgraph.datasets.dataset import Dataset, open_dataset
 from pocketgraph.datasets.file_lists import is_recording
 from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
 from pocketgraph.datasets.heard_rate import heard_rate
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
@@ -69,8 +70,8 @@ class SampleReading:
     """
 
     preset: str | None = None
-    input_mean: float | None = None
-    input_std: float | None = None
+    input_mean: Scale | None = None
+    input_std: Scale | None = None
     input_width: int | None = None
     input_height: int | None = None
     sample_rate: int | None = None

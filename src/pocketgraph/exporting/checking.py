@@ -116,24 +116,18 @@ def _checked(
     for number, feeds in enumerate(sets):
         model.progress("checking", number, len(sets))
         try:
-            wanted = _reference(session, entry, feeds)
+            wanted = entry.run(session, feeds)
         except RunError:
             if not is_made:
                 raise
             sets[number] = feeds = made_feeds(entry, plain=True)
-            wanted = _reference(session, entry, feeds)
+            wanted = entry.run(session, feeds)
         given = written.run(entry.name, feeds)
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
     outputs = tuple(_judged(compared(name, pair, limit), written, limit) for name, pair in pairs.items())
     milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
     return Checked(entry.name, outputs, len(sets), is_made, milliseconds)
-
-
-def _reference(session: Session, entry: EntryPoint, feeds: Feeds) -> dict[str, Array]:
-    fed = {port.tensor: feeds[port.name] for port in entry.inputs}
-    results = session.run([port.tensor for port in entry.outputs], fed)
-    return {port.name: result for port, result in zip(entry.outputs, results, strict=True)}
 
 
 def _judged(found: Difference, written: Written, limit: float) -> Difference:

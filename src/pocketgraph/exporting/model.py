@@ -78,6 +78,20 @@ class EntryPoint:
         inputs, outputs = (*self.inputs, *self.reads), (*self.outputs, *self.writes)
         return replace(self, inputs=inputs, outputs=outputs, reads=(), writes=())
 
+    @property
+    def fetches(self) -> list[str]:
+        """The tensors that come out."""
+        return [port.tensor for port in self.outputs]
+
+    def by_tensor(self, feeds: Feeds) -> dict[str, Array]:
+        """A set of inputs as a session takes it."""
+        return {port.tensor: feeds[port.name] for port in self.inputs}
+
+    def run(self, session: Session, feeds: Feeds) -> dict[str, Array]:
+        """What the graph makes of a set of inputs, by public name."""
+        found = session.run(self.fetches, self.by_tensor(feeds))
+        return {port.name: np.asarray(array) for port, array in zip(self.outputs, found, strict=True)}
+
 
 @dataclass(frozen=True)
 class Normalization:

@@ -11,7 +11,7 @@ from typing import Any
 
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.checking import Checked, check
-from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Port, Written
+from pocketgraph.exporting.model import ExportModel, Feeds, Port, Written
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT
@@ -77,7 +77,7 @@ def with_draws_fed(model: ExportModel, draws: Sequence[str]) -> ExportModel | No
     tensors = [f"{name}:0" for name in draws]
     for made in (made_feeds(main), made_feeds(main, plain=True)):
         with contextlib.suppress(RunError), Session(graph, engine="reference") as session:
-            drawn = session.run(tensors, _by_tensor(main, made))
+            drawn = session.run(tensors, main.by_tensor(made))
             break
     else:
         return None
@@ -91,12 +91,8 @@ def with_draws_fed(model: ExportModel, draws: Sequence[str]) -> ExportModel | No
     def samples() -> Iterator[Feeds]:
         with Session(graph, model.threads, engine="reference") as session:
             for feeds in model.samples() if model.samples is not None else [made]:
-                numbers = session.run(tensors, _by_tensor(main, feeds))
+                numbers = session.run(tensors, main.by_tensor(feeds))
                 yield {**feeds, **{port.name: array for port, array in zip(ports, numbers, strict=True)}}
 
     entry = replace(main, inputs=(*main.inputs, *ports))
     return replace(model, graph=graph, entries=(entry,), samples=samples, sample_count=max(1, model.sample_count))
-
-
-def _by_tensor(entry: EntryPoint, feeds: Feeds) -> dict[str, Any]:
-    return {port.tensor: feeds[port.name] for port in entry.inputs}

@@ -84,9 +84,8 @@ def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool)
     mean, std = scaling.mean, scaling.std
     if mean is None and std is None and not is_fed:
         return None
-    return Normalization(
-        (DEFAULT_MEAN if mean is None else float(mean),), (DEFAULT_STD if std is None else float(std),)
-    )
+    mean, std = DEFAULT_MEAN if mean is None else mean, DEFAULT_STD if std is None else std
+    return Normalization(*(part if isinstance(part, tuple) else (float(part),) for part in (mean, std)))
 
 
 def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:
@@ -115,9 +114,7 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
         return made
     try:
         with Session(model.graph, model.threads) as session:
-            session.run(
-                [port.tensor for port in entry.outputs], {port.tensor: made[port.name] for port in entry.inputs}
-            )
+            entry.run(session, made)
     except RunError:
         return made_feeds(entry, plain=True)
     return made

@@ -9,6 +9,8 @@ from enum import Enum
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
+_WITH_GRAPH = "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb"
+
 
 class Kind(Enum):
     """What can lie on a disk: a description, and what to type next, ``{}`` standing for the path."""
@@ -20,30 +22,12 @@ class Kind(Enum):
     SAVED_MODEL = ("a SavedModel", "pocketgraph freeze_graph --input_saved_model_dir={} -o frozen.pb")
     SAVED_MODEL_FILE = ("the graph file of a SavedModel", "give its directory, {folder}")
     SAVED_MODEL_TEXT = ("the graph file of a SavedModel in text form", "give its directory, {folder}")
-    CHECKPOINT_V2 = (
-        "a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
-    )
-    CHECKPOINT_INDEX = (
-        "the index of a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
-    )
-    CHECKPOINT_DATA = (
-        "a data file of a checkpoint (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
-    )
-    CHECKPOINT_V1 = (
-        "a checkpoint of the old format V1 (variables only, no graph)",
-        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
-    )
-    CHECKPOINT_STATE = (
-        "the text file that names a directory's checkpoints",
-        "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb",
-    )
-    CHECKPOINT_DIRECTORY = (
-        "a training directory with checkpoints",
-        "pocketgraph freeze_graph {} -o frozen.pb",
-    )
+    CHECKPOINT_V2 = ("a checkpoint (variables only, no graph)", _WITH_GRAPH)
+    CHECKPOINT_INDEX = ("the index of a checkpoint (variables only, no graph)", _WITH_GRAPH)
+    CHECKPOINT_DATA = ("a data file of a checkpoint (variables only, no graph)", _WITH_GRAPH)
+    CHECKPOINT_V1 = ("a checkpoint of the old format V1 (variables only, no graph)", _WITH_GRAPH)
+    CHECKPOINT_STATE = ("the text file that names a directory's checkpoints", _WITH_GRAPH)
+    CHECKPOINT_DIRECTORY = ("a training directory with checkpoints", "pocketgraph freeze_graph {} -o frozen.pb")
     MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
     SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")

@@ -59,9 +59,10 @@ class FileNode(Node):
         buffer, start, stop: where it lies.
         origin: what it shares with the file's other nodes.
         first: where its first attribute begins; ``stop`` when it has none.
+        is_usual: whether it is known to have no fields but those that Node has a place for.
     """
 
-    __slots__ = ("buffer", "first", "origin", "start", "stop")
+    __slots__ = ("buffer", "first", "is_usual", "origin", "start", "stop")
 
     def __init__(
         self,
@@ -74,6 +75,7 @@ class FileNode(Node):
         stop: int,
         first: int,
         origin: Origin,
+        is_usual: bool = False,
     ) -> None:
         """A reader makes thousands of these, so that this takes the parts as they will be kept."""
         self.name = name
@@ -86,6 +88,7 @@ class FileNode(Node):
         self.stop = stop
         self.first = first
         self.origin = origin
+        self.is_usual = is_usual
 
     @property
     def file(self) -> str:
@@ -95,6 +98,8 @@ class FileNode(Node):
     @property
     def extra(self) -> bytes:
         """The fields that Node has no place for."""
+        if self.is_usual:
+            return b""
         return b"".join(
             self.buffer[at:stop]
             for at, number, kind, _, stop in wire.fields(self.buffer, self.start, self.stop)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import graphdef
@@ -11,6 +11,7 @@ from pocketgraph.formats.content import Kind
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.graph.record import Record
 from pocketgraph.protobuf.wire import Buffer
 
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ Reader: TypeAlias = Callable[[Buffer, str, Tags, "str | None"], Graph]
 """The graph of a file's content; the file's name, the tags and the signature that are asked for."""
 
 
-class FileForm(NamedTuple):
+class FileForm(Record):
     """One form of model files.
 
     Attributes:

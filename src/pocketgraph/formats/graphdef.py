@@ -152,7 +152,8 @@ class GraphDefReader:
                 return position
             except (WireError, UnicodeDecodeError):
                 return position
-            append(FileNode(name, op, tuple(inputs), device, buffer, end - length + at, end, position + first, origin))
+            start, first = end - length + at, position + first
+            append(FileNode(name, op, tuple(inputs), device, buffer, start, end, first, origin, is_usual=True))
             window = WINDOW
             position = end
             if end - released > STEP:

@@ -275,6 +275,12 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
             attrs |= {SCALES: (fact.scale,), ZERO_POINTS: (fact.zero_point,)}
         nodes.append(Node(name, "Placeholder", (), attrs))
         names[number] = f"{name}:0"
+    first_made = {made[0] for operator in subgraph.operators if (made := operator.numbers(2, "i32"))}
+    own_names = {  # what is named like an output in front of it, such as its codes, gives way
+        number: claim_name(prefix + name, taken)
+        for number in dict.fromkeys(subgraph.outputs)
+        if number in first_made and (name := plain_name(_facts(subgraph.tensor(number)).name))
+    }
     for at, operator in enumerate(subgraph.operators):
         code = operator.number(0, "u32")
         if not code < len(file.codes) or len(nodes) > MOST_NODES:
@@ -287,8 +293,9 @@ def _nodes(file: _File, subgraph: _SubgraphTable, prefix: str, nodes: list[Node]
             if number >= 0:
                 inputs.append(names[number].removesuffix(":0"))
         facts_of = [_facts(subgraph.tensor(number)) for number in made]
-        own = facts_of[0].name if facts_of else ""
-        name = claim_name(prefix + (plain_name(own) or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
+        own = plain_name(facts_of[0].name) if facts_of else ""
+        name = own_names.pop(made[0], "") if made else ""
+        name = name or claim_name(prefix + (own or f"{file.codes[code].removeprefix(PREFIX)}_{at}"), taken)
         attrs = {
             TYPES: tuple(_dtype(fact) for fact in facts_of),
             SHAPES: tuple(Shape(fact.shape) for fact in facts_of),

@@ -9,7 +9,7 @@ import io
 import zipfile
 from dataclasses import dataclass
 
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, option
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.formats.tflite import METADATA, facts
 from pocketgraph.protobuf.wire import Buffer
@@ -49,6 +49,24 @@ class Metadata:
     labels: tuple[str, ...]
     files: tuple[str, ...]
     sample_rate: int = 0
+
+    @property
+    def scaling(self) -> tuple[float | tuple[float, ...], float | tuple[float, ...]] | None:
+        """Mean and std, each one number or one a channel; None where there is no normalization.
+
+        Raises:
+            FormatError: they are not as many, or pixels would be divided by 0.
+        """
+        if not self.mean and not self.std:
+            return None
+        if len(self.mean) != len(self.std) or 0 in self.std:
+            raise FormatError(
+                f"the metadata's normalization is impossible: mean {list(self.mean)}, std {list(self.std)}",
+                hint=f"pass {option('input_mean', 'mean')} and {option('input_std', 'std')}",
+            )
+        if len(set(self.mean)) == len(set(self.std)) == 1:
+            return self.mean[0], self.std[0]
+        return self.mean, self.std
 
 
 def metadata(buffer: Buffer, where: str = "") -> Metadata | None:
@@ -93,7 +111,8 @@ def _sample_rate(tensor: Table) -> int:
 def _labels(tensor: Table, files: dict[str, bytes]) -> tuple[str, ...]:
     for file in tensor.tables(6):
         if file.number(2, "i8") in LABELS and file.text(0) in files:
-            return tuple(files[file.text(0)].decode("utf-8", "replace").removesuffix("\n").split("\n"))
+            text = files[file.text(0)].decode("utf-8-sig", "replace").rstrip()
+            return tuple(line.strip() for line in text.split("\n"))
     return ()
 
 

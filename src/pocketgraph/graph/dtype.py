@@ -106,7 +106,7 @@ class DType:
     @property
     def base(self) -> DType:
         """The type without its reference mark."""
-        return DType.of(self.number - REF) if self.is_ref else self
+        return self if self.number <= REF else DType.of(self.number - REF)
 
     @property
     def ref(self) -> DType:

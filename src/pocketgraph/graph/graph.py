@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, did_you_mean
@@ -13,7 +13,6 @@ from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
-from pocketgraph.pages.quantities import counted
 
 MERGES = ops_with("merge") | {"_XlaMerge"}
 """The ops that run as soon as one of their inputs is there: a cycle through one is a loop."""
@@ -49,7 +48,7 @@ class Signature(Record):
     method: str = ""
 
 
-class _Edits(NamedTuple):
+class _Edits(Record):
     """How a graph came from another one by exchanging nodes for others of the same names.
 
     Attributes:
@@ -360,6 +359,8 @@ class Graph:
         return as_html(self.nodes, self.inputs, self.outputs, len(self.functions))
 
     def __repr__(self) -> str:
+        from pocketgraph.pages.quantities import counted
+
         return f"Graph({counted(len(self), 'node')}, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
 
 

@@ -1,6 +1,7 @@
 """Every op's signature: inputs, outputs, attributes and their defaults, from TensorFlow 1.15 and 2.21 together.
 
-The table is ``opdefs.jsonl.gz``, made by ``tools/build_opdefs.py``: one JSON list a line, sorted by op,
+The table is ``opdefs.jsonl.gz``, made by ``tools/build_opdefs.py``, of two gzip members: the ops that LiteRT's programs
+are made of, which are unpacked first, and all others. Each holds one JSON list a line, sorted by op,
 ``[name, inputs, outputs, attributes, more]``. An argument is ``[name, type, number_attr, is_ref]``, its type a type's
 name, ``$T`` for the attribute that holds it, or ``*T`` for the attribute that holds a list of types. An attribute is
 ``[name, kind, {default, allowed, minimum, since}]``. What is empty at the end is left out. Lines are decoded when their
@@ -156,7 +157,8 @@ def is_stateful(op: str) -> bool:
 
 def names() -> tuple[str, ...]:
     """All ops, sorted; behind them those that users have defined."""
-    return (*(line[2 : line.index('"', 2)] for line in _table().splitlines() if line), *_GIVEN)
+    lines = (*_common()[0].splitlines(), *_others().splitlines())
+    return (*sorted(line[2 : line.index('"', 2)] for line in lines if line), *_GIVEN)
 
 
 def attr_or_default(node: Node, name: str) -> AttrValue:
@@ -223,16 +225,26 @@ def _wrong_kind(node: Node, attr: str, wanted: str) -> GraphError:
 
 
 @cache
-def _table() -> str:
+def _common() -> tuple[str, bytes]:
+    """The first lines of the table, and those that are still packed."""
     with open(os.path.join(os.path.dirname(__file__), "opdefs.jsonl.gz"), "rb") as file:
-        return zlib.decompress(file.read(), wbits=GZIP).decode("ascii")
+        member = zlib.decompressobj(wbits=GZIP)
+        return member.decompress(file.read()).decode("ascii"), member.unused_data
+
+
+@cache
+def _others() -> str:
+    return zlib.decompress(_common()[1], wbits=GZIP).decode("ascii")
 
 
 def _line(op: str) -> str:
     """The op's line, empty when there is none."""
     if not op or '"' in op or "\n" in op:
         return ""
-    table = _table()
+    return _line_in(_common()[0], op) or _line_in(_others(), op)
+
+
+def _line_in(table: str, op: str) -> str:
     low, high = 0, len(table)
     while low < high:  # lines are sorted, and looking at all takes a tenth of a millisecond
         start = table.rfind("\n", 0, (low + high) // 2) + 1

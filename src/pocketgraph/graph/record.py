@@ -6,7 +6,7 @@ A dataclass takes half a millisecond to make, and whoever wants a first result q
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -15,6 +15,9 @@ else:
     def dataclass_transform(**options: Any) -> Callable[[type], type]:
         """For type checkers only."""
         return lambda cls: cls
+
+
+R = TypeVar("R", bound="Record")
 
 
 @dataclass_transform(frozen_default=True)
@@ -39,6 +42,20 @@ class Record:
             raise TypeError(f"{type(self).__name__} takes {', '.join(fields)}")
         for name in fields:
             self.__dict__[name] = given[name] if name in given else getattr(type(self), name)
+
+    def replace(self: R, **changes: Any) -> R:
+        """A copy with other values of some fields.
+
+        Args:
+            changes: the new values by field.
+
+        Returns:
+            The copy; this one stays as it is.
+
+        Raises:
+            TypeError: there is no such field.
+        """
+        return type(self)(**{**self.__dict__, **changes})
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} does not change")

@@ -22,6 +22,7 @@ from pocketgraph.graph import Node
 Sizes: TypeAlias = "tuple[int, ...]"
 Formula: TypeAlias = "Callable[[Node, list[Sizes], list[Sizes]], int]"
 """Takes the node, the shapes of its inputs and those of its outputs."""
+Part: TypeAlias = "Callable[[list[Sizes], list[Sizes]], Sizes]"
 
 
 def elements(shape: Sizes) -> int:
@@ -45,19 +46,13 @@ def per_input(each: float, index: int = 0) -> Formula:
     return lambda node, inputs, outputs: round(each * elements(inputs[index]))
 
 
-def convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · (filter elements / filter's last size) · 2; the filter's own channels, so groups count right."""
-    return elements(outputs[0]) * elements(inputs[1][:-1]) * 2
+def multiply_adds(ones: Part, others: Part) -> Formula:
+    """A formula: a multiplication and an addition for each pair of an element of one part and one of another.
 
-
-def convolution_input_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """A multiplication and an addition for each element of the gradient and each weight of an output channel."""
-    return elements(inputs[2]) * elements(inputs[1][:-1]) * 2
-
-
-def convolution_filter_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """A multiplication and an addition for each element of the gradient and each weight of an output channel."""
-    return elements(inputs[2]) * elements(outputs[0][:-1]) * 2
+    Args:
+        ones, others: parts of shapes, of those of the inputs and those of the outputs.
+    """
+    return lambda node, inputs, outputs: elements(ones(inputs, outputs)) * elements(others(inputs, outputs)) * 2
 
 
 def fused_pad_convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
@@ -67,30 +62,10 @@ def fused_pad_convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes])
     return elements(outputs[0]) * elements(filters[:-1]) * 2 + resize
 
 
-def depthwise(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · kh · kw · 2"""
-    return elements(outputs[0]) * elements(inputs[1][:2]) * 2
-
-
-def depthwise_input_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """A multiplication and an addition for each element of the gradient and each place of the window."""
-    return elements(inputs[2]) * elements(inputs[1][:2]) * 2
-
-
-def depthwise_filter_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """A multiplication and an addition for each element of the gradient and each place of the window."""
-    return elements(inputs[2]) * elements(outputs[0][:2]) * 2
-
-
 def product(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
     """out · k · 2; k from the first factor."""
     turned = any(node.attr(name, False) for name in ("transpose_a", "adj_x", "adjoint_a"))
     return elements(outputs[0]) * elements(inputs[0][-2:-1] if turned else inputs[0][-1:]) * 2
-
-
-def sparse_product(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """Entries of the sparse factor · columns of the dense one · 2."""
-    return elements(inputs[0][:1]) * elements(outputs[0][-1:]) * 2
 
 
 def einsum(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
@@ -106,21 +81,6 @@ def einsum(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
     if len(inputs) == 1:
         return all_of_them if set(left) - set(right) else 0
     return all_of_them * (2 if set(left) - set(right) - {","} else 1)
-
-
-def pool(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · window: additions and one division, or comparisons."""
-    return elements(outputs[0]) * _window(node)
-
-
-def average_pool_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """A share and an addition for each place of each window."""
-    return elements(inputs[-1]) * _window(node) * 2
-
-
-def max_pool_gradient(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """The maxima are looked for again, and the gradients added there."""
-    return elements(inputs[-1]) * (_window(node) + 1)
 
 
 def _window(node: Node) -> int:
@@ -141,21 +101,6 @@ def local_response(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int
     radius = node.attr("depth_radius", 5)
     assert isinstance(radius, int)
     return elements(outputs[0]) * (1 + 2 * radius + 2 + 2)
-
-
-def summed(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """(number of terms - 1) additions an element."""
-    return (len(inputs) - 1) * elements(outputs[0])
-
-
-def reduced(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """One operation less than there are terms, for each result."""
-    return max(0, elements(inputs[0]) - elements(outputs[0]))
-
-
-def half_squared_norm(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """Squares, halves, and their sum."""
-    return max(0, 3 * elements(inputs[0]) - 1)
 
 
 def lstm_block(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
@@ -198,11 +143,6 @@ def mfcc(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
     return channels * frames * (4 * bins + filters + 2 * filters * outputs[0][-1])
 
 
-def rows_added(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """Rows taken, each added once."""
-    return elements(inputs[1]) * elements(inputs[0][1:])
-
-
 def sorted_rows(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
     """n · log₂ k comparisons a row: a heap of the best k."""
     kept = max(2, outputs[0][-1] if node.op != "NthElement" else 2)
@@ -233,6 +173,8 @@ def solved(factor: float, square: float) -> Formula:
     return formula
 
 
+REDUCED: Formula = lambda node, inputs, outputs: max(0, elements(inputs[0]) - elements(outputs[0]))  # noqa: E731
+"""One operation less than there are terms, for each result."""
 FORMULAS: dict[str, Formula] = {}
 """The formula of each op that costs something."""
 
@@ -241,19 +183,37 @@ def _table(formula: Formula, ops: str) -> None:
     FORMULAS.update(dict.fromkeys(ops.split(), formula))
 
 
-_table(convolution, "Conv2D Conv3D QuantizedConv2D _FusedConv2D QuantizedConv2DPerChannel Conv")
-_table(convolution_input_gradient, "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2")
-_table(convolution_filter_gradient, "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2")
+# The filter's own channels, so that groups count right: all of its sizes but the last one.
+_table(
+    multiply_adds(lambda i, o: o[0], lambda i, o: i[1][:-1]),
+    "Conv2D Conv3D QuantizedConv2D _FusedConv2D QuantizedConv2DPerChannel Conv",
+)
+_table(
+    multiply_adds(lambda i, o: i[2], lambda i, o: i[1][:-1]),
+    "Conv2DBackpropInput Conv3DBackpropInput Conv3DBackpropInputV2",
+)
+_table(
+    multiply_adds(lambda i, o: i[2], lambda i, o: o[0][:-1]),
+    "Conv2DBackpropFilter Conv3DBackpropFilter Conv3DBackpropFilterV2",
+)
 _table(fused_pad_convolution, "FusedPadConv2D FusedResizeAndPadConv2D")
-_table(depthwise, "DepthwiseConv2dNative _FusedDepthwiseConv2dNative QuantizedDepthwiseConv2D Dilation2D")
-_table(depthwise_input_gradient, "DepthwiseConv2dNativeBackpropInput Dilation2DBackpropInput")
-_table(depthwise_filter_gradient, "DepthwiseConv2dNativeBackpropFilter")
+_table(
+    multiply_adds(lambda i, o: o[0], lambda i, o: i[1][:2]),
+    "DepthwiseConv2dNative _FusedDepthwiseConv2dNative QuantizedDepthwiseConv2D Dilation2D",
+)
+_table(
+    multiply_adds(lambda i, o: i[2], lambda i, o: i[1][:2]),
+    "DepthwiseConv2dNativeBackpropInput Dilation2DBackpropInput",
+)
+_table(multiply_adds(lambda i, o: i[2], lambda i, o: o[0][:2]), "DepthwiseConv2dNativeBackpropFilter")
 _table(product, "MatMul QuantizedMatMul SparseMatMul _FusedMatMul BatchMatMul BatchMatMulV2 BatchMatMulV3")
-_table(sparse_product, "SparseTensorDenseMatMul")
+_table(multiply_adds(lambda i, o: i[0][:1], lambda i, o: o[0][-1:]), "SparseTensorDenseMatMul")
 _table(einsum, "Einsum XlaEinsum")
-_table(pool, "AvgPool MaxPool AvgPool3D MaxPool3D MaxPoolV2 MaxPoolWithArgmax QuantizedAvgPool QuantizedMaxPool")
-_table(average_pool_gradient, "AvgPoolGrad AvgPool3DGrad")
-_table(max_pool_gradient, "MaxPoolGrad MaxPool3DGrad")
+# Additions and one division, or comparisons; then the gradients, of the mean a share and an addition a place.
+_table(lambda node, i, o: elements(o[0]) * _window(node),
+       "AvgPool MaxPool AvgPool3D MaxPool3D MaxPoolV2 MaxPoolWithArgmax QuantizedAvgPool QuantizedMaxPool")  # fmt: skip
+_table(lambda node, i, o: elements(i[-1]) * _window(node) * 2, "AvgPoolGrad AvgPool3DGrad")
+_table(lambda node, i, o: elements(i[-1]) * (_window(node) + 1), "MaxPoolGrad MaxPool3DGrad")
 _table(per_input(1, 1), "MaxPoolGradWithArgmax")
 _table(batch_norm, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3 BatchNormWithGlobalNormalization")
 _table(per_input(11), "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3")
@@ -262,10 +222,10 @@ _table(per_input(2), "QuantizedBatchNormWithGlobalNormalization")
 _table(local_response, "LRN")
 _table(per_output(5), "Softmax LogSoftmax")
 _table(per_input(7), "SoftmaxCrossEntropyWithLogits SparseSoftmaxCrossEntropyWithLogits")
-_table(half_squared_norm, "L2Loss")
+_table(lambda node, i, o: max(0, 3 * elements(i[0]) - 1), "L2Loss")  # squares, halves, and their sum
 _table(per_input(2), "L2Normalize EuclideanNorm")
-_table(summed, "AddN AccumulateNV2")
-_table(reduced, "Sum Max Min Prod All Any ArgMax ArgMin BiasAddGrad")
+_table(lambda node, i, o: (len(i) - 1) * elements(o[0]), "AddN AccumulateNV2")
+_table(REDUCED, "Sum Max Min Prod All Any ArgMax ArgMin BiasAddGrad")
 _table(per_input(1), "Mean SegmentMean Cumsum Cumprod SegmentSum SegmentMax SegmentMin "
        "SegmentProd UnsortedSegmentSum UnsortedSegmentMax UnsortedSegmentMin "
        "UnsortedSegmentProd")  # fmt: skip
@@ -294,7 +254,8 @@ _table(per_input(1, 2), """
     ResourceScatterMin ScatterNdNonAliasingAdd TensorScatterAdd TensorScatterSub TensorScatterMax TensorScatterMin
 """)  # fmt: skip
 _table(per_input(1, 1), "SparseTensorDenseAdd")
-_table(rows_added, "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN SparseSegmentSumWithNumSegments "
+_table(lambda node, i, o: elements(i[1]) * elements(i[0][1:]), "SparseSegmentSum SparseSegmentMean "
+       "SparseSegmentSqrtN SparseSegmentSumWithNumSegments "
        "SparseSegmentMeanWithNumSegments SparseSegmentSqrtNWithNumSegments")  # fmt: skip
 _table(sorted_rows, "TopK TopKV2 NthElement")
 _table(searched, "Bucketize UpperBound LowerBound")

@@ -10,27 +10,7 @@ import math
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.model_file_graph import PREFIX
-from pocketgraph.inspect.flop_formulas import Formula, Sizes, elements, per_input, per_output, reduced
-
-
-def convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · (weights / output channels) · 2; weights are [out, height, width, in]."""
-    return elements(outputs[0]) * elements(inputs[1][1:]) * 2
-
-
-def depthwise(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · kh · kw · 2; weights are [1, height, width, out]."""
-    return elements(outputs[0]) * elements(inputs[1][1:3]) * 2
-
-
-def transposed_convolution(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """in · (weights / input channels) · 2; inputs are the shape, weights [out, height, width, in], and the values."""
-    return elements(inputs[2]) * elements(inputs[1][:-1]) * 2
-
-
-def fully_connected(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
-    """out · in · 2; weights are [out, in]."""
-    return elements(outputs[0]) * elements(inputs[1][-1:]) * 2
+from pocketgraph.inspect.flop_formulas import REDUCED, Formula, Sizes, elements, multiply_adds, per_input, per_output
 
 
 def product(node: Node, inputs: list[Sizes], outputs: list[Sizes]) -> int:
@@ -52,14 +32,15 @@ def _table(formula: Formula, operators: str) -> dict[str, Formula]:
 
 
 LITERT_FORMULAS = {
-    **_table(convolution, "conv_2d conv_3d"),
-    **_table(depthwise, "depthwise_conv_2d"),
-    **_table(transposed_convolution, "transpose_conv"),
-    **_table(fully_connected, "fully_connected"),
+    # Weights are [out, height, width, in], depthwise [1, height, width, out], of full connections [out, in].
+    **_table(multiply_adds(lambda i, o: o[0], lambda i, o: i[1][1:]), "conv_2d conv_3d"),
+    **_table(multiply_adds(lambda i, o: o[0], lambda i, o: i[1][1:3]), "depthwise_conv_2d"),
+    **_table(multiply_adds(lambda i, o: i[2], lambda i, o: i[1][:-1]), "transpose_conv"),  # given a shape first
+    **_table(multiply_adds(lambda i, o: o[0], lambda i, o: i[1][-1:]), "fully_connected"),
     **_table(product, "batch_matmul"),
     **_table(recurrent, "unidirectional_sequence_lstm unidirectional_sequence_rnn"),
     **_table(per_input(1), "average_pool_2d max_pool_2d l2_pool_2d mean cumsum segment_sum"),
-    **_table(reduced, "sum reduce_max reduce_min reduce_prod reduce_any reduce_all arg_max arg_min"),
+    **_table(REDUCED, "sum reduce_max reduce_min reduce_prod reduce_any reduce_all arg_max arg_min"),
     **_table(per_output(9), "resize_bilinear"),
     **_table(per_output(5), "softmax log_softmax"),
     **_table(per_output(2), "quantize dequantize rsqrt squared_difference l2_normalization prelu"),

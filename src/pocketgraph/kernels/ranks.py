@@ -8,6 +8,7 @@ What else an op demands of its inputs, its kernel says.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any
@@ -211,7 +212,7 @@ def _fits(letter: str, shape: Sequence[int], first: Sequence[int]) -> bool:
     if letter == "=":
         return tuple(shape) == tuple(first)
     if letter == "#":
-        return int(np.prod(shape, dtype=np.int64)) == int(np.prod(first, dtype=np.int64))
+        return math.prod(shape) == math.prod(first)
     if letter == "s":
         return not shape or tuple(shape) == (1,)
     return len(shape) < 2 if letter == "v" else len(shape) == int(letter)

@@ -7,6 +7,7 @@ without the pass ``recycled_arrays`` has new memory for each.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Hashable
 from typing import Any
@@ -19,6 +20,8 @@ from pocketgraph.kernels.registry import Context
 PASS = "recycled_arrays"
 LEAST, MOST = 1 << 18, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
 _STATE = "recycled arrays"
+ALIGNMENT = 64
+"""Bytes, of which the place of an aligned array is a multiple: what LiteRT takes without a copy."""
 
 
 class RecycledArrays:
@@ -32,7 +35,9 @@ class RecycledArrays:
         self.is_on = is_on
         self._kept: dict[Hashable, Array] = {}
 
-    def take(self, name: Hashable, shape: tuple[int, ...], dtype: Any, least: int = LEAST) -> Array:
+    def take(
+        self, name: Hashable, shape: tuple[int, ...], dtype: Any, least: int = LEAST, *, is_aligned: bool = False
+    ) -> Array:
         """An array with any content, which is the caller's to hand out.
 
         Args:
@@ -40,10 +45,11 @@ class RecycledArrays:
             shape: its sizes.
             dtype: its NumPy type.
             least: bytes, from which it is kept.
+            is_aligned: whether it begins at a multiple of ``ALIGNMENT`` bytes.
         """
-        found, count = _taken_out(self._kept, name)
-        if found is None or count != _ONE_OWNER or not _fits(found, shape, dtype):
-            found = np.empty(shape, dtype)
+        found, counts = _taken_out(self._kept, name)
+        if found is None or counts != _ONE_OWNER[is_aligned] or not _fits(found, shape, dtype):
+            found = aligned(shape, dtype) if is_aligned else np.empty(shape, dtype)
         if self.is_on and least <= found.nbytes <= MOST:
             self._kept[name] = found
         return found
@@ -58,12 +64,19 @@ class RecycledArrays:
 
 
 def recycled(
-    context: Context, shape: tuple[int, ...], dtype: Any, *, part: Hashable = None, least: int = LEAST
+    context: Context,
+    shape: tuple[int, ...],
+    dtype: Any,
+    *,
+    part: Hashable = None,
+    least: int = LEAST,
+    is_aligned: bool = False,
 ) -> Array:
     """An array with any content for a large result of a kernel, or a part of it, which lives on in the session (see
     ``take``)."""
     arrays: RecycledArrays = context.state.setdefault(_STATE, RecycledArrays())
-    return arrays.take(context.instance if part is None else (context.instance, part), shape, dtype, least)
+    name = context.instance if part is None else (context.instance, part)
+    return arrays.take(name, shape, dtype, least, is_aligned=is_aligned)
 
 
 def switch_off(state: dict[str, Any]) -> None:
@@ -71,11 +84,22 @@ def switch_off(state: dict[str, Any]) -> None:
     state[_STATE] = RecycledArrays(is_on=False)
 
 
-def _taken_out(kept: dict[Hashable, Array], name: Hashable) -> tuple[Array | None, int]:
+def aligned(shape: tuple[int, ...], dtype: Any) -> Array:
+    """An array with any content that begins at a multiple of ``ALIGNMENT`` bytes; another one owns its memory."""
+    kind = np.dtype(dtype)
+    size = math.prod(shape) * kind.itemsize
+    owner = np.empty(size + ALIGNMENT, np.uint8)
+    start = -int(owner.__array_interface__["data"][0]) % ALIGNMENT
+    made: Array = owner[start : start + size].view(kind).reshape(shape)
+    return made
+
+
+def _taken_out(kept: dict[Hashable, Array], name: Hashable) -> tuple[Array | None, tuple[int, int]]:
     """The array of a name, which the table does not have any more, so that no other thread finds it; and how many
-    references Python counts."""
+    references Python counts of it, and of whose memory it is."""
     found = kept.pop(name, None)
-    return found, sys.getrefcount(found)
+    owner = None if found is None else found.base
+    return found, (sys.getrefcount(found), 0 if owner is None else sys.getrefcount(owner))
 
 
 def _fits(found: Array, shape: tuple[int, ...], dtype: Any) -> bool:
@@ -84,5 +108,6 @@ def _fits(found: Array, shape: tuple[int, ...], dtype: Any) -> bool:
     return found.shape == shape and found.dtype == dtype and flags.writeable and flags.c_contiguous
 
 
-_ONE_OWNER = _taken_out({0: np.empty(0)}, 0)[1]
-"""What Python counts where only the table knew an array; a view of it, or a buffer, counts as one more."""
+_ONE_OWNER = _taken_out({0: np.empty(0)}, 0)[1], _taken_out({0: aligned((0,), np.uint8)}, 0)[1]
+"""What Python counts where only the table knew an array, plain or aligned; a view or a buffer of it counts as one
+more."""

@@ -13,9 +13,10 @@ import os  # paths are text here: importing pathlib and platformdirs takes a ten
 import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pocketgraph.graph import DType
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.cache_integrity import (
     PRIVATE,
     SEAL,
@@ -116,7 +117,7 @@ def entry_name(model_key: str, part: str) -> str:
     return short_digest("\0".join((code_version(), engine_version(), model_key, part)).encode(), 20)
 
 
-class CacheEntry(NamedTuple):
+class CacheEntry(Record):
     """A part that is in the cache and whole.
 
     Attributes:

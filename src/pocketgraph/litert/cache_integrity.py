@@ -11,11 +11,12 @@ import contextlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import IO, Any, NamedTuple
+from typing import IO, Any
 
 import numpy as np
 
 from pocketgraph.budgets import started
+from pocketgraph.graph.record import Record
 
 try:
     from _blake2 import blake2b  # hashlib gives the same, and loads OpenSSL besides: a thirtieth of a warm start
@@ -106,7 +107,7 @@ class _Mark:
         return f"{self._size}:{self._kind}{self._value:08x}"
 
 
-class Section(NamedTuple):
+class Section(Record):
     """A part of a file.
 
     Attributes:

@@ -16,7 +16,6 @@ from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_A
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import computed_in
-from pocketgraph.litert.writing.free_disk_space import room_for
 from pocketgraph.part_files import part_name
 
 
@@ -186,6 +185,8 @@ def _packed(entry: cache.CacheEntry, threads: int, outputs: Sequence[tuple[tuple
     """
     if entry.has_packed:
         return PackedRunner(entry.model, entry.packed, threads, outputs)
+    from pocketgraph.litert.writing.free_disk_space import room_for
+
     part = part_name(entry.packed)
     why = room_for(part, os.path.getsize(entry.model))
     if why:

@@ -25,7 +25,7 @@ class Constant:
     It is ``read()``, its axes permuted, times ``scale``. ``shape`` is the shape after that.
     """
 
-    __slots__ = ("dtype", "permutation", "read", "scale", "shape")
+    __slots__ = ("_is_stored", "dtype", "permutation", "read", "scale", "shape")
 
     def __init__(
         self,
@@ -34,8 +34,11 @@ class Constant:
         dtype: np.dtype[Any],
         permutation: tuple[int, ...] | None = None,
         scale: Array | None = None,
+        *,
+        is_stored: bool = False,
     ) -> None:
-        """``scale`` broadcasts against ``shape``; None means 1."""
+        """``scale`` broadcasts against ``shape``; None means 1. ``is_stored``: reading computes nothing."""
+        self._is_stored = is_stored and permutation is None and scale is None
         self.read = read
         self.shape = shape
         self.dtype = dtype
@@ -46,19 +49,22 @@ class Constant:
     def of(array: Any) -> Constant:
         """An array that is already in memory."""
         values = np.asarray(array)
-        return Constant(lambda: values, values.shape, values.dtype)
+        return Constant(lambda: values, values.shape, values.dtype, is_stored=True)
 
     @property
     def nbytes(self) -> int:
         return int(math.prod(self.shape)) * self.dtype.itemsize
 
-    @np.errstate(over="ignore", invalid="ignore")  # weights may be infinite, or become so
     def numpy(self, into: Array | None = None) -> Array:
         """The values, contiguous; computed anew each time.
 
         Args:
             into: memory for as many elements, in one dimension, that may be used; by default there is new memory.
         """
+        return np.ascontiguousarray(self.read()).reshape(self.shape) if self._is_stored else self._computed(into)
+
+    @np.errstate(over="ignore", invalid="ignore")  # weights may be infinite, or become so
+    def _computed(self, into: Array | None) -> Array:
         values = self.read()
         if self.permutation is None:
             values = np.ascontiguousarray(values).reshape(self.shape)
@@ -105,7 +111,7 @@ class Constant:
     def reshaped(self, shape: tuple[int, ...]) -> Constant:
         """The same elements in another shape."""
         if self.permutation is None and self.scale is None:
-            return Constant(self.read, shape, self.dtype)
+            return Constant(self.read, shape, self.dtype, is_stored=self._is_stored)
         return Constant(self.numpy, shape, self.dtype)
 
     def scaled(self, scale: Array) -> Constant:

@@ -14,8 +14,9 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
+from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache_integrity import UntrustedError, sealed_text, unsealed
 from pocketgraph.litert.code_version import short_digest
@@ -30,7 +31,7 @@ CHUNK = 16 << 20  # bytes hashed before a look at the time; after each the inter
 PREFIX, HASH, NAME, STATE = "digest", "sha256", "name", "state"
 
 
-class _DigestedFile(NamedTuple):
+class _DigestedFile(Record):
     """A file as it is now.
 
     Attributes:

@@ -24,7 +24,6 @@ from pocketgraph.litert.narrow_floats import (
 from pocketgraph.litert.operands import Operands
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.static_values import Statics
-from pocketgraph.litert.type_edges import OPS, edge_of
 from pocketgraph.litert.writing import schema
 
 COMPUTABLE = schema.TENSOR_TYPES.keys() - {
@@ -79,8 +78,8 @@ class Emit(Operands[Value]):
         lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
-        if self.strict and node.op in OPS:
-            raise Unsupported(f"a strict session has TensorFlow's values at the edges: {OPS[node.op]}", node.name)
+        if self.strict:
+            self._check_op_edges()
         if node.op in RANKS:
             shapes = [self.inferred.shape(canonical(ref)) for ref in node.data_inputs]
             if all(shape.is_known for shape in shapes):
@@ -93,6 +92,20 @@ class Emit(Operands[Value]):
         for operation in self.operations[start:]:
             if any(value.size * value.dtype.size > self._most for value in operation.outputs):
                 raise Unsupported("its result would take more memory than one may", node.name)
+
+    def _check_op_edges(self) -> None:
+        from pocketgraph.litert.type_edges import OPS  # only strict sessions ask
+
+        edge = OPS.get(self._node.op)
+        if edge:
+            raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
+
+    def _check_edges(self, code: str, inputs: Sequence[Value | None], output: DType) -> None:
+        from pocketgraph.litert.type_edges import edge_of
+
+        edge = edge_of(code, inputs, output)
+        if edge:
+            raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
 
     # Operands
 
@@ -227,8 +240,11 @@ class Emit(Operands[Value]):
         **options: Any,
     ) -> Value:
         """Emits an operation with one result of this shape, by default of its first input's element type."""
-        first = next(value for value in inputs if value is not None)
-        return self.add_many(code, inputs, [(dtype or first.dtype, tuple(shape))], **options)[0]
+        if dtype is None:
+            dtype = next((value.dtype for value in inputs if value is not None), None)
+            if dtype is None:
+                raise self.unsupported(f"{code} has no operand that tells the type of its result")
+        return self.add_many(code, inputs, [(dtype, tuple(shape))], **options)[0]
 
     def add_many(
         self,
@@ -238,8 +254,8 @@ class Emit(Operands[Value]):
         **options: Any,
     ) -> list[Value]:
         """Emits an operation with several results."""
-        if self.strict and (edge := edge_of(code, inputs, outputs[0][0])):
-            raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
+        if self.strict:
+            self._check_edges(code, inputs, outputs[0][0])
         for dtype, shape in outputs:
             self.check(dtype, shape)
         made = [Value(self._name(code), dtype, tuple(int(d) for d in shape)) for dtype, shape in outputs]

@@ -106,9 +106,10 @@ def compile(
                 return found
     from pocketgraph.litert.part_lowering import lowered
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
-    from pocketgraph.litert.type_edges import SPREADING
 
     if strict:
+        from pocketgraph.litert.type_edges import SPREADING
+
         without = SPREADING.union(without)
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:

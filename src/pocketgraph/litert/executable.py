@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
 from pocketgraph.litert.host import engine_version
@@ -25,7 +26,7 @@ Check: TypeAlias = "Callable[[Executable, Sequence[Array], list[Array]], list[Ar
 """Is given an executable, what went in and what came out of it, and says what to answer."""
 
 
-class Opener(NamedTuple):
+class Opener(Record):
     """What makes a runner of a part's LiteRT file: LiteRT by default, or another engine.
 
     Attributes:

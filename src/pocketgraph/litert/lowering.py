@@ -15,6 +15,9 @@ Lowering: TypeAlias = Callable[[Any, Any], None]
 
 LOWERINGS: OpTable[Lowering] = OpTable("lowering", "pocketgraph.litert.lowerings", "LOWERINGS")
 
+MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
+"""Element types that LiteRT's data-moving operators take."""
+
 # Private attributes by which a rewriting of the graph tells the lowering what it knows of a node.
 
 MAY_QUANTIZE = "_eight_bit"

@@ -19,6 +19,9 @@ from pocketgraph.litert.constant import Constant
 NARROW = frozenset(("half", "bfloat16"))
 """Element types that are computed in float32, by name."""
 
+NARROW_ARRAYS = frozenset(("float16", "bfloat16"))
+"""NumPy's names for them."""
+
 JUMPING = ops_with("discontinuous")
 """Ops whose results jump where their operands hardly change."""
 
@@ -39,7 +42,7 @@ def widened(dtype: DType) -> DType:
 
 def widened_constant(constant: Constant) -> Constant:
     """A constant of 16-bit floats as float32, any other as it is."""
-    if constant.dtype.name not in ("float16", "bfloat16"):
+    if constant.dtype.itemsize != 2 or constant.dtype.name not in NARROW_ARRAYS:  # NumPy makes up names slowly
         return constant
     return Constant(lambda: constant.numpy().astype(np.float32), constant.shape, np.dtype(np.float32))
 

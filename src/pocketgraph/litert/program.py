@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -67,7 +67,7 @@ class Value:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"
 
 
-class ComputedConvolution(NamedTuple):
+class ComputedConvolution(Record):
     """What an operation ends that lays windows out and multiplies: a convolution without strides or gaps, NHWC.
 
     Attributes:

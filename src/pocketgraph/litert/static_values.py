@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import Graph, Node, Tensor, canonical, opdefs, parse_ref
+from pocketgraph.graph import Graph, Node, Tensor, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Array, Constant
@@ -55,7 +55,7 @@ class Statics:
         """The input to be looked at first, if any; None when the tensor is not static whatever they are."""
         if ref in self.fed:
             return None
-        node = self.graph.find_producer(ref)
+        node = self.graph.nodes.get(node_name(ref))
         if node is None or node.op in NEVER_FOLDED:
             return None
         if node.op == "Const" or self._is_inferred(ref):
@@ -88,7 +88,7 @@ class Statics:
                 or tensor.dtype.base.name in ("string", "resource", "variant")
             ):
                 return None
-            return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy)
+            return Constant(tensor.numpy, tensor.shape, tensor.dtype.numpy, is_stored=True)
         value = self._inferred_value(ref)
         if value is not None:
             return Constant.of(value)

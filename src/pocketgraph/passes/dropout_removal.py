@@ -126,10 +126,26 @@ def is_number(tensors: Tensors, ref: str, number: float) -> bool:
     return bool(np.all(value == number))
 
 
+def with_invariants_passed_on(graph: Graph) -> Graph:
+    """The graph to look at in which loops read what they do not change without an ``Enter``: as an Identity of it.
+
+    That is no graph to run. Rates of dropouts in recurrent layers enter their loops so.
+    """
+    if not any(node.op == "Enter" for node in graph):
+        return graph
+
+    def passed_on(node: Node) -> Node:
+        if node.op != "Enter" or node.attrs.get("is_constant") is not True:
+            return node
+        return Node(node.name, "Identity", node.inputs, {"T": node.dtype()}, node.device)
+
+    return graph.map_nodes(passed_on)
+
+
 class _GraphTensors:
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-        self.value = ConstantValues(graph.nodes).value
+        self.graph = with_invariants_passed_on(graph)
+        self.value = ConstantValues(self.graph.nodes).value
 
     def producer(self, ref: str) -> Node | None:
         return self.graph.find_producer(ref, _PASSES)

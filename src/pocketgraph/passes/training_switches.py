@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, without_dropout
+from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
 BOOL = DType.named("bool")
@@ -116,8 +116,9 @@ def dropout_share(graph: Graph, name: str) -> float | None:
     node = graph.find_producer(name)
     if node is None or node.op not in FED or not _may_be_a_number(node):
         return None
-    readers = graph.consumers.get(node.name, ())
-    if any(_divides(reader, node.name) for reader in readers):
+    entering = {reader.name for reader in graph.consumers.get(node.name, ()) if reader.op == "Enter"}
+    graph = with_invariants_passed_on(graph) if entering else graph
+    if any(_divides(reader, one) for one in (node.name, *entering) for reader in graph.consumers.get(one, ())):
         return 1.0
     if not _reaches_a_mask(graph, node) or not any(other.op in ops_with("random") for other in graph):
         return None

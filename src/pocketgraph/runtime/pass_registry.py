@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from typing import NamedTuple
 
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph.record import Record
 
 ENVIRONMENT = "POCKETGRAPH_WITHOUT"
 GRAPH, PROGRAM, STEPS = "graph", "program", "steps"
@@ -21,6 +21,7 @@ STEP_PASSES = {
     "products_in_numpy": "products of dense layers that are trained are NumPy's",
     "fused_pooled_layers": "a narrow convolution with its max pool, and their gradient, are a step each",
     "fused_rectified_layers": "trained convolutions with rectifier whose gradients are NumPy's are two steps",
+    "changing_weights": "convolutions of such layers are XNNPACK's, whose packed weights are written anew in each run",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
     "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",
@@ -32,7 +33,7 @@ STEP_PASSES = {
 """What makes the reference engine's steps fewer or quicker while a program is built."""
 
 
-class PassRow(NamedTuple):
+class PassRow(Record):
     """A pass in the list of all.
 
     Attributes:

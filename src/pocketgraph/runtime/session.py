@@ -297,7 +297,9 @@ class Session:
         if feeds is None:
             given.update(sample_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
-        return self._plans.prepare(call, described=True, measure=measure).description
+        description = self._plans.prepare(call, described=True, measure=measure).description
+        assert description is not None
+        return description
 
     def checked_parts(self) -> list[tuple[str, str]]:
         """The compiled parts of this session that are compared with the reference engine, and what came of it.

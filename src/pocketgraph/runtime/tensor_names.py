@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 
 TensorName: TypeAlias = "str | Node"
 MOST_NAMED = 5
@@ -107,7 +108,7 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     return Endpoint(name, port)
 
 
-class Fetched(NamedTuple):
+class Fetched(Record):
     """What a list of fetches asks for.
 
     Attributes:

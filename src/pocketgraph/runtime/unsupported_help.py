@@ -103,7 +103,8 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
     layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
-    found = layers & reachable(graph, node.data_inputs, stop=layers, data_only=True, missing_ok=True)
+    ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
+    found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)
     return sorted(_handed_on(graph, found, node))[:MOST_HEADS]
 
 

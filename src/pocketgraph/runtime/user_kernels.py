@@ -21,8 +21,8 @@ from pocketgraph.kernels.registry import KERNELS, Kernel, plain
 from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
+from pocketgraph.litert.operator_forms import misuse
 from pocketgraph.litert.part_lowering import MALFORMED
-from pocketgraph.litert.writing import schema
 
 F = TypeVar("F", bound=Callable[..., Any])
 ShapeRule = Callable[[ShapeCall], "Shape | Sequence[Shape]"]
@@ -156,8 +156,8 @@ def _lowering(op: str, lowering: Lowering) -> Lowering:
         except Exception as error:  # whatever somebody's code raises
             raise emit.unsupported(f"the lowering of {op} failed: {type(error).__name__}: {error}") from error
         for operation in emit.operations[first:]:
-            if operation.code not in schema.OPERATORS:
-                raise emit.unsupported(f"the lowering of {op} emits {operation.code}, which LiteRT does not have")
+            if wrong := misuse(operation):
+                raise emit.unsupported(f"the lowering of {op} emits {wrong}")
 
     return checked
 

@@ -19,7 +19,11 @@ from pocketgraph.apps.live.decoders import (
 )
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.errors import FormatError
+from pocketgraph.formats import tflite
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 BOX = (0.2, 0.3, 0.6, 0.7)
 
@@ -146,3 +150,17 @@ def test_a_graph_that_selects_boxes_is_a_detector_by_the_names_and_shapes_of_its
     assert found is not None
     assert (found.family.name, dict(found.tensors)) == ("selected", {"boxes": "boxes", "scores": "scores"})
     assert recognised(parse(ends.format(shape="[?,7]"))) is None
+
+
+def test_a_file_is_a_detector_by_its_outputs_alone() -> None:
+    """It runs as a whole: what only feeds an output cannot be read."""
+    x, inner, boxes = (Value(name, FLOAT, (1, 90, 4)) for name in ("x", "concat_1", "Squeeze"))
+    classes, scores = (Value(name, FLOAT, (1, 90, 5)) for name in ("classes", "y"))
+    steps = [
+        Operation("ABS", [x], [inner]), Operation("NEG", [inner], [boxes]), Operation("NEG", [classes], [scores])
+    ]  # fmt: skip
+    assert recognised(tflite.parse(model_bytes(Program([x, classes], [boxes, scores], steps)))) is None
+    scores.name = "Postprocessor/convert_scores"
+    found = recognised(tflite.parse(model_bytes(Program([x, classes], [boxes, scores], steps))))
+    assert found is not None
+    assert dict(found.tensors) == {"boxes": "Squeeze", "scores": "Postprocessor/convert_scores"}

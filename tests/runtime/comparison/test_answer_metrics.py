@@ -14,6 +14,7 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     interval,
     mean_interval,
     probabilities,
+    scores_of_classes,
     signal_to_noise,
 )
 from pocketgraph.runtime.profiling.statistic import Statistic
@@ -76,6 +77,20 @@ def test_a_model_of_one_number_has_no_best_class() -> None:
     assert "agreement" not in row
     assert "kl" not in row
     assert row["mean_error"] == 0.5
+
+
+def test_vectors_of_length_1_are_no_scores() -> None:
+    rng = np.random.default_rng(4)
+    vectors = rng.normal(size=(3, 512)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    assert scores_of_classes(vectors) is None
+    assert scores_of_classes(vectors[0]) is None
+    assert scores_of_classes(vectors.astype(np.float16)) is None
+    assert scores_of_classes(vectors * np.float32(1.001)) is not None
+    assert scores_of_classes(np.float32([[0, 1, 0]])) is not None  # sure of a class
+    comparison = Comparison()
+    comparison.add(vectors[:1], np.roll(vectors[:1], 1))
+    assert not comparison.has_classes
 
 
 def test_places_have_answers_of_their_own_when_they_are_probabilities() -> None:

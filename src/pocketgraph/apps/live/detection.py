@@ -15,8 +15,8 @@ from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
-from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.model_file_graph import is_litert_file
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.pages.quantities import counted
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
@@ -60,8 +60,13 @@ def recognised(graph: Graph, name: str = "", sizes: SizesOf | None = None) -> De
 
 def _by_name(graph: Graph, family: Family) -> dict[str, str] | None:
     found = {}
+    outputs = [node_name(name) for name in graph.outputs]
     for part, names in family.parts.items():
-        name = next((name for name in names if name in graph), None)
+        if is_model_file(graph):  # it runs as a whole
+            ends = (end for name in names for end in outputs if end == name or end.endswith(f"/{name}"))
+            name = next(ends, None)
+        else:
+            name = next((name for name in names if name in graph), None)
         if name is not None:
             found[part] = name
         elif part not in family.optional:

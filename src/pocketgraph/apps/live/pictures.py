@@ -11,6 +11,7 @@ from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Setting
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.apps.live.pose_decoding import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
 
@@ -42,7 +43,7 @@ class PictureApp(Settings):
         return Answer(picture=as_pixels(found, self.model.mean, self.model.std), milliseconds=took)
 
 
-def as_pixels(found: Array, mean: float, std: float) -> Array:
+def as_pixels(found: Array, mean: Scale, std: Scale) -> Array:
     """An output as a picture.
 
     Args:
@@ -67,9 +68,15 @@ def as_pixels(found: Array, mean: float, std: float) -> Array:
         least, most = float(values.min()), float(values.max())
         if most <= OUTSIDE:  # else they are pixels already
             own = mean != 0 and not (least >= -0.02 and most <= 1.02)
-            values = values * std + mean if own else values * 255
+            values = values * _of_channels(std, planes) + _of_channels(mean, planes) if own else values * 255
         planes = np.clip(values, 0, 255).astype(np.uint8)  # cut, not rounded, as the original does
     return np.repeat(planes, 3, axis=2) if planes.shape[2] == 1 else planes
+
+
+def _of_channels(scale: Scale, planes: Array) -> Array:
+    """One number for each of a picture's channels, or one for all."""
+    numbers = np.array(scale, np.float32)
+    return numbers if numbers.shape in ((), planes.shape[2:]) else numbers.mean()
 
 
 class StylizeApp(PictureApp):

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
 from pocketgraph.errors import UsageError
@@ -263,7 +264,7 @@ class SpeechApp(Settings):
 
     def name(self, index: int) -> str:
         """The label of a class."""
-        return self.labels[index] if index < len(self.labels) else f"index {index}"
+        return class_name(self.labels, index)
 
 
 def _small(features: Array) -> list[list[int]]:

@@ -263,6 +263,4 @@ def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
         array = np.asarray(feeds[port.name])
         given[port.name] = coded(graph, port.tensor, array) if is_litert_file(graph) else array
     with Session(graph, model.threads, engine="litert" if is_litert_file(graph) else "reference") as session:
-        fed = {port.tensor: given[port.name] for port in entry.inputs}
-        found = session.run([port.tensor for port in entry.outputs], fed)
-    return given, {port.name: np.asarray(array) for port, array in zip(entry.outputs, found, strict=True)}
+        return given, entry.run(session, given)

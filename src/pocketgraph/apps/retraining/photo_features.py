@@ -91,7 +91,10 @@ class PhotoFeatures:
 
     @property
     def scaling(self) -> tuple[float, float]:
-        return self.model.mean, self.model.std
+        mean, std = self.model.mean, self.model.std
+        assert not isinstance(mean, tuple)  # finished files alone have numbers of channels
+        assert not isinstance(std, tuple)
+        return mean, std
 
     def rank(self) -> int:
         size = self.model.input

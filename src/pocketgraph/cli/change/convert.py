@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -24,20 +24,12 @@ FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 @click.option("--inputs", help="Inputs of the signature that a SavedModel gets when IN has none.")
 @click.option("--outputs", help="Outputs of that signature.")
 @click.option(
-    "--min_conversion_tensor_size", type=int,
+    "--min_conversion_tensor_size", "min_size", type=int,
     help="Smallest constant, in bytes, that gets a region of its own in a memory-mapped package.",
 )  # fmt: skip
 @click.option("--shapes", is_flag=True, help="Write inferred shapes into the nodes, where Netron shows them.")
 def command(
-    source: str,
-    target: str,
-    to: str | None,
-    tags: str | None,
-    signature: str | None,
-    inputs: str | None,
-    outputs: str | None,
-    min_conversion_tensor_size: int | None,
-    shapes: bool,
+    source: str, target: str, to: str | None, inputs: str | None, outputs: str | None, shapes: bool, **how: Any
 ) -> None:
     """Write the model or checkpoint IN as OUT, in the form that OUT's suffix says.
 
@@ -55,17 +47,9 @@ def command(
     from pocketgraph.inspect.output_shapes import with_shapes
 
     done = conversion.convert(
-        source,
-        target,
-        to or "",
-        tags=tags,
-        signature=signature,
-        inputs=names(inputs),
-        outputs=names(outputs),
-        min_size=min_conversion_tensor_size,
-        shapes_of=_shapes,
-        with_shapes=with_shapes if shapes else None,
-    )
+        source, target, to or "", inputs=names(inputs), outputs=names(outputs), shapes_of=_shapes,
+        with_shapes=with_shapes if shapes else None, **how,
+    )  # fmt: skip
     echo(f"{source}: {done.source}; {target}: written as {done.form}")
     if done.left_out:
         echo(f"left out: {'; '.join(done.left_out)}", err=True)

@@ -11,7 +11,7 @@ from pocketgraph.errors import UsageError
 
 @click.command("strip_unused")
 @click.option("--input_graph", "--input", default="", help="GraphDef file, binary or text.")
-@flag_bool("--input_binary", help="Accepted; the content decides.")
+@flag_bool("--input_binary", help="Accepted; the content decides.", expose_value=False)
 @click.option("--output_graph", "--output", "-o", default="", help="Where the result goes.")
 @flag_bool("--output_binary", default=True, help="Write a binary file; false: text.")
 @click.option("--input_node_names", "--inputs", default="", help="Inputs, with commas.")
@@ -21,14 +21,9 @@ from pocketgraph.errors import UsageError
     help="DataType number of the inputs; with commas one for each. 1 is float, 4 uint8, 3 int32, 7 string.",
 )  # fmt: skip
 def command(
-    input_graph: str,
-    input_binary: bool,
-    output_graph: str,
-    output_binary: bool,
-    input_node_names: str,
-    output_node_names: str,
+    input_graph: str, output_graph: str, output_binary: bool, input_node_names: str, output_node_names: str,
     placeholder_type_enum: str,
-) -> None:
+) -> None:  # fmt: skip
     """Strip what the outputs do not need when the inputs are fed; the inputs become placeholders.
 
     \b

@@ -6,9 +6,8 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.data_options import data_options, export_options, fixed_shape_option, say
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.pages.quantities import counted
 
@@ -30,17 +29,14 @@ def _kinds(formatter: click.HelpFormatter) -> None:
 @click.option("--package", help="Of Java and the stores, as in com.example.flowers.")
 @click.option("--engine", help="What the app runs the model with, where there are several.")
 @click.option("--labels", help="The name of each class, one a line.")
-@click.option("--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
+@click.option("--data", "--samples", "samples", metavar="DIR|NPZ|LIST", help="Realistic inputs for the project's test.")
 @click.option("--signatures", "--signature", "signatures", help="The signature to take; default: the main one.")
-@click.option(
-    "--input_shape", multiple=True, metavar="NAME:1,224,…",
-    help="Fixes the sizes of an input; without NAME of the only one.",
-)  # fmt: skip
-@click.option("--priors", default="", help="A detector's priors or anchors, for a web page.")
+@fixed_shape_option
+@click.option("--priors", "boxes", default="", help="A detector's priors or anchors, for a web page.")
 @click.option("--app", default="", help="What a web page uses the model for, as in live; default: what it is for.")
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options
-def command(kind: str, model: str, out: str, data: str | None, priors: str, force: bool, **how: Any) -> None:
+def command(kind: str, model: str, out: str, **how: Any) -> None:
     """Write a project of KIND that runs MODEL: a frozen graph, a SavedModel, or a finished .tflite file.
 
     KIND is android, ios, pi, web or linux. A classifier of pictures gets a camera; any other model gets views that
@@ -53,29 +49,8 @@ def command(kind: str, model: str, out: str, data: str | None, priors: str, forc
     from pocketgraph.apps.projects import make_project
     from pocketgraph.cli.shared.progress import progress_bar
 
-    reading = reading_options(how)
     with progress_bar() as tell:
-        made = make_project(
-            kind,
-            model,
-            out,
-            name=how["name"],
-            package=how["package"],
-            engine=how["engine"],
-            labels=how["labels"] or (),
-            inputs=reading.pop("inputs") or None,
-            outputs=reading.pop("outputs") or None,
-            values=reading.pop("feeds"),
-            signatures=names(how["signatures"]) or None,
-            shapes=shapes_of(how["input_shape"]),
-            samples=data,
-            boxes=priors,
-            app=how["app"],
-            force=force,
-            progress=tell,
-            notify=say,
-            **reading,
-        )
+        made = make_project(kind, model, out, progress=tell, notify=say, **export_options(how))
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
     what = "a camera app" if made.has_camera else "views that run and time the model"

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import data_options, reading_options, say, shapes_of
+from pocketgraph.cli.shared.data_options import data_options, export_options, fixed_shape_option, say
 from pocketgraph.cli.shared.listing_command import ListingCommand
-from pocketgraph.cli.shared.options import Truth, names, takes_both_spellings
+from pocketgraph.cli.shared.options import Truth, takes_both_spellings
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.pages.quantities import counted
 
@@ -70,14 +70,11 @@ def _target_options() -> list[click.Parameter]:
 @click.option("-o", "--output", "out", required=True, metavar="FILE|DIR", help="The file or folder to write.")
 @click.option("--target", help="What to write; by default what the suffix of OUTPUT means.")
 @click.option(
-    "--data", "--samples", "data", metavar="DIR|NPZ|LIST", help="Realistic inputs to check and calibrate with."
+    "--data", "--samples", "samples", metavar="DIR|NPZ|LIST", help="Realistic inputs to check and calibrate with."
 )
 @click.option("--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of them.")
 @click.option("--signatures", "--signature", "signatures", help="Keys of signatures to take, by commas; default: all.")
-@click.option(
-    "--input_shape", multiple=True, metavar="NAME:1,224,…",
-    help="Fixes the sizes of an input; without NAME of the only one.",
-)  # fmt: skip
+@fixed_shape_option
 @click.option("--labels", help="The name of each class, one a line.")
 @click.option("--calibration", help="Score calibration, scale,slope,offset of each class, one a line.")
 @click.option("--name", default="", help="The model's name, for the file's metadata.")
@@ -89,8 +86,7 @@ def _target_options() -> list[click.Parameter]:
 @click.option("--force", is_flag=True, help="Write into a folder that is not empty.")
 @data_options
 def command(
-    model: str, out: str, target: str | None, data: str | None, limit: int, tolerance: float | None, force: bool,
-    **how: Any,
+    model: str, out: str, name: str, description: str, model_version: str, author: str, license_text: str, **how: Any
 ) -> None:  # fmt: skip
     """Write MODEL in a form that a device runs: a frozen graph, or the directory of a SavedModel or training.
 
@@ -105,31 +101,10 @@ def command(
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.exporting import About, export
 
-    given = {name.removeprefix("option_"): value for name, value in how.items() if name.startswith("option_")}
-    about = About(how["name"], how["description"], how["model_version"], how["author"], how["license_text"])
-    reading = reading_options(how)
+    about = About(name, description, model_version, author, license_text)
+    said = {option.removeprefix("option_"): value for option, value in export_options(how).items()}
     with progress_bar() as tell:
-        made = export(
-            model,
-            out,
-            target=target,
-            inputs=reading.pop("inputs") or None,
-            outputs=reading.pop("outputs") or None,
-            values=reading.pop("feeds"),
-            signatures=names(how["signatures"]) or None,
-            shapes=shapes_of(how["input_shape"]),
-            labels=how["labels"] or (),
-            calibration=how["calibration"] or (),
-            about=about,
-            samples=data,
-            limit=limit,
-            tolerance=tolerance,
-            force=force,
-            progress=tell,
-            notify=say,
-            **reading,
-            **{name: value for name, value in given.items() if value is not None},
-        )
+        made = export(model, out, about=about, progress=tell, notify=say, **said)
     _show(made)
 
 

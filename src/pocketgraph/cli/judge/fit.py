@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import feeds, shapes_of
+from pocketgraph.cli.shared.data_options import feeds, fixed_shape_option, shapes_of
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -33,10 +33,7 @@ WORDS = {"float": "float", "int8": "8 bits"}
 )
 @click.option("--budget_ms", type=float, help="Milliseconds that a run may take.")
 @click.option("--memory", type=float, help="Megabytes that it may take. Default: what the device has.")
-@click.option(
-    "--input_shape", multiple=True, metavar="NAME:1,224,…",
-    help="Fixes the sizes of an input; without NAME of the only one.",
-)  # fmt: skip
+@fixed_shape_option
 @click.option("--inputs", default="", help="Comma list of tensors to feed. Default: as for export.")
 @click.option("--outputs", default="", help="Comma list of tensors to compute. Default: as for export.")
 @click.option("--feed", multiple=True, metavar="NAME=VALUE", help="Set another placeholder, as in keep_prob=1.")

@@ -14,7 +14,9 @@ from pocketgraph.errors import FormatError, UsageError
 @click.command("graph_to_dot")
 @click.argument("model", required=False)
 @click.option("--graph", default="", help="The model; the same as MODEL.")
-@flag_bool("--input_binary", default=True, help="Taken for old scripts; content tells text from binary.")
+@flag_bool(
+    "--input_binary", default=True, help="Taken for old scripts; content tells text from binary.", expose_value=False
+)
 @click.option(
     "--dot_output", "-o", default="",
     help="The file to write; .svg, .png and .pdf are drawn by Graphviz, when it is installed.",
@@ -22,9 +24,7 @@ from pocketgraph.errors import FormatError, UsageError
 @flag_bool("--colors", help="Colour nodes by op family.")
 @flag_bool("--shapes", help="Write type and shape beside edges.")
 @flag_bool("--clusters", help="Draw a box around each name scope.")
-def command(
-    model: str | None, graph: str, input_binary: bool, dot_output: str, colors: bool, shapes: bool, clusters: bool
-) -> None:
+def command(model: str | None, graph: str, dot_output: str, colors: bool, shapes: bool, clusters: bool) -> None:
     """Write MODEL's nodes and edges for Graphviz.
 
     Without --colors, --shapes and --clusters the file is the original tool's.

@@ -23,7 +23,7 @@ MOST = 500  # names that are offered
 OF_MODEL = frozenset((
     "outputs", "inputs", "output_layer", "input_layer", "target_layer", "output_node_names", "input_node_names",
     "input_names", "output_names", "input_name", "output_name", "input_data_name", "input_rate_name",
-    "bottleneck_tensor", "final_tensor_name", "tensor", "keep", "bind", "feed", "initializer_nodes",
+    "bottleneck", "final", "tensor", "keep", "bind", "feed", "initializer_nodes",
     "variable_names_whitelist", "variable_names_blacklist",
 ))  # fmt: skip
 """Parameters that take names of a model's nodes, most of them several with commas."""

@@ -80,6 +80,14 @@ picture_model_options = together(
     click.option("--threads", type=click.IntRange(1), help="How many threads to compute with."),
 )
 """Of a model that takes one picture, by the names that PictureModel's arguments have."""
+rate_option = click.option(
+    "--sample_rate", "rate", type=click.IntRange(1000, 192000),
+    help="Samples a second that the model hears; default: what its graph tells, or 16,000.",
+)  # fmt: skip
+fixed_shape_option = click.option(
+    "--input_shape", multiple=True, metavar="NAME:1,224,…",
+    help="Fixes the sizes of an input; without NAME of the only one.",
+)  # fmt: skip
 shape_option = click.option(
     "--input_shape", multiple=True, metavar="NAME:1,100,…",
     help="The sizes of an input that the model leaves open; without NAME of the only one.",
@@ -95,6 +103,19 @@ def reading_options(how: dict[str, Any]) -> dict[str, Any]:
     plain = ("preset", "input_mean", "input_std", "input_width", "input_height", "sample_rate", "threads")
     listed = {"inputs": names(how["inputs"]), "outputs": names(how["outputs"]), "feeds": feeds(how["feed"])}
     return {**{name: how[name] for name in plain}, **listed}
+
+
+def export_options(how: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of ``export`` and ``make_project`` that options say, by their names there; what nobody said is left
+    to their defaults."""
+    reading = reading_options(how)
+    said: dict[str, Any] = {
+        **{name: value for name, value in how.items() if name not in ("feed", "input_shape")},
+        **{name: how[name] or None for name in ("labels", "calibration") if name in how},
+        **reading, "signatures": names(how["signatures"]) or None, "inputs": reading["inputs"] or None,
+        "outputs": reading["outputs"] or None, "values": reading["feeds"], "shapes": shapes_of(how["input_shape"]),
+    }  # fmt: skip
+    return {name: value for name, value in said.items() if value is not None and name != "feeds"}
 
 
 def say(text: str) -> None:

@@ -27,7 +27,7 @@ _BY_KIND = {
     "FILE": (
         "calibration certificate data decisions device_file dot_output ground_truth image in_graph input "
         "input_graph input_meta_graph input_saver key_file labels new_key out out_graph output output_graph "
-        "output_labels picture priors step_stats_name trace_file vectors wake_labels wav"
+        "output_labels picture boxes step_stats_name trace_file vectors wake_labels wav"
     ),
     "FILES": "certificates graphs",
     "MODEL": "graph model model_dir",
@@ -35,7 +35,7 @@ _BY_KIND = {
     "PATH": "image_dir input_checkpoint output_prefix report_path",
     "PYTHON": "compare_python",
     "NAME": (
-        "app benchmark_name bottleneck_tensor decoder engine filename_tensor_name final_tensor_name "
+        "app benchmark_name bottleneck decoder engine filename_tensor_name final "
         "input_data_name input_layer input_name input_rate_name key_env name output_layer output_name package preset "
         "rater restore_op_name signature target tensor wake_word"
     ),
@@ -72,11 +72,12 @@ class Truth(_Base):
             self.fail(f"'{value}' is neither true nor false", param, ctx)
 
 
-def flag_bool(*names: str, default: bool = False, help: str = "") -> Callable[[F], F]:
+def flag_bool(*names: str, default: bool = False, help: str = "", **attributes: Any) -> Callable[[F], F]:
     """A boolean option that is written ``--x``, ``--x=true`` or ``--x=false``, as the original tools have them."""
     return click.option(
-        *names, is_flag=False, flag_value="true", default=default, type=Truth(), help=help, show_default=True
-    )
+        *names, is_flag=False, flag_value="true", default=default, type=Truth(), help=help, show_default=True,
+        **attributes,
+    )  # fmt: skip
 
 
 def together(*options: Callable[[Any], Any]) -> Callable[[F], F]:

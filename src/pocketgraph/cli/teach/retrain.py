@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
+DISTORTIONS = ("mirror", "random_crop", "random_scale", "random_brightness", "phone")
 NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
 """Likewise, but for --train_layers, which is trained by gradient descent."""
@@ -51,16 +52,16 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--train_layers", type=click.IntRange(0), default=0, show_default=True,
               help="Train so many of the base's last layers too, on distorted photos.")  # fmt: skip
 @click.option(
-    "--testing_percentage", type=click.FloatRange(0, 100), default=10, show_default=True,
+    "--testing_percentage", "testing", type=click.FloatRange(0, 100), default=10, show_default=True,
     help="How many per cent are kept aside to test the finished model.",
 )  # fmt: skip
-@click.option("--validation_percentage", type=click.FloatRange(0, 100), default=10,
+@click.option("--validation_percentage", "validation", type=click.FloatRange(0, 100), default=10,
               show_default=True, help="How many per cent are kept aside to choose settings by.")  # fmt: skip
 @click.option("--print_misclassified_test_images", is_flag=True,
               help="List the photos of the test that are named wrongly.")  # fmt: skip
 @click.option("--bottleneck_dir", default="", help="Keep features there, so that the next time is quick.")
-@click.option("--bottleneck_tensor", help="What the new layer takes; default: as the old one did.")
-@click.option("--final_tensor_name", default="final_result", show_default=True,
+@click.option("--bottleneck_tensor", "bottleneck", help="What the new layer takes; default: as the old one did.")
+@click.option("--final_tensor_name", "final", default="final_result", show_default=True,
               help="What the output is called in the new model.")  # fmt: skip
 @click.option("--flip_left_right/--no_flip_left_right", "mirror", default=True,
               help="Train on mirrored photos too.", show_default=True)  # fmt: skip
@@ -95,20 +96,8 @@ def command(
     summaries_dir: str | None,
     how_many_training_steps: int | None,
     train_layers: int,
-    testing_percentage: float,
-    validation_percentage: float,
     print_misclassified_test_images: bool,
     bottleneck_dir: str,
-    bottleneck_tensor: str | None,
-    final_tensor_name: str,
-    mirror: bool,
-    random_crop: float,
-    random_scale: float,
-    random_brightness: float,
-    phone: bool,
-    class_weights: bool,
-    sample_rate: int | None,
-    seed: int,
     cluster_address: str,
     **how: Any,
 ) -> None:
@@ -146,6 +135,7 @@ def command(
         )
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
     tuning = _tuning(train_layers, how_many_training_steps, given)
+    distortions = Distortions(*(how.pop(name) for name in DISTORTIONS))
     beside = "retrained_graph.pb" if output_graph in CALLED else output_graph  # a pipe has no folder
     labels_file = output_labels or os.path.join(os.path.dirname(beside), "labels.txt")
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
@@ -158,19 +148,12 @@ def command(
         made = retrain(
             read_model(base, notify=say) if base else None,
             image_dir,
-            testing=testing_percentage,
-            validation=validation_percentage,
-            final=final_tensor_name,
-            bottleneck=bottleneck_tensor,
             bottleneck_dir=bottleneck_dir or unfinished,
-            distortions=Distortions(mirror, random_crop, random_scale, random_brightness, phone),
+            distortions=distortions,
             tuning=tuning,
-            class_weights=class_weights,
             steps=how_many_training_steps or ITERATIONS,
-            seed=seed,
-            sample_rate=sample_rate,
             progress=tell,
-            notify=lambda text: echo(f"note: {text}", err=True),
+            notify=say,
             **how,
         )
     save(made.graph, output_graph)

@@ -6,10 +6,11 @@ import glob
 import json
 import os
 from collections.abc import Sequence
+from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import with_model
+from pocketgraph.cli.shared.data_options import rate_option, with_model
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
@@ -23,8 +24,7 @@ from pocketgraph.pages.quantities import counted
 @click.option("--labels", help="A file with one label a line; without it indexes are shown.")
 @click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
-@click.option("--sample_rate", type=click.IntRange(1000, 192000),
-              help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
+@rate_option
 @click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip
 @click.option(
@@ -41,13 +41,10 @@ def command(
     wav_dir: str | None,
     graph: str | None,
     labels: str | None,
-    input_name: str | None,
-    output_name: str | None,
-    sample_rate: int | None,
     how_many_labels: int,
     style: str,
     as_json: bool,
-    threads: int | None,
+    **how: Any,
 ) -> None:
     """Say what is in RECORDINGS (WAV files) with a model of spoken words.
 
@@ -69,14 +66,8 @@ def command(
         paths.extend(found)
     if not paths:
         raise UsageError("no recording is given", hint="pass --wav=RECORDING, or list recordings at the end")
-    labeler = WavLabeler(
-        read_model(graph, [output_name] if output_name else None),
-        read_labels(labels) if labels else (),
-        input_name=input_name,
-        output_name=output_name,
-        rate=sample_rate,
-        threads=threads,
-    )
+    loaded = read_model(graph, [how["output_name"]] if how["output_name"] else None)
+    labeler = WavLabeler(loaded, read_labels(labels) if labels else (), **how)
     results = []
     failures = 0
     for path in paths:

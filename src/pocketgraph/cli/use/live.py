@@ -43,7 +43,7 @@ MOST_NOTES = 100
 @picture_model_options
 @click.option("--output_layer", help="The node that is read.")
 @click.option("--decoder", default="", help="A detector's family, where its outputs' names do not tell.")
-@click.option("--priors", help="A detector's priors or anchors.")
+@click.option("--priors", "boxes", help="A detector's priors or anchors.")
 @click.option("--sample_rate", type=click.IntRange(1000, 192000), help="Samples a second that it hears.")
 @click.option("--threshold", type=float, help="Show scores over this.")
 @click.option(
@@ -98,47 +98,34 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
 
+    kind, labels, signature, heard = (how.pop(name) for name in ("kind", "labels", "signature", "heard_ms"))
+    wake, wake_word, wake_labels = (how.pop(name) for name in ("wake", "wake_word", "wake_labels"))
+    how["feeds"] = feeds(how.pop("feed"))
     wanted = [how["output_layer"]] if how["output_layer"] else None
-    graph = read_model(model, wanted, signature=how["signature"], notify=say)
-    made: Application = application(
-        graph,
-        how["kind"],
-        read_labels(how["labels"]) if how["labels"] else (),
-        preset=how["preset"],
-        input_layer=how["input_layer"],
-        output_layer=how["output_layer"],
-        width=how["width"],
-        height=how["height"],
-        mean=how["mean"],
-        std=how["std"],
-        feeds=feeds(how["feed"]),
-        threads=how["threads"],
-        decoder=how["decoder"],
-        boxes=how["priors"],
-        sample_rate=how["sample_rate"],
-    )
+    graph = read_model(model, wanted, signature=signature, notify=say)
+    made: Application = application(graph, kind, read_labels(labels) if labels else (), **how)
     if warning := misfit(graph, made):
         echo(f"warning: {warning}", err=True)
-    if how["wake"]:
+    if wake:
         from pocketgraph.apps.live.wake_cascade import WakeApp
 
-        labels = read_labels(how["wake_labels"]) if how["wake_labels"] else ()
-        if labels and how["wake_word"] not in labels:
-            said = did_you_mean(how["wake_word"], labels) or ", ".join(labels[:20])
-            raise UsageError(f"the small model has no label '{how['wake_word']}'", hint=said)
+        words = read_labels(wake_labels) if wake_labels else ()
+        if words and wake_word not in words:
+            said = did_you_mean(wake_word, words) or ", ".join(words[:20])
+            raise UsageError(f"the small model has no label '{wake_word}'", hint=said)
         small = application(
-            read_model(how["wake"], notify=say), None, labels, sample_rate=how["sample_rate"], threads=how["threads"]
+            read_model(wake, notify=say), None, words, sample_rate=how["sample_rate"], threads=how["threads"]
         )
-        made = WakeApp(small, made, how["wake_word"])
-    elif how["wake_word"] or how["wake_labels"]:
+        made = WakeApp(small, made, wake_word)
+    elif wake_word or wake_labels:
         raise UsageError("--wake_word and --wake_labels are of a small model", hint="pass it: --wake=SMALL.pb")
     if threshold is not None:
         made.change("threshold", threshold)
-    if how["heard_ms"] is not None:
+    if heard is not None:
         if not any(row.name == "heard_ms" for row in made.settings()):
             raise UsageError("--heard_ms is for models that hear recordings of any length, and this is none")
-        made.change("heard_ms", how["heard_ms"])
-    if how["kind"] is None:
+        made.change("heard_ms", heard)
+    if kind is None:
         echo(f"note: --app={made.kind}: {APPLICATIONS[made.kind]}", err=True)
     return made
 

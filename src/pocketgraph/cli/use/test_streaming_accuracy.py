@@ -6,6 +6,7 @@ import json
 
 import click
 
+from pocketgraph.cli.shared.data_options import rate_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -18,8 +19,7 @@ from pocketgraph.errors import UsageError
 @click.option("--input_data_name", default="", hidden=True)
 @click.option("--input_rate_name", default="", hidden=True)
 @click.option("--output_name", default="labels_softmax", show_default=True, help="The tensor of the scores.")
-@click.option("--sample_rate", type=click.IntRange(1000, 192000),
-              help="Samples a second that the model hears; default: what its graph tells, or 16,000.")  # fmt: skip
+@rate_option
 @click.option(
     "--clip_duration_ms", type=click.IntRange(1, 60000), default=1000, show_default=True,
     help="How long a piece of sound the model hears at once.",
@@ -50,7 +50,7 @@ def command(
     input_data_name: str,
     input_rate_name: str,
     output_name: str,
-    sample_rate: int | None,
+    rate: int | None,
     clip_duration_ms: int,
     clip_stride_ms: int,
     average_window_ms: int,
@@ -74,7 +74,7 @@ def command(
     from pocketgraph.freezing.ready_models import read_model
 
     loaded = read_model(graph)
-    model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None, rate=sample_rate)
+    model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None, rate=rate)
     for name, meant, flag in (
         (input_data_name, model.samples, "--input_data_name"),
         (input_rate_name, model.rate_tensor, "--input_rate_name"),

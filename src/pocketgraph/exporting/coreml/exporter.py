@@ -332,10 +332,7 @@ def _write_check(
                 else:
                     kind = np.float32 if feature.is_float else np.int32
                     arrays[f"{number}/in/{feature.name}"] = array.astype(kind).reshape(_shape(feature))
-            found = session.run(
-                [port.tensor for port in entry.outputs], {port.tensor: fed[port.name] for port in entry.inputs}
-            )
-            for feature, result in zip(outputs, found, strict=True):
+            for feature, result in zip(outputs, entry.run(session, fed).values(), strict=True):
                 kind = np.float32 if feature.is_float else np.int32
                 arrays[f"{number}/out/{feature.name}"] = np.asarray(result).astype(kind)
     if labels:

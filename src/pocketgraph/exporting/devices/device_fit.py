@@ -112,9 +112,8 @@ def fit(
     chosen = chosen_devices(devices, device_file)
     model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
     notes = [*model.notes, *check_sizes(model.main, "an estimate")]
-    fetches = [port.tensor for port in model.main.outputs]
-    made = made_feeds(model.main)
-    feeds = {port.tensor: made[port.name] for port in model.main.inputs}
+    fetches = model.main.fetches
+    feeds = model.main.by_tensor(made_feeds(model.main))
     flops = count_step(model.graph, feeds, fetches)
     if flops.uncounted or flops.unknown:
         notes.append(_uncounted(flops))

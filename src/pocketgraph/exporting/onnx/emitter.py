@@ -13,7 +13,7 @@ from pocketgraph.exporting.onnx.element_types import computed_type, onnx_type, p
 from pocketgraph.exporting.onnx.node_operands import OnnxOperands
 from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph import DType, Graph, Shape
-from pocketgraph.graph.dtype import FLOAT, INT64, STRING
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
@@ -295,6 +295,14 @@ class OnnxEmit(OnnxOperands):
         """A scalar or vector of whole numbers as a vector of int64, as ONNX wants sizes."""
         value = self.as_int64(value)
         return self.reshape(value, [1]) if value.rank == 0 else value
+
+    def count_up(self, count: OnnxValue, shape: Shape | Sequence[int | None]) -> OnnxValue:
+        """The numbers from 0 to below ``count``, a scalar or vector of one int64."""
+        return self.op("Range", [self.const(np.int64(0)), self.reshape(count, []), self.const(np.int64(1))], shape)
+
+    def matches(self, rows: OnnxValue, columns: OnnxValue) -> OnnxValue:
+        """Which elements of two vectors are equal: [rows, columns]."""
+        return self.op("Equal", [self.unsqueeze(rows, [1]), self.unsqueeze(columns, [0])], [None, None], BOOL)
 
     def slice(self, value: OnnxValue, axis: int, start: int, stop: int) -> OnnxValue:
         """A range of one axis."""

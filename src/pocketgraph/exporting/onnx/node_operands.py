@@ -100,6 +100,20 @@ class OnnxOperands(Operands[OnnxValue]):
             raise self.unsupported("the rank of its input is not known; state the shapes of the model's inputs")
         return value.shape.rank
 
+    def known_size(self, value: OnnxValue, axis: int, what: str) -> int:
+        """The size of an axis, which must be known; ``what`` calls it in the message."""
+        dims = value.shape.dims
+        size = None if dims is None or axis >= len(dims) else dims[axis]
+        if size is None:
+            raise self.unsupported(f"{what} must be known beforehand")
+        return size
+
+    def known_sizes(self, value: OnnxValue, what: str) -> tuple[int, ...]:
+        """A value's shape, which must be known; ``what`` calls it in the message."""
+        if not value.shape.is_known:
+            raise self.unsupported(f"{what} must be known beforehand")
+        return value.shape.known
+
     # Facts
 
     def dtype(self, ref: str) -> DType:

@@ -269,10 +269,7 @@ def _resizes(file: ModelFile, item: _Subgraph, model: ExportModel) -> bool:
         feeds = made_feeds(other, plain=plain)
         try:
             with Session(model.graph, model.threads) as session:
-                wanted = session.run(
-                    [port.tensor for port in other.outputs],
-                    {**held, **{port.tensor: feeds[port.name] for port in other.inputs}},
-                )
+                wanted = session.run(other.fetches, {**held, **other.by_tensor(feeds)})
         except PocketgraphError:
             continue
         try:

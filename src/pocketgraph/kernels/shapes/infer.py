@@ -104,6 +104,7 @@ def infer(
     *,
     strict: bool = False,
     complete: bool | None = None,
+    by_values: bool = True,
     before: Inferred | None = None,
 ) -> Inferred:
     """Infers shapes, element types and small values.
@@ -115,6 +116,7 @@ def infer(
         outputs: look only at what these nodes or tensors need; at every node by default.
         complete: whether nothing but ``feeds`` (and ``values``) will be fed, so that a placeholder with a default that
             is not among them is its default; by default when ``feeds`` is given.
+        by_values: whether a value that is known tells its shape where the op's rule does not, as for Unique.
         strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
         before: what was inferred of this graph before some of its nodes were changed, or with other feeds; nodes that
             are the same, and take what they took, are not looked at again.
@@ -122,7 +124,8 @@ def infer(
     Raises:
         GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
     """
-    walk = _Walk(graph, _facts_of(feeds, values), strict, feeds is not None if complete is None else complete)
+    complete = feeds is not None if complete is None else complete
+    walk = _Walk(graph, _facts_of(feeds, values), strict, complete, by_values)
     for node in timed(in_order(graph, outputs)):
         walk.look_at(node, before)
     return Inferred(walk)
@@ -149,6 +152,22 @@ def infer_while(
         if not holds(node, found):
             return None
     return found
+
+
+def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:
+    """What was inferred ``before``, with more that is fed.
+
+    Args:
+        feeds: as for ``infer``.
+        nodes: those that follow from them, as ``in_order`` gives them; what is known of others stays.
+    """
+    earlier = before._walk
+    walk = _Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
+    walk.facts, walk.handles, walk.problems = dict(earlier.facts), dict(earlier.handles), dict(earlier.problems)
+    for node in timed(nodes):
+        walk.problems.pop(node.name, None)
+        walk.visit(node)
+    return Inferred(walk)
 
 
 def _facts_of(
@@ -202,11 +221,13 @@ class _Walk:
         fed: Mapping[str, Mapping[int, tuple[DType | None, Shape, Known]]],
         strict: bool,
         complete: bool,
+        by_values: bool = True,
     ) -> None:
         self.graph = graph
         self.fed = fed
         self.strict = strict
         self.complete = complete
+        self.by_values = by_values
         self.facts: dict[str, _TensorFacts] = {}
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
@@ -293,7 +314,10 @@ class _Walk:
             found = []
         if found:
             found = (found + [None] * len(shapes))[: len(shapes)]
-            shapes = [Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)]
+            if self.by_values or rules.SHAPE_RULES.row(node.op) is None:
+                shapes = [
+                    Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)
+                ]
         else:
             found = [None] * len(shapes)
         types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)

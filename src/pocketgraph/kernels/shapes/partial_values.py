@@ -12,7 +12,6 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node, Shape, Tensor
 from pocketgraph.graph.dtype import INT32, INT64, STRING, DType
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels import registry
 
 LARGEST = 1024  # elements; sizes, paddings, permutations and the like are far smaller, weights far larger
 
@@ -111,6 +110,8 @@ def _placeholder(shape: Shape) -> Partial | None:
 
 
 def _evaluate(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...] | None:
+    from pocketgraph.kernels import registry
+
     try:
         with np.errstate(all="ignore"):
             outputs = registry.evaluate(node, inputs)

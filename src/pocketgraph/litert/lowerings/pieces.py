@@ -41,10 +41,6 @@ def cut(emit: Emit, value: Value, begin: list[int], size: list[int], strides: li
     return emit.add("STRIDED_SLICE", [value, *(emit.const(x, np.int32) for x in (begin, end, strides))], size)
 
 
-MOVED = ("float", "int32", "int64", "uint8", "int8", "int16", "bool")
-"""Element types that LiteRT's data-moving operators take."""
-
-
 MOST_PADDED = 4  # dimensions that the padding kernels take
 
 

@@ -118,19 +118,27 @@ def buffers(
     side: str,
 ) -> list[ctypes.c_void_p]:
     """Memory for each input or output (``side``) of a model's only graph."""
-    graph = found(library, "GetModelSubgraph", model, ctypes.c_size_t(0))
-    count = ctypes.c_size_t()
-    ask(library, f"GetNumSubgraph{side}s", graph, ctypes.byref(count))
     memory = []
-    for index in range(count.value):
-        tensor = found(library, f"GetSubgraph{side}", graph, ctypes.c_size_t(index))
-        kind = (ctypes.c_char * READ_TYPE_BYTES)()
-        ask(library, "GetRankedTensorType", tensor, kind)
+    for index, kind in enumerate(tensor_types(library, model, side)):
         place = (compiled, ctypes.c_size_t(0), ctypes.c_size_t(index))
         needs = found(library, f"GetCompiledModel{side}BufferRequirements", *place)
         name = "CreateManagedTensorBufferFromRequirements"
         memory.append(made(library, stack, "TensorBuffer", name, environment, kind, needs))
     return memory
+
+
+def tensor_types(library: Any, model: ctypes.c_void_p, side: str) -> list[Any]:
+    """The types of the inputs or outputs (``side``) of a model's only graph, as LiteRT keeps them."""
+    graph = found(library, "GetModelSubgraph", model, ctypes.c_size_t(0))
+    count = ctypes.c_size_t()
+    ask(library, f"GetNumSubgraph{side}s", graph, ctypes.byref(count))
+    kinds = []
+    for index in range(count.value):
+        tensor = found(library, f"GetSubgraph{side}", graph, ctypes.c_size_t(index))
+        kind = (ctypes.c_char * READ_TYPE_BYTES)()
+        ask(library, "GetRankedTensorType", tensor, kind)
+        kinds.append(kind)
+    return kinds
 
 
 @contextmanager

@@ -63,6 +63,7 @@ class NativeModel:
             self.is_delegated = c_library.is_delegated(library, compiled)
             self._given = [_Mapped(library, buffer) for buffer in given]
             self._wanted = [_Mapped(library, buffer) for buffer in wanted]
+            self._model, self._compiled, self._buffers = model, compiled, (given, wanted)
             self._run: Callable[[], None] = c_library.running(library, compiled, given, wanted)
             self.read()  # the first access to a buffer starts, audibly, the rest of LiteRT
         except RefusedError as error:

@@ -9,11 +9,11 @@ from __future__ import annotations
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
-from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import WORTH_A_THREAD
@@ -35,7 +35,7 @@ DEFAULTS: dict[str, int] = {"dilation_h": 1, "dilation_w": 1}
 LARGER = (2, 2)  # stands for all windows of several elements, whose size and gaps make no difference
 
 
-class PackedOperation(NamedTuple):
+class PackedOperation:
     """An operation whose weights can be packed directly.
 
     Attributes:
@@ -44,12 +44,15 @@ class PackedOperation(NamedTuple):
         channels: its input channels, 1 of a depthwise one.
     """
 
-    operation: Operation
-    kind: PackedKind
-    channels: int
+    __slots__ = ("channels", "kind", "operation")
+
+    def __init__(self, operation: Operation, kind: PackedKind, channels: int) -> None:
+        self.operation = operation
+        self.kind = kind
+        self.channels = channels
 
 
-class PackedProgram(NamedTuple):
+class PackedProgram(Record):
     """How the weights of a program are packed.
 
     Attributes:

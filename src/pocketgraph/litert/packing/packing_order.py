@@ -85,7 +85,9 @@ def _fill(target: Array, source: Array, bias: Array | None, factors: Array | Non
     if factors is not None:
         together = gcd(rows, ROWS_TOGETHER)
         several = weights.reshape(count, rows // together, together * width)  # no copy: blocks are whole
-        np.multiply(several, np.tile(factors.reshape(count, 1, width), (1, 1, together)), out=several)
+        repeated = np.empty((count, together, width), factors.dtype)
+        repeated[:] = factors.reshape(count, 1, width)
+        np.multiply(several, repeated.reshape(count, 1, together * width), out=several)
 
 
 def order_of(packed: Array, matrix: Array, bias: Array | None, window: tuple[int, int] | None) -> PackingOrder | None:

@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.native_messages import quiet
@@ -51,7 +52,7 @@ class PackedKind(NamedTuple):
         return self.code == "DEPTHWISE_CONV_2D"
 
 
-class SeenKind(NamedTuple):
+class SeenKind(Record):
     """What was seen of a kind.
 
     Attributes:
@@ -69,7 +70,7 @@ class SeenKind(NamedTuple):
         return self.algorithm ^ channels ^ columns
 
 
-class ProbeResult(NamedTuple):
+class ProbeResult(Record):
     """What a probe has seen.
 
     Attributes:
@@ -114,7 +115,8 @@ def seen(kinds: Collection[PackedKind], folder: str) -> ProbeResult | None:
         if order is None:
             return None
         each = SeenKind(order, buffer.algorithm ^ channels ^ kind.columns, buffer.bias)
-        if found.setdefault(kind, each)[:2] != each[:2]:
+        known = found.setdefault(kind, each)
+        if (known.order, known.algorithm) != (each.order, each.algorithm):
             return None
     return ProbeResult(found, listed.fingerprints)
 

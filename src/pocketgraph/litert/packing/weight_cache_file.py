@@ -12,6 +12,7 @@ import struct
 from collections.abc import Iterator, Sequence, Sized
 from typing import NamedTuple, TypeVar
 
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.writing import flatbuffer
 
 Piece = TypeVar("Piece", bound=Sized)
@@ -39,7 +40,7 @@ class PackedBuffer(NamedTuple):
     size: int
 
 
-class WeightCacheFile(NamedTuple):
+class WeightCacheFile(Record):
     """What a file lists.
 
     Attributes:

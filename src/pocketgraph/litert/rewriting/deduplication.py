@@ -28,6 +28,7 @@ def merge_equal_operations(program: Program) -> None:
     Result:  a = PAD(x, [[0, 0], [1, 1]])
              y = ADD(RELU(a), a)
     """
+    alone: dict[tuple[object, ...], Operation | None] = {}  # with its computed operands; None: no more
     seen: dict[tuple[object, ...], list[Operation]] = defaultdict(list)
     replaced: dict[Value, Value] = {}
     kept = set(program.outputs)
@@ -35,6 +36,13 @@ def merge_equal_operations(program: Program) -> None:
         operation.inputs = [None if value is None else replaced.get(value, value) for value in operation.inputs]
         if operation.code not in PURE or not kept.isdisjoint(operation.outputs):
             continue
+        computed = operation.code, *[value for value in operation.inputs if value is None or value.constant is None]
+        other = alone.setdefault(computed, operation)
+        if other is operation:
+            continue
+        if other is not None:
+            seen[_outline(other)].append(other)
+            alone[computed] = None
         alike = seen[_outline(operation)]
         for earlier in alike:
             if all(_is_equal(*pair) for pair in zip(earlier.inputs, operation.inputs, strict=True)):

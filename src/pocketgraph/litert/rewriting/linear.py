@@ -43,7 +43,9 @@ def fold_affine(program: Program) -> None:
         if operation.outputs[0].shape != value.shape or not along_channels or value.dtype is not FLOAT:
             continue
         assert operand.constant is not None
-        vector = np.broadcast_to(operand.constant.numpy().reshape(-1), (channels,)).astype(np.float64)
+        vector = operand.constant.numpy().reshape(-1).astype(np.float64)
+        if len(vector) != channels:
+            vector = np.broadcast_to(vector, (channels,))
         if _apply(linear, operation.code, vector, turned):
             view.absorb(linear, operation)
             gone.append(operation)
@@ -75,11 +77,16 @@ def _apply(linear: Operation, code: str, vector: Array, turned: bool) -> bool:
     else:
         scale = np.full(vector.shape, -1.0) if turned else None
         shift = vector if turned else -vector
-    old = np.zeros(vector.shape) if bias is None or bias.constant is None else bias.constant.numpy().astype(np.float64)
-    with np.errstate(over="ignore", invalid="ignore"):
-        new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
-    if not np.isfinite(new).all() or (scale is not None and not np.isfinite(scale).all()):
+    if scale is not None and not np.isfinite(scale).all():
         return False
+    old = np.zeros(vector.shape) if bias is None or bias.constant is None else bias.constant.numpy().astype(np.float64)
+    if bias is None and shift is None:
+        new = old
+    else:
+        with np.errstate(over="ignore", invalid="ignore"):
+            new = old * (1 if scale is None else scale) + (0 if shift is None else shift)
+        if not np.isfinite(new).all():
+            return False
     if scale is not None:
         axis = 3 if linear.code == "DEPTHWISE_CONV_2D" else 0
         across = [-1 if index == axis else 1 for index in range(len(weights.shape))]

@@ -9,10 +9,11 @@ Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast Algorit
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Array
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ BIAS_POINT = 1
 """The point that a bias is added at, to be in every result once."""
 
 
-class TileTransform(NamedTuple):
+class TileTransform(Record):
     """The transforms along one axis.
 
     Attributes:

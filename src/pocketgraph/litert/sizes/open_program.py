@@ -30,6 +30,7 @@ from pocketgraph.litert.sizes.operator_sizes import (
     merged_sizes,
     taken_elements,
 )
+from pocketgraph.litert.sizes.size_guards import Guarded, Rows
 from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
 from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
 
@@ -65,7 +66,7 @@ class OpenProgram(NamedTuple):
 
     program: Program
     size_inputs: tuple[str, ...]
-    fits: Callable[[Sequence[tuple[int, ...]], Sequence[Sequence[int]]], bool]
+    fits: Callable[[Rows, Rows], bool]
     is_limited: bool
     resized: Mapping[Value, tuple[int, ...]] = {}
 
@@ -95,7 +96,7 @@ def opened(
         [*program.inputs, *more.values], list(program.outputs), [*more.operations, *operations], dict(program.rounded)
     )
     resized = {made: (-1,) * len(made.shape) for made in opening.counted}
-    return OpenProgram(whole, tuple(more.refs), opening.fits, opening.is_limited, resized)
+    return OpenProgram(whole, tuple(more.refs), Guarded(opening.fits), opening.is_limited, resized)
 
 
 class _Opening:
@@ -154,10 +155,11 @@ class _Opening:
         if any(self._origins.nodes[name].op != "Reshape" for name in missing):
             raise NotCertain
 
-    def fits(self, shapes: Sequence[tuple[int, ...]], numbers: Sequence[Sequence[int]]) -> bool:
+    def fits(self, shapes: Rows, numbers: Rows) -> bool:
         """As OpenProgram's."""
         try:
-            sizes = OperatorSizes(dict(zip(self._inputs, shapes, strict=True)), self.size_inputs.numbers(numbers))
+            given = dict(zip(self._inputs, map(tuple, shapes), strict=True))
+            sizes = OperatorSizes(given, self.size_inputs.numbers(numbers))
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):

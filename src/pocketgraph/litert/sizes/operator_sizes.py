@@ -109,12 +109,14 @@ class OperatorSizes:
 
     def _broadcast(self, operands: Sequence[Sizes], rank: int) -> Sizes:
         """The sizes of operands that meet each other; where one is open the others are too, or 1."""
-        found: list[int | None] = []
-        for places in zip(*((1,) * (rank - len(sizes)) + sizes for sizes in operands), strict=True):
-            met = {size for size in places if size != 1}
-            if len(met) > 1:
-                raise NotCertain
-            found.append(met.pop() if met else 1)
+        found: list[int | None] = [1] * rank
+        for sizes in operands:
+            for axis, size in enumerate(sizes, rank - len(sizes)):
+                met = found[axis]
+                if met == 1:
+                    found[axis] = size
+                elif size not in (met, 1):
+                    raise NotCertain
         return tuple(found)
 
     def _multiplied(self, operation: Operation, one: Sizes, two: Sizes) -> Sizes:
@@ -185,7 +187,7 @@ class OperatorSizes:
             if size is None or (first is None and not is_first) or (last is None and not is_last):
                 found.append(_count(size, 0 if is_first else start, None if is_last else end, step))
             else:
-                found.append(len(range(*slice(first, last, step).indices(size))))
+                found.append(_taken(size, first, last, step))
         return tuple(found)
 
     def _counted(self, operation: Operation, source: Sizes) -> Sizes:
@@ -196,7 +198,7 @@ class OperatorSizes:
         found: list[int | None] = []
         for size, own, start, count in zip(source, whole, starts, counts, strict=True):
             if is_fixed:  # LiteRT resizes none of its results: of an open axis it takes the first element alone
-                if size != own and (start, count) != (0, 1):
+                if (start, count) != (0, 1) and size != own:
                     raise NotCertain
             elif count == -1:
                 count = None if size is None or start is None else size - start
@@ -209,11 +211,10 @@ class OperatorSizes:
         operands = [self.of(value) for value in operation.inputs]
         axis = operation.options.get("axis", 0) % len(operands[0])
         along = [sizes[axis] for sizes in operands]
-        others = {sizes[:axis] + sizes[axis + 1 :] for sizes in operands}
-        if len(others) > 1:
+        rest, *others = (sizes[:axis] + sizes[axis + 1 :] for sizes in operands)
+        if any(each != rest for each in others):
             raise NotCertain
         known = [size for size in along if size is not None]
-        rest = others.pop()
         return (*rest[:axis], sum(known) if len(known) == len(along) else None, *rest[axis:])
 
     def _split(self, operation: Operation) -> Sizes:
@@ -279,6 +280,17 @@ def taken_elements(sizes: Sequence[int], places: Sequence[Sequence[int]], free: 
         first, last = (None if mask >> axis & 1 else at for mask, at in zip(free, (begin, end), strict=True))
         found.append(range(*slice(first, last, step).indices(size)))
     return found
+
+
+def _taken(size: int, first: int | None, last: int | None, step: int | None) -> int:
+    """How many elements a slice takes, as Python counts them."""
+    if step is None or step < 1:
+        return len(range(*slice(first, last, step).indices(size)))
+    begin, end = (
+        size if at is None else at if 0 <= at <= size else size if at > size else max(at + size, 0)
+        for at in (0 if first is None else first, last)
+    )
+    return (end - begin + step - 1) // step if end > begin else 0
 
 
 def _count(size: int | None, start: int | None, end: int | None, step: int | None) -> int | None:

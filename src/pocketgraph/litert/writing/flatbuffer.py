@@ -9,7 +9,9 @@ from __future__ import annotations
 import struct
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
+
+from pocketgraph.graph.record import Record
 
 SCALARS = {
     "i8": ("b", 1), "u8": ("B", 1), "bool": ("?", 1), "i16": ("h", 2), "u16": ("H", 2), "i32": ("i", 4),
@@ -74,14 +76,14 @@ def prefix(blob: Blob, position: int) -> bytes:
     return bytes(blob.position - 4 - position) + struct.pack("<I", blob.size)
 
 
-class _TableForm(NamedTuple):
+class _TableForm(Record):
     """How tables with the same fields are laid out; a program has thousands of tables and a dozen forms.
 
     Attributes:
         head: bytes of the vtable, which comes before the table.
         alignment: what the table's own position is a multiple of.
         vtable: its bytes.
-        fields: packs the distance to the vtable and then, widest first, the fields; pointers are zero at first.
+        content: packs the distance to the vtable and then, widest first, the fields; pointers are zero at first.
         order: which entry of the table each of those is, -1 for a pointer.
         pointers: (entry, place within the table, kind) of each field that points to something.
     """
@@ -89,7 +91,7 @@ class _TableForm(NamedTuple):
     head: int
     alignment: int
     vtable: bytes
-    fields: struct.Struct
+    content: struct.Struct
     order: tuple[int, ...]
     pointers: tuple[tuple[int, int, str], ...]
 
@@ -153,7 +155,7 @@ class _FlatbufferWriter:
         if known is None:
             known = self.vtables[form.vtable] = len(out)
             out += form.vtable
-        out += form.fields.pack(start - known, *[table[index][2] if index >= 0 else 0 for index in form.order])
+        out += form.content.pack(start - known, *[table[index][2] if index >= 0 else 0 for index in form.order])
         for index, offset, kind in form.pointers:
             value, where = table[index][2], start + offset
             if kind == "blob":

@@ -6,7 +6,10 @@ row.
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
+
+from pocketgraph.graph.record import Record
 
 VERSION = 3
 IDENTIFIER = b"TFL3"
@@ -23,18 +26,18 @@ ACTIVATIONS = {"": 0, "RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}
 MIRROR_PAD_MODES = {"REFLECT": 0, "SYMMETRIC": 1}
 
 
-class Field(NamedTuple):
+class Field(Record):
     """One field of an option table: its slot and how it is stored (see flatbuffer.py)."""
 
     slot: int
     kind: str
 
 
-class OptionFields(NamedTuple):
+class OptionFields(Record):
     """An option table: its number in the BuiltinOptions union and its fields by name."""
 
     number: int
-    fields: dict[str, Field]
+    by_name: dict[str, Field]
 
 
 class Operator(NamedTuple):
@@ -48,101 +51,100 @@ class Operator(NamedTuple):
     version: int = 1
 
 
-def _options(number: int, fields: str = "") -> OptionFields:
-    """``fields`` lists ``slot:name:kind`` words."""
-    table = {}
-    for word in fields.split():
-        slot, name, kind = word.split(":")
-        table[name] = Field(int(slot), kind)
-    return OptionFields(number, table)
+@cache
+def option_fields(name: str) -> OptionFields:
+    """The option table of this name in OPTIONS."""
+    number, fields = OPTIONS[name]
+    words = [word.split(":") for word in fields.split()]
+    return OptionFields(number, {field: Field(int(slot), kind) for slot, field, kind in words})
 
 
 _ACTIVATION = "0:activation:i8"
 
-OPTIONS: dict[str, OptionFields] = {
-    "Conv2D": _options(
-        1, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8 4:dilation_w:i32 5:dilation_h:i32"
-    ),
-    "DepthwiseConv2D": _options(
+OPTIONS: dict[str, tuple[int, str]] = {
+    "Conv2D": (1, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8 4:dilation_w:i32 5:dilation_h:i32"),
+    "DepthwiseConv2D": (
         2,
         "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:multiplier:i32 4:activation:i8 5:dilation_w:i32 6:dilation_h:i32",
     ),
-    "Pool2D": _options(5, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:filter_w:i32 4:filter_h:i32 5:activation:i8"),
-    "FullyConnected": _options(8, "0:activation:i8 2:keep_num_dims:bool 3:asymmetric_inputs:bool"),
-    "Softmax": _options(9, "0:beta:f32"),
-    "Concatenation": _options(10, "0:axis:i32 1:activation:i8"),
-    "Add": _options(11, _ACTIVATION + " 1:power_of_two_scales:bool"),
-    "LocalResponseNormalization": _options(13, "0:radius:i32 1:bias:f32 2:alpha:f32 3:beta:f32"),
-    "ResizeBilinear": _options(15, "2:align_corners:bool 3:half_pixel_centers:bool"),
-    "Reshape": _options(17, "0:new_shape:[i32]"),
-    "SpaceToDepth": _options(19, "0:block_size:i32"),
-    "Mul": _options(21, _ACTIVATION),
-    "Pad": _options(22),
-    "Gather": _options(23, "0:axis:i32 1:batch_dims:i32"),
-    "BatchToSpaceND": _options(24),
-    "SpaceToBatchND": _options(25),
-    "Transpose": _options(26),
-    "Reducer": _options(27, "0:keep_dims:bool"),
-    "Sub": _options(28, _ACTIVATION + " 1:power_of_two_scales:bool"),
-    "Div": _options(29, _ACTIVATION),
-    "StridedSlice": _options(
-        32, "0:begin_mask:i32 1:end_mask:i32 2:ellipsis_mask:i32 3:new_axis_mask:i32 4:shrink_axis_mask:i32"
+    "Pool2D": (5, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:filter_w:i32 4:filter_h:i32 5:activation:i8"),
+    "FullyConnected": (8, "0:activation:i8 2:keep_num_dims:bool 3:asymmetric_inputs:bool"),
+    "Softmax": (9, "0:beta:f32"),
+    "Concatenation": (10, "0:axis:i32 1:activation:i8"),
+    "Add": (11, _ACTIVATION + " 1:power_of_two_scales:bool"),
+    "LocalResponseNormalization": (13, "0:radius:i32 1:bias:f32 2:alpha:f32 3:beta:f32"),
+    "ResizeBilinear": (15, "2:align_corners:bool 3:half_pixel_centers:bool"),
+    "Reshape": (17, "0:new_shape:[i32]"),
+    "SpaceToDepth": (19, "0:block_size:i32"),
+    "Mul": (21, _ACTIVATION),
+    "Pad": (22, ""),
+    "Gather": (23, "0:axis:i32 1:batch_dims:i32"),
+    "BatchToSpaceND": (24, ""),
+    "SpaceToBatchND": (25, ""),
+    "Transpose": (26, ""),
+    "Reducer": (27, "0:keep_dims:bool"),
+    "Sub": (28, _ACTIVATION + " 1:power_of_two_scales:bool"),
+    "Div": (29, _ACTIVATION),
+    "StridedSlice": (
+        32,
+        "0:begin_mask:i32 1:end_mask:i32 2:ellipsis_mask:i32 3:new_axis_mask:i32 4:shrink_axis_mask:i32",
     ),
-    "Exp": _options(33),
-    "TopKV2": _options(34),
-    "Split": _options(35, "0:num_splits:i32"),
-    "LogSoftmax": _options(36),
-    "Cast": _options(37, "0:in_type:i8 1:out_type:i8"),
-    "MaximumMinimum": _options(39),
-    "ArgMax": _options(40, "0:output_type:i8"),
-    "Less": _options(41),
-    "Neg": _options(42),
-    "PadV2": _options(43),
-    "Greater": _options(44),
-    "GreaterEqual": _options(45),
-    "LessEqual": _options(46),
-    "Slice": _options(48),
-    "TransposeConv": _options(49, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8"),
-    "Tile": _options(51),
-    "Equal": _options(53),
-    "NotEqual": _options(54),
-    "Shape": _options(55, "0:out_type:i8"),
-    "Pow": _options(56),
-    "ArgMin": _options(57, "0:output_type:i8"),
-    "Pack": _options(59, "0:values_count:i32 1:axis:i32"),
-    "LogicalOr": _options(60),
-    "OneHot": _options(61, "0:axis:i32"),
-    "LogicalAnd": _options(62),
-    "LogicalNot": _options(63),
-    "Unpack": _options(64, "0:num:i32 1:axis:i32"),
-    "FloorDiv": _options(65),
-    "Square": _options(66),
-    "ZerosLike": _options(67),
-    "FloorMod": _options(72),
-    "ResizeNearestNeighbor": _options(74, "0:align_corners:bool 1:half_pixel_centers:bool"),
-    "LeakyRelu": _options(75, "0:alpha:f32"),
-    "SquaredDifference": _options(76),
-    "MirrorPad": _options(77, "0:mode:i8"),
-    "Abs": _options(78),
-    "SplitV": _options(79, "0:num_splits:i32"),
-    "ReverseV2": _options(81),
-    "GatherNd": _options(83),
-    "Cos": _options(84),
-    "ReverseSequence": _options(87, "0:sequence_axis:i32 1:batch_axis:i32"),
-    "DepthToSpace": _options(94, "0:block_size:i32"),
-    "ScatterNd": _options(97),
-    "SelectV2": _options(98),
-    "BatchMatMul": _options(101, "0:adj_x:bool 1:adj_y:bool"),
-    "Cumsum": _options(102, "0:exclusive:bool 1:reverse:bool"),
-    "BroadcastTo": _options(104),
-    "CallOnce": _options(103, "0:init_subgraph:i32"),
-    "VarHandle": _options(111, "0:container:string 1:shared_name:string"),
-    "ReadVariable": _options(112),
-    "AssignVariable": _options(113),
-    "Gelu": _options(116, "0:approximate:bool"),
-    "ATan2": _options(122),
-    "Sign": _options(123),
+    "Exp": (33, ""),
+    "TopKV2": (34, ""),
+    "Split": (35, "0:num_splits:i32"),
+    "LogSoftmax": (36, ""),
+    "Cast": (37, "0:in_type:i8 1:out_type:i8"),
+    "MaximumMinimum": (39, ""),
+    "ArgMax": (40, "0:output_type:i8"),
+    "Less": (41, ""),
+    "Neg": (42, ""),
+    "PadV2": (43, ""),
+    "Greater": (44, ""),
+    "GreaterEqual": (45, ""),
+    "LessEqual": (46, ""),
+    "Slice": (48, ""),
+    "TransposeConv": (49, "0:padding:i8 1:stride_w:i32 2:stride_h:i32 3:activation:i8"),
+    "Tile": (51, ""),
+    "Equal": (53, ""),
+    "NotEqual": (54, ""),
+    "Shape": (55, "0:out_type:i8"),
+    "Pow": (56, ""),
+    "ArgMin": (57, "0:output_type:i8"),
+    "Pack": (59, "0:values_count:i32 1:axis:i32"),
+    "LogicalOr": (60, ""),
+    "OneHot": (61, "0:axis:i32"),
+    "LogicalAnd": (62, ""),
+    "LogicalNot": (63, ""),
+    "Unpack": (64, "0:num:i32 1:axis:i32"),
+    "FloorDiv": (65, ""),
+    "Square": (66, ""),
+    "ZerosLike": (67, ""),
+    "FloorMod": (72, ""),
+    "ResizeNearestNeighbor": (74, "0:align_corners:bool 1:half_pixel_centers:bool"),
+    "LeakyRelu": (75, "0:alpha:f32"),
+    "SquaredDifference": (76, ""),
+    "MirrorPad": (77, "0:mode:i8"),
+    "Abs": (78, ""),
+    "SplitV": (79, "0:num_splits:i32"),
+    "ReverseV2": (81, ""),
+    "GatherNd": (83, ""),
+    "Cos": (84, ""),
+    "ReverseSequence": (87, "0:sequence_axis:i32 1:batch_axis:i32"),
+    "DepthToSpace": (94, "0:block_size:i32"),
+    "ScatterNd": (97, ""),
+    "SelectV2": (98, ""),
+    "BatchMatMul": (101, "0:adj_x:bool 1:adj_y:bool"),
+    "Cumsum": (102, "0:exclusive:bool 1:reverse:bool"),
+    "BroadcastTo": (104, ""),
+    "CallOnce": (103, "0:init_subgraph:i32"),
+    "VarHandle": (111, "0:container:string 1:shared_name:string"),
+    "ReadVariable": (112, ""),
+    "AssignVariable": (113, ""),
+    "Gelu": (116, "0:approximate:bool"),
+    "ATan2": (122, ""),
+    "Sign": (123, ""),
 }
+"""The option tables by name: the number, and a ``slot:name:kind`` word for each field."""
 
 _FIRST_VERSION = {"BROADCAST_TO": 2}
 

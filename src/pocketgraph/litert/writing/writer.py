@@ -285,10 +285,10 @@ class _FileLayout:
             return (*fields, (5, "[u8]", operation.options["custom"]), (6, "i8", 0))
         name = schema.OPERATORS[operation.code].options
         if name:
-            options = schema.OPTIONS[name]
+            options = schema.option_fields(name)
             table = tuple(
                 [
-                    (options.fields[key].slot, options.fields[key].kind, _number(key, value))
+                    (options.by_name[key].slot, options.by_name[key].kind, _number(key, value))
                     for key, value in operation.options.items()
                 ]
             )

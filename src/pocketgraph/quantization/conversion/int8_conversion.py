@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64, UINT8
@@ -326,11 +327,13 @@ def bytes_of(value: Value) -> Value:
     return Value(f"{value.name}/uint8", UINT8, value.shape, None, quantization)
 
 
-def take_pixels(program: Program, mean: float, std: float) -> None:
+def take_pixels(program: Program, mean: Scale, std: Scale) -> None:
     """Lets the bytes of a picture be the codes of a program that takes uint8, where ``(byte - mean) / std`` is fed.
 
     Cameras and task libraries feed bytes as they are, whatever the scale of the input says.
     """
+    if isinstance(mean, tuple) or isinstance(std, tuple):  # an input has one scale for all channels
+        return
     value = program.inputs[0]
     is_picture = len(value.shape) == 4 and value.shape[3] in (1, 3)
     if value.dtype is UINT8 and value.quantization is not None and is_picture and std > 0 and 0 <= mean <= MOST_BYTE:

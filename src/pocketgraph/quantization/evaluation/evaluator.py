@@ -183,7 +183,8 @@ def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading
         return reading
     graph = load(paths[0])
     about = metadata(graph.extra)
-    if about is not None and about.mean and about.std:
-        return replace(reading, input_mean=about.mean[0], input_std=about.std[0])
+    if about is not None and about.scaling is not None:
+        mean, std = about.scaling
+        return replace(reading, input_mean=mean, input_std=std)
     scaling = reading.scaling(graph)
     return replace(reading, input_mean=scaling.mean, input_std=scaling.std)

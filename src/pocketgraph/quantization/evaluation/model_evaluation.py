@@ -27,7 +27,13 @@ from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerd
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, are_picks, distance_from_input
+from pocketgraph.runtime.comparison.answer_metrics import (
+    ClassAccuracy,
+    Comparison,
+    are_picks,
+    are_unit_vectors,
+    distance_from_input,
+)
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
@@ -110,6 +116,7 @@ def judge_models(
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
+    are_vectors = False
     key = "" if cluster.current() is None else _key(models, data)
     answering = _Answering(tuple(models), data.repetitions)
     for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
@@ -124,6 +131,7 @@ def judge_models(
                 hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
             )
         if done == 0:
+            are_vectors = labels is None and are_unit_vectors(reference)
             classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
@@ -149,7 +157,8 @@ def judge_models(
             for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
                 verdict.times.append(float(took))
     is_guessed = labels is None and classes is not None
-    return Evaluation(verdicts, len(data), list(notes(verdicts, data, odd, is_guessed=is_guessed)))
+    told = list(notes(verdicts, data, odd, is_guessed=is_guessed, are_vectors=are_vectors))
+    return Evaluation(verdicts, len(data), told)
 
 
 def _has_effects(model: RunnableModel) -> bool:
@@ -200,7 +209,8 @@ def _wanted(
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
     size = answer.size
     is_pick = labels is not None and size == 1 and are_picks(answer)
-    classes = data.truth(labels, len(labels) if labels is not None and is_pick else size)
+    is_vector = labels is None and are_unit_vectors(answer)
+    classes = None if is_vector else data.truth(labels, len(labels) if labels is not None and is_pick else size)
     has_classes = classes is not None and (size > 1 or is_pick)
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
@@ -244,8 +254,23 @@ def table(rows: list[dict[str, Any]], count: int) -> list[str]:
     return lines
 
 
-def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_guessed: bool = False) -> Iterator[str]:
-    """What the numbers do not say by themselves; ``is_guessed`` where nobody said which score is whose."""
+def notes(
+    verdicts: list[ModelVerdict],
+    data: Dataset,
+    odd: list[int],
+    *,
+    is_guessed: bool = False,
+    are_vectors: bool = False,
+) -> Iterator[str]:
+    """What the numbers do not say by themselves.
+
+    Args:
+        verdicts: of the models.
+        data: what they were judged on.
+        odd: the numbers of samples that hold no numbers.
+        is_guessed: whether nobody said which score is whose.
+        are_vectors: whether answers are vectors of length 1.
+    """
     names = sorted(set(data.classes))
     first = verdicts[0].accuracy
     is_doubtful = is_guessed and first is not None and first.top1 < DOUBTFUL
@@ -258,7 +283,12 @@ def notes(verdicts: list[ModelVerdict], data: Dataset, odd: list[int], *, is_gue
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
         yield f"{which} NaN or infinity; take such out of {data.place}"
-    if data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
+    if are_vectors and data.classes:
+        yield (
+            f"the answers are vectors of length 1 and no scores, so the classes of {data.place} do not judge them; "
+            "of a second model it counts how near its vectors are"
+        )
+    elif data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             f"{option('labels')} names the class of each score"

@@ -15,6 +15,7 @@ from pocketgraph.runtime.profiling.statistic import Statistic
 SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
 EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same
+UNIT_EPSILONS = 64  # float32 sums the squares of 1,024 numbers to some of its smallest steps
 SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
 
 
@@ -86,15 +87,24 @@ def are_picks(output: Array) -> bool:
     return bool(output.dtype.kind == "b" or (output.dtype.kind == "i" and output.dtype.itemsize > 2))
 
 
+def are_unit_vectors(output: Array) -> bool:
+    """Whether the rows of an output are vectors of length 1 whose numbers have both signs, as embeddings are: of texts,
+    faces, voices. Their places are no classes."""
+    if output.dtype.kind != "f" or output.size < 2 or output.ndim not in (1, 2) or output.min() >= 0:
+        return False
+    lengths = np.linalg.norm(output.reshape(-1, output.shape[-1]).astype(np.float64), axis=1)
+    return bool((np.abs(lengths - 1) < UNIT_EPSILONS * np.finfo(output.dtype).eps).all())
+
+
 def scores_of_classes(output: Array) -> Array | None:
     """The scores of an output, float64 [answers, classes]; None for one that has no classes.
 
     A vector is one answer, a matrix one for each row. What has more dimensions, such as a picture's places, has an
     answer for each place when those are probabilities; other numbers may be boxes, colours or features. Classes that
-    are picked already have no scores.
+    are picked already have no scores, nor have vectors of length 1.
     """
     places = math.prod(output.shape[:-1])
-    if output.size < 2 or places == output.size or are_picks(output):
+    if output.size < 2 or places == output.size or are_picks(output) or are_unit_vectors(output):
         return None
     rows = output.reshape(places, -1).astype(np.float64)
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None

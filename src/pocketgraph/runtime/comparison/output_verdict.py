@@ -85,6 +85,8 @@ def logits_of_probabilities(pairs: Pairs) -> tuple[list[tuple[Array, Array]] | N
         The logits, and whether the first model is all but certain of each answer. No logits where answers are no
         probabilities, and where those of a model are too coarse to tell logits: as codes, or because all but one are 0.
     """
+    if len({pair[side].shape[-1] for pair in pairs for side in (0, 1)}) > 1:
+        return None, False  # answers of texts or recordings of several lengths
     wanted, given = (
         np.concatenate([np.reshape(pair[side], (-1, pair[side].shape[-1])).astype(np.float64) for pair in pairs])
         for side in (0, 1)

@@ -208,6 +208,11 @@ def verify(
     if is_idle:
         hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
         found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
+    notes += [
+        f"'{name}' holds nothing in either model, so nothing of it was compared"
+        for name, pairs in both.pairs.items()
+        if found[name].passed and not any(value.size for pair in pairs for value in pair)
+    ]
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.record import Record
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.frames import Loop, LoopFrame
 from pocketgraph.runtime.engines.needed import Item
@@ -20,7 +21,7 @@ STRUCTURAL = ops_with("constant", "placeholder", "control_flow") | SAME | {"NoOp
 """Ops that the engine itself carries out, without a kernel."""
 
 
-class PartCall(NamedTuple):
+class PartCall(Record):
     """A part of the graph that runs as one call, as a rule of another engine.
 
     Attributes:
@@ -66,7 +67,13 @@ class Functions(Protocol):
 
 
 class DynamicPlanner(Protocol):
-    """Whoever plans parts when they run (see ``dynamic_part_search``)."""
+    """Whoever plans parts when they run (see ``dynamic_part_search``).
+
+    Attributes:
+        threads: how many to compute with.
+    """
+
+    threads: int
 
     def is_able(self, item: Item) -> bool:
         """Whether the node may be in such a part."""
@@ -125,6 +132,11 @@ class Plan:
         self.finds_dynamic = finds_dynamic
         self.loops: dict[Any, Any] = {}
         self._taken: dict[str, dict[Endpoint, list[str]]] = {}
+
+    @property
+    def threads(self) -> int:
+        """How many to compute with; 0 where no other engine is to compute anything."""
+        return 0 if self.dynamic is None else self.dynamic.threads
 
     def uses(self, step_pass: str) -> bool:
         """Whether a step pass is not switched off (see pass_registry.py)."""

@@ -112,7 +112,7 @@ def _name(item: Item) -> str:
     return item.node.name
 
 
-def pooled_parts(layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
+def pooled_parts(_: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
     return [_forward(layer, run_apart), _backward(layer, run_apart)]
 

@@ -1,6 +1,6 @@
 """Finds convolutions with bias and rectifier that are trained, and runs each, and all its gradients, as one step.
 
-    forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu
+    forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu (or Relu6)
     backward    slopes -> ReluGrad -> BiasAddGrad, Conv2DBackpropFilter, Conv2DBackpropInput
 
 Depthwise ones too. Traced, with a memory limit or with a time limit the nodes run as they are written
@@ -9,8 +9,10 @@ Depthwise ones too. Traced, with a memory limit or with a time limit the nodes r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
-from typing import Any, NamedTuple
+import math
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +20,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context
+from pocketgraph.litert.cost_model import LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
     WINDOW,
@@ -34,7 +37,13 @@ from pocketgraph.runtime.engines.layer_nodes import (
 )
 from pocketgraph.runtime.engines.needed import Item
 
+if TYPE_CHECKING:
+    from pocketgraph.kernels.nn.rectified_convolution import Convolve
+    from pocketgraph.kernels.windows import Window
+
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+RECTIFIERS = {"ReluGrad": "Relu", "Relu6Grad": "Relu6"}
+"""By the op of a gradient: whose it is."""
 
 
 class RectifiedLayer(NamedTuple):
@@ -62,7 +71,7 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
         plan: what is compiled.
         held: nodes whose results somebody else wants.
     """
-    masks = [item for item in plan.items.values() if item.node.op == "ReluGrad"]
+    masks = [item for item in plan.items.values() if item.node.op in RECTIFIERS]
     layers = [layer for layer in (_of_mask(plan, mask) for mask in masks) if layer is not None]
     if not layers:
         return []
@@ -79,7 +88,7 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
 
 def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     """The layer whose rectifier's gradient this is, if it is one."""
-    relu = made_by(plan, mask.data[1], "Relu")
+    relu = made_by(plan, mask.data[1], RECTIFIERS[mask.node.op])
     bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
     conv = None if bias is None else made_by(plan, bias.data[0], *CONVOLUTIONS)
     if relu is None or bias is None or conv is None:
@@ -101,33 +110,71 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
 
 
-def rectified_parts(layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
+def rectified_parts(plan: Plan, layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    return [_forward(layer, run_apart), _backward(layer, run_apart)]
+    quick = QuickConvolutions(plan.threads if plan.uses("changing_weights") else 0)
+    return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
 
 
-def _forward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
+class QuickConvolutions(NamedTuple):
+    """Has XNNPACK compute convolutions of a layer.
+
+    Attributes:
+        threads: with how many threads; 0: NumPy is to compute them.
+    """
+
+    threads: int
+
+    def given(
+        self,
+        run: Any,
+        op: str,
+        weights: Array,
+        bias: Array | None,
+        spans: Sequence[Window],
+        images: Sequence[int],
+        result: Sequence[int],
+        rectifier: str = "",
+    ) -> AbstractContextManager[Convolve | None]:
+        """What computes them with these weights (see ChangingConvolutions), for images and results of these shapes."""
+        window = weights.shape[: 2 if op == "DepthwiseConv2dNative" else 3]
+        work = math.prod(result) * math.prod(window)
+        if not self.threads or work < LEAST_NUMPY_GRADIENT:
+            return nullcontext()
+        from pocketgraph.kernels.nn.rectified_convolution import together
+        from pocketgraph.litert.changing_weights import ChangingConvolutions
+
+        found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
+        some = (together(result), *images[1:])
+        return found.given(op, weights, bias, spans, some, rectifier)
+
+
+_STATE = "convolutions with changing weights"
+
+
+def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
     inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
-    call = RectifiedLayerCall(layer, run_apart(members, inputs, outputs))
+    call = RectifiedLayerCall(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-def _backward(layer: RectifiedLayer, run_apart: RunApart) -> PartCall:
+def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
     wanted = [layer.by_weights, layer.by_bias, *([layer.by_images] if layer.by_images else [])]
     members = {item.node.name: item for item in (layer.mask, *wanted)}
     sizes = layer.by_images.data[:1] if layer.by_images else ()
     inputs = (*layer.conv.data, *layer.mask.data, layer.by_weights.data[1], *sizes)
     outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = RectifiedLayerGradient(layer, run_apart(members, inputs, outputs))
+    call = RectifiedLayerGradient(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.mask.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
 class RectifiedLayerCall(LayerCall):
     """Images, weights and bias in, the rectified results out."""
 
-    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
+    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
         super().__init__(apart)
+        self.quick = quick
         self.node = layer.relu.node
         self.op = layer.conv.node.op
         self.windows = ConvolutionWindows(layer.conv.node)
@@ -142,8 +189,10 @@ class RectifiedLayerCall(LayerCall):
         spans = self.windows.over(x, weights)
         shape = reserve((len(x), *(w.output for w in spans), channels), np.float32)
         context = Context(self.node, run.state, caller=run.caller)
-        result: Array = recycled(context, shape, np.float32)
-        rectified_convolution(self.op, x, weights, bias, spans, result)
+        result: Array = recycled(context, shape, np.float32, is_aligned=True)
+        x = np.ascontiguousarray(x)
+        with self.quick.given(run, self.op, weights, bias, spans, x.shape, shape, self.node.op) as convolve:
+            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
         return (result,)
 
 
@@ -151,14 +200,16 @@ class RectifiedLayerGradient(LayerCall):
     """Images, weights, slopes, results, and the sizes of weights and images in; the gradients by weights and bias, and
     by the images where that is wanted, out."""
 
-    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
+    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
         super().__init__(apart)
+        self.quick = quick
         self.node = layer.by_images.node if layer.by_images else None
+        self.rectifier = layer.relu.node.op
         self.op = layer.conv.node.op
         self.windows = ConvolutionWindows(layer.conv.node)
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_gradients
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_gradients, turned
 
         x, weights, slopes, rectified, *sizes = arrays
         wanted = [weights.shape, x.shape][: len(sizes)]
@@ -166,9 +217,18 @@ class RectifiedLayerGradient(LayerCall):
             return None
         if [ints(each) for each in sizes] != wanted or x.shape[3] != weights.shape[2]:
             return None
-        by_images = None
-        if self.node is not None:
-            by_images = recycled(Context(self.node, run.state, caller=run.caller), x.shape, np.float32)
         spans = self.windows.over(x, weights)
-        found = rectified_gradients(self.op, x, weights, rectified, slopes, spans, by_images)
-        return found if by_images is None else (*found, by_images)
+        if self.node is None:
+            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None, self.rectifier)
+        context = Context(self.node, run.state, caller=run.caller)
+        by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
+        back = turned(self.op, weights, spans, x.shape[1:3])
+        given = (
+            nullcontext()
+            if back is None
+            else self.quick.given(run, self.op, back[0], None, back[1], slopes.shape, x.shape)
+        )
+        with given as convolve:
+            layer = self.op, x, weights, rectified, slopes, spans
+            found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
+        return (*found, by_images)

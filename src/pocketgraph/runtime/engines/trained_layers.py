@@ -12,7 +12,7 @@ from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_part
 from pocketgraph.runtime.engines.rectified_layers import rectified_layers, rectified_parts
 
 LayersOf = Callable[[Plan, Collection[str]], list[Any]]
-PartsOf = Callable[[Any, RunApart], list[PartCall]]
+PartsOf = Callable[[Plan, Any, RunApart], list[PartCall]]
 KINDS: tuple[tuple[str, LayersOf, PartsOf], ...] = (
     ("fused_pooled_layers", pooled_layers, pooled_parts),
     ("fused_rectified_layers", rectified_layers, rectified_parts),
@@ -35,7 +35,7 @@ def trained_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart
             continue
         taken = frozenset[str]().union(*(part.members for part in parts))
         for layer in layers_of(plan, held):
-            found = parts_of(layer, run_apart) if names_of(layer).isdisjoint(taken) else []
+            found = parts_of(plan, layer, run_apart) if names_of(layer).isdisjoint(taken) else []
             if take_values(plan, found):
                 parts += found
     return parts

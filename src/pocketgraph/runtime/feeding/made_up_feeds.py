@@ -21,6 +21,7 @@ from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_samp
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
+from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.permissions import RESTRICTED
 from pocketgraph.runtime.tensor_names import fetch_endpoint
 
@@ -157,9 +158,9 @@ def sample_feeds(
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
 
-    Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False, strings
-    empty, or a recording, a picture or a record of noise where they are decoded as one. ``given`` are shapes by the
-    placeholders' names.
+    Floats are uniform in [-1, 1), 8-bit integers over their range, other integers in [0, 10), booleans False; strings
+    are a recording, a picture or a record of noise where they are decoded as one, words where they are looked up, else
+    empty. ``given`` are shapes by the placeholders' names.
 
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
@@ -183,12 +184,22 @@ def sample_feeds(
             feeds[spec.label] = np.full(shapes[spec.label], np.array(record_sample(graph, parser, rng), object), object)
             continue
         name = spec.endpoint.node
+        if spec.dtype is STRING:
+            feeds[spec.label] = _texts(graph, name, shapes[spec.label], rng)
+            continue
         share = None if shapes[spec.label] else switches.get(name, dropout_share(graph, name))
         if share is not None:
             feeds[spec.label] = np.array(share, spec.dtype.numpy)
             continue
         feeds[spec.label] = random_values(spec.dtype, shapes[spec.label], rng, spec.label)
     return feeds
+
+
+def _texts(graph: Graph, name: str, shape: tuple[int, ...], rng: np.random.Generator) -> np.ndarray[Any, Any]:
+    texts = random_values(STRING, shape, rng, name)
+    flat = texts.reshape(-1)
+    flat[:] = [sample_text(graph, name, rng) for _ in range(flat.size)]
+    return texts
 
 
 def _specs(graph: Graph, fetches: Sequence[str]) -> list[FeedSpec]:

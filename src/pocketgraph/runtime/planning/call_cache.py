@@ -207,7 +207,7 @@ def plan_for(request: Request, graph: Callable[[], Graph], items: dict[str, Item
         return plan_of_model_file(request, whole)
     from pocketgraph.runtime.planning.planner import prepare  # takes as long to import as all that a warm start needs
 
-    return prepare(request._replace(graph=whole), items)
+    return prepare(request.replace(graph=whole), items)
 
 
 def find(request: Request, graph: Callable[[], Graph]) -> ExecutionPlan | None:

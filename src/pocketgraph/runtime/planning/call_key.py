@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
 
@@ -92,7 +93,7 @@ class CallKey(NamedTuple):
         return f"{[*map(str, self.fetches)]} {[*self.targets]}"
 
 
-class ResolvedCall(NamedTuple):
+class ResolvedCall(Record):
     """A call, its names looked up in the graph.
 
     Attributes:

@@ -9,6 +9,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
@@ -64,6 +65,7 @@ def _cut_and_compiled(
     """Cuts the graph into parts and compiles them, with other cuts where LiteRT does not take one; none in the end
     where it takes none. Adds to ``reasons`` why candidates are in no part."""
     from pocketgraph.litert import engine
+    from pocketgraph.litert.part_lowering import MALFORMED
 
     plan, static = known.plan, known.static
     compiled: dict[CutPart, CompiledPart] = {}
@@ -87,6 +89,13 @@ def _cut_and_compiled(
             except engine.Unsupported as error:
                 failed = True
                 reasons.update(_blamed(error, part, reasons))
+            except MALFORMED as error:  # of what a user's lowering emits, no pass has known
+                users = [name for name in part.nodes if plan.items[name].node.op in user_ops()]
+                if not users:
+                    raise
+                failed = True
+                said = f"what its lowering emits cannot be compiled: {type(error).__name__}: {error}"
+                reasons.update(dict.fromkeys(users, said))
         if not failed:
             for part in small:
                 reasons.update(dict.fromkeys(part.nodes, "too little work between nodes that LiteRT cannot hold"))

@@ -57,6 +57,7 @@ class DynamicParts:
     ) -> None:
         self.request = request
         self.graph = graph
+        self.threads = request.threads
         self.able = able
         self.static = static
         self.opened = opened

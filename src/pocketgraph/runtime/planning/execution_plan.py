@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.description import Description
 from pocketgraph.runtime.planning.call_key import CallKey, Sized
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.executable import Executable
+    from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.step_program import StepProgram
 
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
@@ -23,8 +24,6 @@ NO_GRAPH = Graph(())
 """Stands for the model's, or for a part's, which need not be read to find what an earlier process left."""
 TIERS = "tiered_compilation"
 """The pass that ``is_tiered`` asks for."""
-NOTHING = Description({}, (), (), {}, {})
-"""What is known of a plan that an earlier process made."""
 
 
 Planner: TypeAlias = "Callable[[Request, Callable[[], Graph]], ExecutionPlan]"
@@ -47,7 +46,7 @@ class Runnable(Protocol):
         """One line for people."""
 
 
-class Request(NamedTuple):
+class Request(Record):
     """What is to be run.
 
     Attributes:
@@ -119,7 +118,7 @@ class ExecutionPlan:
         program: the steps, with LiteRT's parts as calls; None where one executable does it all and no steps are wanted.
         whole: the executable that runs everything between feeds and fetches, when there is one.
         whole_inputs: the feed that goes into each input of it.
-        description: for ``Session.plan``.
+        description: for ``Session.plan``; None where a call does not want it.
         executables: what has to be closed.
         ran: is told how long each run took this thread, in seconds of the processor; None: nobody wants to know.
         inferred: what was known of the graph's tensors; None where an earlier process made the plan.
@@ -131,7 +130,7 @@ class ExecutionPlan:
         program: StepProgram | None,
         whole: Runnable | None = None,
         whole_inputs: tuple[int, ...] = (),
-        description: Description = NOTHING,
+        description: Description | None = None,
         executables: Sequence[Runnable] = (),
         ran: Callable[[float], None] | None = None,
     ) -> None:
@@ -172,7 +171,7 @@ class ExecutionPlan:
         return self.whole.direct(self.whole_inputs)
 
 
-class FixedPlan(NamedTuple):
+class FixedPlan(Record):
     """A plan for fixed sizes.
 
     Attributes:

@@ -18,12 +18,11 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.graph_state import GraphState
+from pocketgraph.runtime.planning.graph_state import SWITCHES, GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
 from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
-from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
@@ -56,6 +55,10 @@ def _without_default(node: Node) -> Node:
 
 
 def drop_untaken_branches(state: GraphState) -> None:
+    if not any(item.node.op in SWITCHES for item in state.items.values()):
+        return
+    from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
+
     predicates = known_predicates(state.items, state.inferred)
     if predicates:
         fed = frozenset(state.feeds)
@@ -123,24 +126,25 @@ def hoist_over_splits(state: GraphState) -> None:
 
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
-    items = state.plan.items.values()
-    if not state.conditional and any(item.control for item in items) and all(map(_is_pure, items)):
-        state.take(state.graph.map_nodes(_without_waiting))
+    items = state.plan.items
+    waiting = {name for name, item in items.items() if item.control}
+    if waiting and not state.conditional and all(map(_is_pure, {item.node.op for item in items.values()})):
+        state.take(state.graph.map_nodes(lambda node: _without_waiting(node) if node.name in waiting else node))
         state.plan_anew()
 
 
 def _without_waiting(node: Node) -> Node:
-    return node.replace(inputs=node.data_inputs) if node.control_inputs else node
+    return node.replace(inputs=node.data_inputs)
 
 
-def _is_pure(item: Item) -> bool:
-    """Whether it makes no difference when the node runs: waiting for such nodes, or letting them wait, is idle."""
+def _is_pure(op: str) -> bool:
+    """Whether it makes no difference when a node runs: waiting for such nodes, or letting them wait, is idle."""
     from pocketgraph.graph import opdefs
 
-    definition = opdefs.find(item.node.op)
-    if definition is None or definition.stateful or item.node.op in ("Enter", "Merge", "Assert"):
-        return item.node.op.startswith("Placeholder")
-    return bool(definition.outputs) or item.node.op == "NoOp"
+    definition = opdefs.find(op)
+    if definition is None or definition.stateful or op in ("Enter", "Merge", "Assert"):
+        return op.startswith("Placeholder")
+    return bool(definition.outputs) or op == "NoOp"
 
 
 def mask_pooled_gradients(state: GraphState) -> None:

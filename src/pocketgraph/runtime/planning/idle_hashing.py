@@ -8,7 +8,6 @@ import threading
 import time
 
 from pocketgraph.litert import digest
-from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.certificates import check_schedule
 
 BYTE = 1 / 1000  # µs: about what hashing one takes
@@ -30,6 +29,8 @@ def hash_when_idle(path: str, cache_dir: str | None) -> None:
     _asked.add((path, cache_dir))
 
     def work() -> None:
+        from pocketgraph.runtime.background import at_work
+
         began = time.thread_time()
         with at_work():
             digest.file_digest(path, cache_dir)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical
+from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.kernels.shapes.infer import in_order, infer_while
+from pocketgraph.kernels.shapes.infer import in_order, infer_again
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
@@ -137,12 +137,14 @@ class _OperandNumbers:
     """
 
     def __init__(self, request: Request, types: Mapping[str, DType], operands: Sequence[str], fixed: Inferred) -> None:
-        self._values = request.values
         self._types = types
         self._operands = operands
-        self._graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
-        self._nodes = in_order(self._graph, operands)
-        self._before = infer(self._graph, {}, self._values, operands)  # constants, which are looked at once
+        graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
+        nodes = in_order(graph, operands)
+        self._nodes = _following(types, nodes)
+        following = {node.name for node in self._nodes}
+        others = [node for node in nodes if node.name not in following]  # constants, which are looked at once
+        self._before = infer_again({}, others, infer(graph, {}, request.values, ()))
 
     def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
         """
@@ -150,11 +152,20 @@ class _OperandNumbers:
             RunError: they follow from something else as well.
         """
         feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
-        found = infer_while(lambda *_: True, self._graph, feeds, self._values, self._nodes, self._before)
-        numbers = [found.value(ref) for ref in self._operands] if found is not None else [None]
-        if found is None or found.problems or any(each is None for each in numbers):
+        found = infer_again(feeds, self._nodes, self._before)
+        numbers = [found.value(ref) for ref in self._operands]
+        if found.problems or any(each is None for each in numbers):
             raise RunError("what the program is told does not follow from these sizes")
         return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])
+
+
+def _following(fed: Iterable[str], nodes: Sequence[Node]) -> list[Node]:
+    """Those of some nodes, producers first, that follow from what is fed."""
+    found = {node_name(ref) for ref in fed}
+    for node in nodes:
+        if any(node_name(ref) in found for ref in node.inputs):
+            found.add(node.name)
+    return [node for node in nodes if node.name in found]
 
 
 ALONE = ops_with("elementwise", "passes")

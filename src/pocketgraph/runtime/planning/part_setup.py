@@ -105,10 +105,14 @@ def reference_of(
     request: Request, graph: Graph, inputs: Sequence[Endpoint], outputs: Sequence[Endpoint]
 ) -> PartReference:
     """What computes a part's nodes on the reference engine."""
-    from pocketgraph.litert.type_edges import SPREADING
     from pocketgraph.runtime.certificates.part_reference import PartReference
 
-    return PartReference(graph, inputs, outputs, request.without | (SPREADING if request.strict else frozenset()))
+    without = request.without
+    if request.strict:
+        from pocketgraph.litert.type_edges import SPREADING
+
+        without = without | SPREADING
+    return PartReference(graph, inputs, outputs, without)
 
 
 def _trusts(request: Request, executable: Executable) -> bool:
@@ -136,7 +140,7 @@ def _may_answer(request: Request, executable: Executable, graph: Callable[[], Gr
 def _check_later(request: Request, executable: Executable, graph: Callable[[], Graph]) -> None:
     from pocketgraph.runtime.certificates.warm_check import WarmCheck
 
-    executable.check = WarmCheck(lambda: _planned_again(request._replace(check="always"), graph))
+    executable.check = WarmCheck(lambda: _planned_again(request.replace(check="always"), graph))
 
 
 def _choose_engine(
@@ -181,7 +185,7 @@ def _compile_again_later(request: Request, executable: Executable, graph: Callab
     if executable.next_tier is not None and request.planner is not None:
         from pocketgraph.runtime.planning.tiered_compilation import prepare
 
-        wanted = request._replace(without=request.without | {TIERS})
+        wanted = request.replace(without=request.without | {TIERS})
         prepare(executable, lambda: _planned_again(wanted, graph), request.checked)
 
 
@@ -192,7 +196,7 @@ def _nodes_of(request: Request, executable: Executable, graph: Callable[[], Grap
     Raises:
         LookupError: the plan has another part by now.
     """
-    made = _planned_again(request._replace(check="always", engine=None), graph)
+    made = _planned_again(request.replace(check="always", engine=None), graph)
     found = {getattr(each, "kept_as", None): getattr(each, "check", None) for each in made}
     for each in made:
         each.close()

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import prod
-from typing import NamedTuple
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.record import Record
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
 from pocketgraph.runtime.engines.frames import ROOT, split
-from pocketgraph.runtime.engines.grouping import grouped, merged
 from pocketgraph.runtime.planning.call_times import FREE, HEAVY
 
 
-class CutPart(NamedTuple):
+class CutPart(Record):
     """One part of the graph to be run as a whole.
 
     Attributes:
@@ -50,6 +49,8 @@ def partition(
         kinds[key_of(unit)] = True if isinstance(unit, str) and unit in able else None
         depends[key_of(unit)] = [key_of(source) for source in sources]
     if None in kinds.values():
+        from pocketgraph.runtime.engines.grouping import grouped, merged
+
         parts = [[str(name) for name in part] for part in merged(depends, grouped(depends, kinds))]
     else:  # all of it: nothing can lie between
         parts = [[str(name) for name in depends]] if depends else []

@@ -6,13 +6,12 @@ graph ──passes──▶ GraphState ──partition──▶ cut parts ──
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.runtime.description import DescribedPart, Description
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
@@ -26,6 +25,7 @@ from pocketgraph.runtime.planning.part_setup import set_up
 from pocketgraph.runtime.planning.partitioning import CutPart
 
 if TYPE_CHECKING:
+    from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.step_program import StepProgram
     from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
 
@@ -75,7 +75,8 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         from pocketgraph.runtime.planning.stored_plan_content import keep
 
         keep(stored_plan.name_of(request), request, request.graph, known.plan.items, parts, found)
-    description = _described(request, known.plan.items, cuts, found, reasons, tuple(known.applied))
+    described = request.call.is_described
+    description = _described(request, known.plan.items, cuts, found, reasons, known.applied) if described else None
     if whole is None:
         plan = ExecutionPlan(program, description=description, executables=opened)
         plan.inferred = known.inferred if not request.call.has_open_sizes else None
@@ -92,7 +93,8 @@ def _on_reference(request: Request, items: Mapping[str, Item] | None) -> Executi
         items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
     program = _program(request, items, (), None)
     reasons = dict.fromkeys(items, "the session runs on the reference engine only")
-    return ExecutionPlan(program, description=_described(request, items, {}, (), reasons))
+    description = _described(request, items, {}, (), reasons) if request.call.is_described else None
+    return ExecutionPlan(program, description=description)
 
 
 def _program(
@@ -149,7 +151,7 @@ def _described(
     cuts: Mapping[CutPart, CompiledPart],
     later: Sequence[PartCall],
     reasons: Mapping[str, str],
-    passes: tuple[str, ...] = (),
+    passes: Iterable[str] = (),
 ) -> Description:
     """What runs where.
 
@@ -161,6 +163,8 @@ def _described(
         reasons: why a node is in none of them.
         passes: the graph passes that changed something.
     """
+    from pocketgraph.runtime.description import DescribedPart, Description
+
     inside = {name for part in cuts for name in part.nodes} | {name for part in later for name in part.members}
     parts = [
         DescribedPart(
@@ -184,7 +188,7 @@ def _described(
         tuple(parts),
         {name: reason for name, reason in reasons.items() if name in items and name not in inside},
         {name: item.node.op for name, item in items.items()},
-        passes,
+        tuple(passes),
         tuple(sorted(request.without)),
     )
 

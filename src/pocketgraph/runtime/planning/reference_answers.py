@@ -55,7 +55,7 @@ def answered_by_reference(
     if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
         if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
             return None
-        plan = request.planner(request._replace(engine="reference", key=""), lambda: request.graph)
+        plan = request.planner(request.replace(engine="reference", key=""), lambda: request.graph)
         plan.once_with = request.threads
         return plan, ReferenceAnswer(key, None)
     if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):

@@ -18,7 +18,6 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
-from pocketgraph.runtime.background import at_work
 from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
 from pocketgraph.runtime.permissions import check_permissions
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
@@ -148,7 +147,7 @@ class SessionPlans:
                 for executable in found.executables:
                     executable.close()
             if found is None or measure:
-                found = self._planned(call._replace(key=key), measure)
+                found = self._planned(call.replace(key=key), measure)
         return found
 
     @collector_paused()
@@ -178,7 +177,7 @@ class SessionPlans:
         plan = self.calls.plans.get(opened)
         if plan is None and may_be_open(self.graph, self._needed(key)):
             began = time.thread_time()
-            plan = self._made(call._replace(key=opened))
+            plan = self._made(call.replace(key=opened))
             self._sized(key).note(key, time.thread_time() - began)
         if plan is not None:
             return plan.timed(_weakly(self._ran_open, key))
@@ -204,7 +203,7 @@ class SessionPlans:
         if plan is None:
             return None
         if plan.once_with is not None:
-            return plan.timed(_weakly(self._ran_once, call._replace(values=[])))
+            return plan.timed(_weakly(self._ran_once, call.replace(values=[])))
         return plan.timed(_weakly(self._ran_resized, key, plan))
 
     def _may_resize(self, key: CallKey) -> bool:
@@ -247,7 +246,7 @@ class SessionPlans:
             self._of_values.add(key)
         is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
         digest = self._source.key() if is_kept and key not in self._of_values else ""
-        request = self._request(graph, key, call.switches, digest)._replace(measure=measure)
+        request = self._request(graph, key, call.switches, digest).replace(measure=measure)
         if digest:
             self._source.hash_when_idle()
         with limits(memory=self._memory_limit):
@@ -275,6 +274,8 @@ class SessionPlans:
 
     def get_ready_for_all(self, call: ResolvedCall) -> None:
         """Makes what serves a call's sizes, and all others, if that was not done yet."""
+        from pocketgraph.runtime.background import at_work
+
         with at_work(), self.lock, collector_paused():
             resizable = self._sized(call.key).resizable
             # Another call may have come meanwhile; what it opened may be at its first run, and not yet be trusted.

@@ -16,7 +16,6 @@ from pocketgraph.budgets import started
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import TILED_AFTER
 from pocketgraph.litert.executable import Executable
-from pocketgraph.runtime.background import at_work
 
 
 def prepare(executable: Executable, plan_again: Callable[[], Iterable[Any]], checked: list[Any] | None) -> None:
@@ -46,6 +45,8 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
     Returns:
         Whether something took over.
     """
+    from pocketgraph.runtime.background import at_work
+
     first, better = executable.kept_as, executable.next_tier
     taken_over = False
     with at_work():

@@ -117,6 +117,7 @@ def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
     """The shapes of what questions for a shape ask about, as far as the graph alone tells.
 
     A scalar placeholder's shape counts as unknown: graphs that went through other rules say [] where they mean that.
+    What only the values of constants tell, such as how many of them are unique, is unknown in the original, too.
     """
     asked = [ref for node in graph if node.op in SHAPE_OPS for ref in node.data_inputs]
     declared = {}
@@ -128,7 +129,7 @@ def static_shapes(graph: Graph, flow: Flow) -> Callable[[str, int], Shape]:
             for port, shape in enumerate(shapes):
                 if isinstance(shape, Shape):
                     declared[f"{node.name}:{port}"] = (INVALID, shape)
-    inferred = infer(graph.replace(versions=Versions()), declared, outputs=asked, complete=False)
+    inferred = infer(graph.replace(versions=Versions()), declared, outputs=asked, complete=False, by_values=False)
 
     def shape_of(name: str, port: int) -> Shape:
         feed = flow.fed.get(name)

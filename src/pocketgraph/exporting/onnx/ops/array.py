@@ -215,9 +215,7 @@ def symmetric(emit: OnnxEmit, value: OnnxValue, pairs: Array) -> OnnxValue:
     for axis, (before, after) in enumerate(pairs.reshape(-1, 2).tolist()):
         if not before and not after:
             continue
-        size = value.shape[axis] if value.shape.dims is not None else None
-        if size is None:
-            raise emit.unsupported("the size of what it mirrors must be known beforehand")
+        size = emit.known_size(value, axis, "the size of what it mirrors")
         places = np.pad(np.arange(size), (before, after), mode="symmetric")
         shape = list(value.shape)
         shape[axis] = len(places)
@@ -291,7 +289,7 @@ def one_hot(emit: OnnxEmit, node: Node) -> OnnxValue:
 def invert_permutation(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.as_int64(emit.input(0))
     count = emit.dim(value, 0)
-    places = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], value.shape)
+    places = emit.count_up(count, value.shape)
     zeros = emit.op("Sub", [value, value], value.shape)
     made = emit.op("ScatterElements", [zeros, value, places], value.shape)
     return emit.cast(made, node.dtype("T", INT32))

@@ -47,9 +47,7 @@ def mfcc(emit: OnnxEmit, node: Node) -> OnnxValue:
         raise emit.unsupported(
             f"the sample rate must be known beforehand: {option('feed', 'values')}={emit.ref(1)}=16000 or the like"
         )
-    bins = value.shape[-1] if value.shape.dims is not None else None
-    if bins is None:
-        raise emit.unsupported("the number of frequencies must be known beforehand")
+    bins = emit.known_size(value, -1, "the number of frequencies")
     bands, count = int(node.attr("filterbank_channel_count", 40)), int(node.attr("dct_coefficient_count", 13))
     limits = (float(node.attr("lower_frequency_limit", 20.0)), float(node.attr("upper_frequency_limit", 4000.0)))
     weights = mel_weights(bins, float(np.asarray(rate).reshape(-1)[0]), bands, *limits)

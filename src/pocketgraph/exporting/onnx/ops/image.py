@@ -176,9 +176,7 @@ def _pixels(emit: OnnxEmit, picture: OnnxValue, which: OnnxValue, rows: OnnxValu
     height, width = emit.dim(picture, 1), emit.dim(picture, 2)
     at = add(emit, mul(emit, numbers, height), emit.unsqueeze(held[0], [2]))
     at = add(emit, mul(emit, at, width), emit.unsqueeze(held[1], [1]))
-    channels = picture.shape[3] if picture.shape.dims is not None else None
-    if channels is None:
-        raise emit.unsupported("the number of channels must be known beforehand")
+    channels = emit.known_size(picture, 3, "the number of channels")
     return emit.op("Gather", [emit.reshape(picture, [None, channels]), at], [*at.shape, channels], axis=0)
 
 

@@ -12,16 +12,17 @@ from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32
 
+SIZES = "the sizes of its matrices"
 
-def _eye(emit: OnnxEmit, rows: int | None, columns: int | None) -> OnnxValue:
-    if rows is None or columns is None:
-        raise emit.unsupported("the sizes of its matrices must be known beforehand")
+
+def _eye(emit: OnnxEmit, rows: int, columns: int) -> OnnxValue:
     return emit.const(np.eye(rows, columns, dtype=bool))
 
 
-def _sizes(emit: OnnxEmit, value: OnnxValue) -> tuple[int | None, int | None]:
+def _sizes(emit: OnnxEmit, value: OnnxValue) -> tuple[int, int]:
+    """Rows and columns."""
     emit.rank(value)
-    return value.shape[-2], value.shape[-1]
+    return emit.known_size(value, -2, SIZES), emit.known_size(value, -1, SIZES)
 
 
 def _plain(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
@@ -34,8 +35,8 @@ def diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
     rank = emit.rank(value)
     if node.op == "Diag" and rank != 1:
         raise emit.unsupported("ONNX makes diagonals of vectors only")
-    rows = emit.unsqueeze(_plain(emit, value), [rank])
-    made = where(emit, _eye(emit, value.shape[-1], value.shape[-1]), rows, emit.like(0, rows))
+    rows, size = emit.unsqueeze(_plain(emit, value), [rank]), emit.known_size(value, -1, SIZES)
+    made = where(emit, _eye(emit, size, size), rows, emit.like(0, rows))
     return emit.cast(made, value.dtype)
 
 
@@ -43,10 +44,9 @@ def diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
 def diagonal_part(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
-    height, width = _sizes(emit, value)
-    if (node.op == "DiagPart" and rank != 2) or height is None or width is None:
-        raise emit.unsupported("the sizes of its matrices must be known beforehand")
-    count = min(height, width)
+    if node.op == "DiagPart" and rank != 2:
+        raise emit.unsupported(f"{SIZES} must be known beforehand")
+    count = min(_sizes(emit, value))
     block = emit.slice(emit.slice(_plain(emit, value), rank - 2, 0, count), rank - 1, 0, count)
     kept = where(emit, _eye(emit, count, count), block, emit.like(0, block))
     return emit.cast(reduce(emit, "ReduceSum", kept, [rank - 1], False), value.dtype)
@@ -57,8 +57,6 @@ def set_diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
     value, diagonal_values = emit.inputs()
     rank = emit.rank(value)
     height, width = _sizes(emit, value)
-    if height is None or width is None:
-        raise emit.unsupported("the sizes of its matrices must be known beforehand")
     own = _plain(emit, diagonal_values)
     missing = height - width
     pads = [0] * (2 * rank)
@@ -79,8 +77,6 @@ def set_diagonal(emit: OnnxEmit, node: Node) -> OnnxValue:
 def band(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     height, width = _sizes(emit, value)
-    if height is None or width is None:
-        raise emit.unsupported("the sizes of its matrices must be known beforehand")
     lower, upper = (int(emit.static(index, "the band").reshape(-1)[0]) for index in (1, 2))
     row, column = np.indices((height, width))
     inside = ((lower < 0) | (row - column <= lower)) & ((upper < 0) | (column - row <= upper))
@@ -102,10 +98,10 @@ def determinant(emit: OnnxEmit, node: Node) -> OnnxValue | tuple[OnnxValue, ...]
 def inverse(emit: OnnxEmit, node: Node) -> OnnxValue:
     """Gauss and Jordan's way, row by row, with the best row exchanged to the top by a permutation matrix."""
     value = emit.input(0)
-    size, _ = _sizes(emit, value)
+    rank = emit.rank(value)
+    size = value.shape[-2]
     if size is None or size > 8:
         raise emit.unsupported("ONNX inverts no matrices, and these are too large to write the steps out")
-    rank = emit.rank(value)
     if node.attr("adjoint", False):
         value = emit.transpose(value, [*range(rank - 2), rank - 1, rank - 2])
     dtype = value.dtype.numpy

@@ -20,6 +20,8 @@ from pocketgraph.litert.operands import attr_list, attr_text
 MOVES_CODES = ("Reshape", "Transpose", "Flatten", "Squeeze", "Unsqueeze", "MaxPool", "Identity")
 """Not a trait: operators of ONNX, which ONNX Runtime also runs on codes."""
 
+FILTER = "the shape of its filter"
+
 
 def is_channels_first(node: Node) -> bool:
     """Whether a node's own data format has the channels second."""
@@ -97,9 +99,7 @@ def convolve(
 @converts("Conv2D", "Conv3D")
 def convolution(emit: OnnxEmit, node: Node) -> None:
     source, weights = image(emit, node), emit.input(1)
-    if not weights.shape.is_known:
-        raise emit.unsupported("the shape of its filter must be known beforehand")
-    *window, depth, _ = weights.shape.known
+    *window, depth, _ = emit.known_sizes(weights, FILTER)
     rank = len(window) + 2
     channels = source.shape[1] if source.shape.dims is not None else None
     group = 1 if channels is None else max(1, channels // depth)
@@ -110,9 +110,7 @@ def convolution(emit: OnnxEmit, node: Node) -> None:
 @converts("DepthwiseConv2dNative")
 def depthwise(emit: OnnxEmit, node: Node) -> None:
     source, weights = image(emit, node), emit.input(1)
-    if not weights.shape.is_known:
-        raise emit.unsupported("the shape of its filter must be known beforehand")
-    height, width, channels, multiplier = weights.shape.known
+    height, width, channels, multiplier = emit.known_sizes(weights, FILTER)
     filters = emit.transpose(emit.reshape(weights, [height, width, 1, channels * multiplier]), [3, 2, 0, 1])
     yield_image(emit, node, convolve(emit, node, source, filters, [height, width], channels))
 
@@ -121,9 +119,7 @@ def depthwise(emit: OnnxEmit, node: Node) -> None:
 def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
     weights = emit.input(1)
     source = image(emit, node, 2)
-    if not weights.shape.is_known:
-        raise emit.unsupported("the shape of its filter must be known beforehand")
-    *window, depth, count = weights.shape.known
+    *window, depth, count = emit.known_sizes(weights, FILTER)
     rank = len(window) + 2
     group = 1
     if node.op.startswith("Depthwise"):

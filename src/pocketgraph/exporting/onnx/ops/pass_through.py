@@ -113,19 +113,9 @@ def broadcast_to(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("BroadcastArgs")
 def broadcast_args(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = (emit.as_int64(value) for value in emit.inputs())
-    count = max(_length(emit, a), _length(emit, b))
-    a, b = (_filled_up(emit, value, count) for value in (a, b))
+    lengths = [emit.known_size(value, 0, "the length of a shape") for value in (a, b)]
+    count = max(lengths)
+    a, b = (emit.concat([emit.ints([1] * (count - length)), value]) if length < count else value
+            for value, length in zip((a, b), lengths, strict=True))  # fmt: skip
     is_one = emit.op("Equal", [a, emit.ints([1])], [count], BOOL)
     return emit.cast(emit.op("Where", [is_one, b, a], [count], a.dtype), node.dtype("T", INT32))
-
-
-def _length(emit: OnnxEmit, value: OnnxValue) -> int:
-    length = value.shape[0] if value.rank == 1 else None
-    if length is None:
-        raise emit.unsupported("the length of a shape must be known beforehand")
-    return length
-
-
-def _filled_up(emit: OnnxEmit, value: OnnxValue, count: int) -> OnnxValue:
-    missing = count - _length(emit, value)
-    return emit.concat([emit.ints([1] * missing), value]) if missing else value

@@ -78,9 +78,7 @@ def local_response(emit: OnnxEmit, node: Node) -> None:
 def patches(emit: OnnxEmit, node: Node) -> None:
     """A convolution whose filters copy one element each."""
     value = emit.input(0)
-    depth = value.shape[3] if value.rank == 4 else None
-    if depth is None:
-        raise emit.unsupported("the number of channels must be known beforehand")
+    depth = emit.known_size(value, 3, "the number of channels")
     height, width = attr_list(node, "ksizes")[1:3]
     rates = list(attr_list(node, "rates", (1, 1, 1, 1))[1:3])
     strides = list(attr_list(node, "strides", (1, 1, 1, 1))[1:3])

@@ -124,9 +124,7 @@ def running_product(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
     axis = emit.axes(1, rank)[0]
-    length = value.shape[axis]
-    if length is None:
-        raise emit.unsupported("the length of its axis must be known beforehand")
+    length = emit.known_size(value, axis, "the length of its axis")
     exclusive, backward = bool(node.attr("exclusive", False)), bool(node.attr("reverse", False))
     mask = np.tri(length, length, -1 if exclusive else 0, dtype=bool)
     if backward:

@@ -64,10 +64,8 @@ def put_together(
         places = emit.op("Where", [outside, count, labels], labels.shape, INT64)
         made = emit.op("ScatterND", [start, emit.unsqueeze(places, [1]), rows], start.shape, reduction=code)
         return emit.op("Slice", [made, emit.ints([0]), count, emit.ints([0])], shape)
-    numbers = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(count, []), emit.const(np.int64(1))], [None])
-    hits = emit.op("Equal", [emit.unsqueeze(numbers, [1]), emit.unsqueeze(labels, [0])], [None, None], BOOL)
     rank = emit.rank(rows)
-    hits = emit.unsqueeze(hits, list(range(2, rank + 1)))
+    hits = emit.unsqueeze(emit.matches(emit.count_up(count, [None]), labels), list(range(2, rank + 1)))
     rest = {"Prod": 1, "Sum": 0, "Mean": 0}.get(kind)
     neutral = nothing if rest is None else rest
     if rest is None and nothing == 0:

@@ -64,8 +64,7 @@ def counted(emit: OnnxEmit, node: Node) -> OnnxValue:
         raise emit.unsupported("ONNX counts vectors only")
     value, size = emit.reshape(emit.as_int64(emit.input(0)), [-1]), emit.as_int64(emit.input(1))
     weights = emit.input(2)
-    bins = emit.op("Range", [emit.const(np.int64(0)), emit.reshape(size, []), emit.const(np.int64(1))], [None])
-    hits = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(bins, [0])], [None, None], BOOL)
+    hits = emit.matches(value, emit.count_up(size, [None]))
     dtype, shape = emit.output()
     amounts = emit.cast(hits, dtype)
     if weights.shape.elements != 0:
@@ -85,11 +84,7 @@ def histogram(emit: OnnxEmit, node: Node) -> OnnxValue:
     scaled = emit.op("Mul", [emit.op("Div", [emit.op("Sub", [value, low]), span]), bins])
     last = emit.op("Sub", [bins, emit.const(np.float32(1))], [])
     held = emit.op("Max", [emit.op("Min", [emit.op("Floor", [scaled]), last]), emit.const(np.float32(0))], [None])
-    places = emit.as_int64(held)
-    numbers = emit.op(
-        "Range", [emit.const(np.int64(0)), emit.reshape(emit.as_int64(count), []), emit.const(np.int64(1))], [None]
-    )
-    hits = emit.op("Equal", [emit.unsqueeze(places, [1]), emit.unsqueeze(numbers, [0])], [None, None], BOOL)
+    hits = emit.matches(emit.as_int64(held), emit.count_up(emit.as_int64(count), [None]))
     made = reduce(emit, "ReduceSum", emit.cast(hits, INT32), [0], False)
     made.shape = emit.output()[1]
     return made
@@ -98,8 +93,7 @@ def histogram(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("ListDiff")
 def without(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     value, others = emit.inputs()
-    same = emit.op("Equal", [emit.unsqueeze(value, [1]), emit.unsqueeze(others, [0])], [None, None], BOOL)
-    hits = reduce(emit, "ReduceMax", emit.cast(same, INT32), [1], False)
+    hits = reduce(emit, "ReduceMax", emit.cast(emit.matches(value, others), INT32), [1], False)
     stays = emit.op("Equal", [hits, emit.const(np.int32(0))], [None], BOOL)
     places = emit.reshape(emit.op("NonZero", [stays], [1, None], INT64), [-1])
     left = emit.op("Gather", [value, places], [None], axis=0)

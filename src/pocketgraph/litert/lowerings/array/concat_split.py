@@ -7,8 +7,7 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT64
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.pieces import MOVED, cut
+from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.program import Value
 
 
@@ -95,6 +94,8 @@ def split_v(emit: Emit, node: Node) -> None:
 
 def _parts(emit: Emit, value: Value, axis: int, sizes: list[int]) -> list[Value]:
     """Slices of these sizes along an axis, one behind the other."""
+    from pocketgraph.litert.lowerings.pieces import cut
+
     parts, place = [], 0
     for count in sizes:
         begin, size = [0] * len(value.shape), list(value.shape)

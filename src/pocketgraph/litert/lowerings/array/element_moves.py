@@ -12,8 +12,7 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.pieces import MOVED
+from pocketgraph.litert.lowering import MOVED, lowers
 
 MOST_MOVED = 1 << 20  # elements, whose places are a constant of four bytes each
 

@@ -7,9 +7,8 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.nn.unpooling import compared, origin_of_places, unpooled
-from pocketgraph.litert.lowerings.pieces import MOVED
 
 
 @lowers("Gather", "GatherV2")

@@ -6,8 +6,8 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.pieces import MOST_PADDED, MOVED, mirror_pad, pad
+from pocketgraph.litert.lowering import MOVED, lowers
+from pocketgraph.litert.lowerings.pieces import MOST_PADDED, mirror_pad, pad
 from pocketgraph.litert.operands import attr_text
 
 

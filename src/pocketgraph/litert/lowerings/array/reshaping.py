@@ -11,8 +11,8 @@ import numpy as np
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.pieces import DEEPEST, MOVED
+from pocketgraph.litert.lowering import MOVED, lowers
+from pocketgraph.litert.lowerings.pieces import DEEPEST
 from pocketgraph.litert.program import Value
 
 

@@ -10,8 +10,8 @@ from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.windows import Window
 from pocketgraph.litert.emitter import Emit
-from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.pieces import MOST_PADDED, MOVED, cut, pad
+from pocketgraph.litert.lowering import MOVED, lowers
+from pocketgraph.litert.lowerings.pieces import MOST_PADDED, cut, pad
 from pocketgraph.litert.lowerings.sliding import at_their_places
 from pocketgraph.litert.program import Value
 

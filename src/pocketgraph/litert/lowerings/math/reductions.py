@@ -10,8 +10,6 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import binary
-from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
 
@@ -98,4 +96,4 @@ def half_squared_norm(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float")
     flat = emit.reshape(source, (source.size,))
     total = emit.add("SUM", [emit.add("SQUARE", [flat], flat.shape), emit.const([0], np.int32)], (), keep_dims=False)
-    emit.result(binary(emit, "MUL", total, number(emit, 0.5)))
+    emit.result(emit.add("MUL", [total, emit.const(0.5, np.float32)], (), activation=""))

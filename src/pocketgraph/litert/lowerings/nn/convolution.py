@@ -10,7 +10,6 @@ from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS, lowers
-from pocketgraph.litert.lowerings.pieces import mirror_pad, pad
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
@@ -39,6 +38,8 @@ def pad_image(emit: Emit, value: Value, node: Node, layout: str) -> tuple[Value,
         pairs = pairs[list(TO_NHWC)]
     if pairs.min() < 0 or pairs[[0, 3]].any():
         raise emit.unsupported(f"the explicit paddings {list(explicit)}")
+    from pocketgraph.litert.lowerings.pieces import pad
+
     return pad(emit, value, pairs), "VALID"
 
 
@@ -97,6 +98,8 @@ def conv2d(emit: Emit, node: Node) -> None:
 @lowers("FusedPadConv2D")
 def fused_pad_conv2d(emit: Emit, node: Node) -> None:
     """Mirror padding and a convolution in one, as optimize_for_inference and fuse_pad_and_conv make them."""
+    from pocketgraph.litert.lowerings.pieces import mirror_pad
+
     source = emit.require(emit.input(0), "float")
     pairs = np.asarray(emit.static(1, "the paddings"), np.int32)
     kernel = emit.require(emit.input(2), "float")
@@ -183,6 +186,7 @@ def transposed_conv2d(emit: Emit, node: Node) -> None:
 def fused_resize_and_pad_conv2d(emit: Emit, node: Node) -> None:
     """Resizing, mirror padding and a convolution in one, as optimize_for_inference makes them."""
     from pocketgraph.litert.lowerings.image.resizing import resized
+    from pocketgraph.litert.lowerings.pieces import mirror_pad
 
     source = image(emit, 0, "NHWC")
     height, width = (int(d) for d in emit.static(1, "the new size"))

@@ -9,7 +9,6 @@ from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.image_layout import TO_NHWC, data_format, image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
-from pocketgraph.litert.lowerings.pieces import pad
 from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
@@ -24,6 +23,8 @@ def pool(emit: Emit, node: Node) -> None:
     strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
     padding = attr_text(node, "padding")
     if padding == "EXPLICIT" and node.op == "MaxPool":
+        from pocketgraph.litert.lowerings.pieces import pad
+
         pairs = np.array(attr_list(node, "explicit_paddings"), np.int32).reshape(4, 2)
         source = pad(emit, source, pairs if layout == "NHWC" else pairs[list(TO_NHWC)], LOWEST)
         padding = "VALID"

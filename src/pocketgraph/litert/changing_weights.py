@@ -1,0 +1,267 @@
+"""Convolutions by XNNPACK whose weights are others in each run, as those of a training are.
+
+XNNPACK packs constant weights once, into a file that it maps into memory. A program of one convolution is opened with
+weights that all differ, which tell where each of them went; from then on new ones are written there before it runs.
+Where the first results with other weights are not those of NumPy, nothing is computed here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import mmap
+import os
+import tempfile
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.nn.rectified_convolution import rectify
+from pocketgraph.kernels.windows import Window, window
+from pocketgraph.litert.constant import Array, Constant
+from pocketgraph.litert.native import native_model
+from pocketgraph.litert.native.in_place_model import InPlaceModel
+from pocketgraph.litert.native.native_messages import quiet
+from pocketgraph.litert.packing import weight_cache_file
+from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.writing import writer
+
+CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
+MOST_WEIGHTS = 1 << 24  # up to here float32 tells whole numbers apart
+MOST_ELEMENTS = 25  # of a depthwise window; for larger ones XNNPACK has no kernels of their own
+MOST_PROGRAMS = 32  # of a session; each has memory for its images and results, a megabyte of either
+CLOSE_TO = 1e-4  # the most by which results differ from NumPy's, relative to the largest
+
+Run = Callable[[Array, Array], None]
+"""Puts the convolution of images into an array, both float32 in one piece."""
+
+
+class ConvolutionKind(NamedTuple):
+    """What a program is made for.
+
+    Attributes:
+        op: Conv2D or DepthwiseConv2dNative.
+        images: their shape, [batch, rows, columns, channels].
+        weights: their shape, [rows, columns, channels, outputs or 1].
+        spans: the windows along rows and columns.
+        rectifier: Relu or Relu6; "" for none.
+    """
+
+    op: str
+    images: tuple[int, ...]
+    weights: tuple[int, ...]
+    spans: tuple[Window, ...]
+    rectifier: str
+
+    @property
+    def result(self) -> tuple[int, ...]:
+        """The shape of what comes out."""
+        return (self.images[0], *(span.output for span in self.spans), self.columns)
+
+    @property
+    def columns(self) -> int:
+        """Channels of what comes out."""
+        return self.weights[2] if self.is_depthwise else self.weights[3]
+
+    @property
+    def is_depthwise(self) -> bool:
+        return self.op == "DepthwiseConv2dNative"
+
+    def padding(self) -> str | None:
+        """What the operator calls the border; None where it has no name for it."""
+        for padding in ("SAME", "VALID"):
+            pairs = zip(self.images[1:3], self.spans, strict=True)
+            if all(window(size, w.taps, w.stride, padding, w.dilation) == w for size, w in pairs):
+                return padding
+        return None
+
+
+class ChangingConvolutions:
+    """The programs of a session.
+
+    Args:
+        threads: how many to compute with.
+    """
+
+    def __init__(self, threads: int) -> None:
+        self._threads = threads
+        self._programs: OrderedDict[ConvolutionKind, _Program | None] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextlib.contextmanager
+    def given(
+        self,
+        op: str,
+        weights: Array,
+        bias: Array | None,
+        spans: Sequence[Window],
+        images: tuple[int, ...],
+        rectifier: str = "",
+    ) -> Iterator[Run | None]:
+        """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
+
+        Args:
+            op: Conv2D or DepthwiseConv2dNative.
+            weights: float32 [rows, columns, channels, outputs or 1].
+            bias: float32, one for each output channel; None for zeros.
+            spans: the windows along rows and columns.
+            images: the shape of the images that are taken together; the last ones may be fewer.
+            rectifier: Relu or Relu6; "" for none.
+        """
+        with contextlib.ExitStack() as stack:
+            ready: dict[int, _Program | None] = {}
+
+            def program(count: int) -> _Program | None:
+                if count not in ready:
+                    sizes = count, *images[1:]
+                    kind = ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier)
+                    found = self._program(kind)
+                    if found is not None:
+                        stack.enter_context(found.lock)
+                        found.pack(weights, bias, kind.columns)
+                    ready[count] = found
+                return ready[count]
+
+            def run(x: Array, result: Array) -> None:
+                found = program(len(x))
+                if found is not None:
+                    found.model.run_into([x], [result])
+                    return
+                result[...] = _in_numpy(op, x, weights, bias, spans, rectifier)
+
+            yield run if program(images[0]) is not None else None
+
+    def _program(self, kind: ConvolutionKind) -> _Program | None:
+        with self._lock:
+            if kind in self._programs:
+                self._programs.move_to_end(kind)
+            else:
+                self._programs[kind] = _opened(kind, self._threads)
+                if len(self._programs) > MOST_PROGRAMS:
+                    self._programs.popitem(last=False)
+            return self._programs[kind]
+
+
+class _Program:
+    """A program, and where XNNPACK reads its weights.
+
+    Args:
+        model: it.
+        room: what XNNPACK packed and reads, float32.
+        sources: for each number there, its place among weights, biases and a zero.
+
+    Attributes:
+        lock: whoever packs weights holds it until they have served.
+    """
+
+    def __init__(self, model: InPlaceModel, room: Array, sources: Array) -> None:
+        self.model = model
+        self.lock = threading.Lock()
+        self._room, self._sources = room, sources
+
+    def pack(self, weights: Array, bias: Array | None, columns: int) -> None:
+        """Puts other weights, and biases of so many output channels, there."""
+        added = np.zeros(columns, np.float32) if bias is None else bias
+        given = np.concatenate((weights.reshape(-1), added, np.zeros(1, np.float32)))
+        np.take(given, self._sources, out=self._room, mode="clip")
+
+
+def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], rectifier: str) -> Array:
+    made = (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
+    if bias is not None:
+        made += bias
+    if rectifier:
+        rectify(made, rectifier, made)
+    return made
+
+
+def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
+    """The program of a kind; None where its weights cannot be changed."""
+    size = int(np.prod(kind.weights))
+    if not 0 < size < MOST_WEIGHTS or kind.columns > size or kind.padding() is None:
+        return None
+    if kind.is_depthwise and (kind.weights[3] != 1 or math.prod(kind.weights[:2]) > MOST_ELEMENTS):
+        return None
+    matrix = np.arange(1, size + 1, dtype=np.float32).reshape(-1, kind.columns)
+    bias = -np.arange(1, kind.columns + 1, dtype=np.float32)
+    program = _program_of(kind, matrix, bias)
+    try:
+        model, content = _loaded(program, threads)
+        listed = weight_cache_file.read(bytes(content))
+    except (RuntimeError, ValueError, *native_model.UNKNOWN):
+        return None
+    if len(listed.buffers) != 1 or not model.is_delegated:
+        return None
+    where = listed.base + listed.buffers[0].offset
+    room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
+    found = _Program(model, room, _sources(room, size, kind.columns))
+    return found if _is_right(found, kind) else None
+
+
+def _sources(packed: Array, weights: int, columns: int) -> Array:
+    """Where each number that was packed is from: its place among the weights, which were 1, 2, …, the biases, which
+    were -1, -2, …, and a zero, which stands for what only fills room up."""
+    numbers = np.where(np.abs(packed) <= weights, packed, 0).astype(np.int64)
+    is_bias = (numbers < 0) & (numbers >= -columns)
+    return np.where(numbers > 0, numbers - 1, np.where(is_bias, weights - 1 - numbers, weights + columns))
+
+
+def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
+    """A loaded program, and its file of packed weights, which nobody else can open any more."""
+    outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
+    with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
+        path, packed = (os.path.join(folder, name) for name in ("convolution.tflite", "convolution.xnn"))
+        with open(path, "xb") as file:
+            file.writelines(writer.pieces(program))
+        with quiet():
+            model = InPlaceModel(path, threads, packed, outputs)
+        with open(packed, "r+b") as file:
+            return model, mmap.mmap(file.fileno(), 0)
+
+
+def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
+    """A program of one convolution with these weights, (elements of a window, outputs)."""
+    height, width, channels, _ = kind.weights
+    shape = (1 if kind.is_depthwise else kind.columns, height, width, channels)
+    weights = np.ascontiguousarray(matrix if kind.is_depthwise else matrix.T).reshape(shape)
+    options: dict[str, Any] = {"padding": kind.padding()}
+    options |= {"multiplier": 1} if kind.is_depthwise else {}
+    options |= {"activation": kind.rectifier.upper()} if kind.rectifier else {}
+    for side, span in zip("hw", kind.spans, strict=True):
+        options |= {f"stride_{side}": span.stride, f"dilation_{side}": span.dilation}
+    source, result = Value("x", FLOAT, kind.images), Value("y", FLOAT, kind.result)
+    operands: list[Value | None] = [
+        source,
+        *(Value(f"c{n}", FLOAT, each.shape, Constant.of(each)) for n, each in enumerate((weights, bias))),
+    ]
+    return Program([source], [result], [Operation(CODES[kind.op], operands, [result], options)])
+
+
+def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
+    """Whether other weights give what NumPy computes with them of an image, where a number is not finite, too."""
+    one, weights, bias = (
+        np.sin(np.arange(math.prod(shape), dtype=np.float32) * 0.7).reshape(shape)
+        for shape in ((1, *kind.images[1:]), kind.weights, (kind.columns,))
+    )
+    x = np.zeros(kind.images, np.float32)
+    program.pack(weights, bias, kind.columns)
+    result = np.empty(kind.result, np.float32)
+    corner, middle = (0, 0, 0), (0, *(size // 2 for size in kind.images[1:3]))
+    for outer, inner in ((0, 0), (np.nan, -np.inf)):
+        one[corner], one[middle] = outer, inner
+        x[:1] = one
+        try:
+            program.model.run_into([x], [result])
+        except RuntimeError:
+            return False
+        with np.errstate(all="ignore"):
+            expected = _in_numpy(kind.op, one, weights, bias, kind.spans, kind.rectifier)
+        largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
+        if not np.allclose(result[:1], expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
+            return False
+    return True

@@ -1,0 +1,68 @@
+"""A model in LiteRT's C library that reads and writes arrays where they lie."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from pocketgraph.kernels.recycled_arrays import ALIGNMENT
+from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native.c_library import RefusedError
+from pocketgraph.litert.native.native_model import NativeModel
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+
+class InPlaceModel(NativeModel):
+    """A loaded model; its arguments are those of ``NativeModel``."""
+
+    def __init__(
+        self, path: str, threads: int, packed: str, outputs: Sequence[tuple[tuple[int, ...], np.dtype[Any]]]
+    ) -> None:
+        super().__init__(path, threads, packed, outputs)
+        self._types = [c_library.tensor_types(self._library, self._model, side) for side in ("Input", "Output")]
+
+    def run_into(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
+        """Puts the outputs for these inputs into these arrays; all are in one piece.
+
+        What begins at a multiple of ``ALIGNMENT`` bytes is taken where it lies, what does not is copied.
+
+        Raises:
+            RuntimeError: LiteRT failed.
+        """
+        with self._lock, ExitStack() as stack:
+            if not self._given:
+                raise RuntimeError("the model is closed")
+            try:
+                buffers: list[list[ctypes.c_void_p]] = [[], []]
+                copied = []
+                for side, arrays, mapped in ((0, inputs, self._given), (1, results, self._wanted)):
+                    for place, array in enumerate(arrays):
+                        is_aligned = int(array.__array_interface__["data"][0]) % ALIGNMENT == 0
+                        if is_aligned:
+                            buffers[side].append(self._lent(stack, self._types[side][place], array))
+                            continue
+                        buffers[side].append(self._buffers[side][place])
+                        if side:
+                            copied.append((mapped[place], array))
+                        else:
+                            mapped[place].write(array)
+                c_library.running(self._library, self._compiled, *buffers)()
+                for window, array in copied:
+                    window.read(array)
+            except RefusedError as error:
+                raise RuntimeError(f"LiteRt{error} failed") from error
+
+    def _lent(self, stack: ExitStack, kind: Any, array: Array) -> ctypes.c_void_p:
+        """An array's memory as a buffer of LiteRT's, while the stack lasts."""
+        handle = ctypes.c_void_p()
+        place, size = ctypes.c_void_p(array.__array_interface__["data"][0]), ctypes.c_size_t(array.nbytes)
+        name = "CreateTensorBufferFromHostMemory"
+        c_library.ask(self._library, name, kind, place, size, None, ctypes.byref(handle))
+        stack.callback(self._library.LiteRtDestroyTensorBuffer, handle)
+        return handle

@@ -1,0 +1,59 @@
+"""Made-up texts for inputs of strings that a graph looks up: words that its tables know."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pocketgraph.graph import Graph, Node, node_name
+
+FINDERS = frozenset(("LookupTableFind", "LookupTableFindV2"))
+FILLERS = ("InitializeTable", "LookupTableImport")
+SPLITTERS = ("StringSplit", "RegexSplit", "UnicodeDecode")
+HASHES = "StringToHashBucket"
+ANY_WORDS = b"the quick brown fox jumps over the lazy dog".split()
+"""Where a graph hashes words, whichever they are."""
+FEWEST, MOST = 3, 8  # words of a text
+
+
+def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
+    """A text for the string input ``name``: some words where the graph splits it, else one; empty where it neither
+    looks words up in a table whose words are constants nor hashes them.
+
+    Args:
+        graph: the graph.
+        name: of a node.
+        rng: what chooses.
+    """
+    read = _behind(graph, name)
+    tables = {node_name(node.data_inputs[0]) for node in read if node.op in FINDERS and node.data_inputs}
+    words = [word for table in sorted(tables) for word in _words(graph, table)]
+    if not words and any(node.op.startswith(HASHES) for node in read):
+        words = ANY_WORDS
+    if not words:
+        return b""
+    count = int(rng.integers(FEWEST, MOST)) if any(node.op.startswith(SPLITTERS) for node in read) else 1
+    return b" ".join(words[at] for at in rng.integers(0, len(words), count))
+
+
+def _behind(graph: Graph, name: str) -> list[Node]:
+    """The nodes behind a node, up to what looks words up or hashes them."""
+    found: dict[str, Node] = {}
+    waiting = [name]
+    while waiting:
+        for user in graph.consumers.get(waiting.pop(), ()):
+            if user.name not in found:
+                found[user.name] = user
+                if user.op not in FINDERS and not user.op.startswith(HASHES):
+                    waiting.append(user.name)
+    return list(found.values())
+
+
+def _words(graph: Graph, table: str) -> list[bytes]:
+    """The words that a table is filled with, where they are constants, without empty ones."""
+    for user in graph.consumers.get(table, ()):
+        if user.op.startswith(FILLERS) and len(user.data_inputs) == 3:
+            keys = graph.constant(user.data_inputs[1])
+            values = keys.numpy() if keys is not None else np.empty(0)
+            if values.dtype.kind == "O":
+                return [word for word in values.reshape(-1).tolist() if word.strip()]
+    return []

@@ -1,0 +1,153 @@
+"""Convolutions by XNNPACK with weights that change: they are NumPy's, or are not computed there."""
+
+from __future__ import annotations
+
+import gc
+import pathlib
+import tempfile
+import threading
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.windows import Window, window
+from pocketgraph.litert import changing_weights
+from pocketgraph.litert.changing_weights import ChangingConvolutions
+from pocketgraph.litert.native import c_library
+
+Array = np.ndarray[Any, Any]
+PLAIN, DEPTHWISE = "Conv2D", "DepthwiseConv2dNative"
+
+
+def drawn(*shape: int, seed: int = 0) -> Array:
+    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
+
+
+def spans_of(padding: str, taps: int, *sizes: int, stride: int = 1, dilation: int = 1) -> list[Window]:
+    return [window(size, taps, stride, padding, dilation) for size in sizes]
+
+
+def computed(
+    found: ChangingConvolutions,
+    op: str,
+    x: Array,
+    weights: Array,
+    bias: Array | None,
+    spans: Sequence[Window],
+    some: int,
+) -> Array | None:
+    outputs = weights.shape[2] if op == DEPTHWISE else weights.shape[3]
+    result = np.empty((len(x), *(span.output for span in spans), outputs), np.float32)
+    with found.given(op, weights, bias, spans, (some, *x.shape[1:])) as run:
+        if run is None:
+            return None
+        for first in range(0, len(x), some):
+            run(x[first : first + some], result[first : first + some])
+    return result
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "padding", "more"),
+    [
+        (PLAIN, (1, 1, 24, 40), "SAME", {}),
+        (PLAIN, (3, 3, 5, 7), "SAME", {}),
+        (PLAIN, (2, 2, 16, 16), "VALID", {"stride": 2}),
+        (PLAIN, (3, 3, 4, 33), "SAME", {"dilation": 2}),
+        (DEPTHWISE, (3, 3, 24, 1), "SAME", {}),
+        (DEPTHWISE, (5, 5, 7, 1), "SAME", {"stride": 2}),
+        (DEPTHWISE, (2, 2, 33, 1), "VALID", {}),
+        (DEPTHWISE, (5, 5, 20, 1), "VALID", {}),
+    ],
+)
+def test_each_run_has_the_weights_it_is_given(op: str, shape: tuple[int, ...], padding: str, more: Any) -> None:
+    x, spans = drawn(5, 9, 8, shape[2]), spans_of(padding, shape[0], 9, 8, **more)
+    plainly = convolve_depthwise if op == DEPTHWISE else convolve
+    found = ChangingConvolutions(threads=1)
+    for seed in (1, 2):
+        weights = drawn(*shape, seed=seed)
+        bias = drawn(shape[2] if op == DEPTHWISE else shape[3], seed=seed + 2)
+        for added in (bias, None):
+            made = computed(found, op, x, weights, added, spans, 2)  # the last image is alone
+            assert made is not None
+            expected = plainly(x.astype(np.float64), weights.astype(np.float64), spans) + (
+                0 if added is None else added
+            )
+            np.testing.assert_allclose(made, expected, rtol=1e-5, atol=2e-5)
+
+
+def test_weights_need_not_be_in_one_piece() -> None:
+    x, weights, spans = drawn(2, 6, 6, 8), drawn(3, 3, 16, 8), spans_of("SAME", 3, 6, 6)
+    turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)
+    made = computed(ChangingConvolutions(threads=1), PLAIN, x, turned, None, spans, 2)
+    np.testing.assert_allclose(made, convolve(x, turned, spans), rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "spans"),
+    [
+        (PLAIN, (3, 3, 4, 4), [Window(3, 1, 1, 2, 0, 6)] * 2),
+        (DEPTHWISE, (3, 3, 4, 2), spans_of("SAME", 3, 6, 6)),
+        (DEPTHWISE, (7, 7, 4, 1), spans_of("SAME", 7, 6, 6)),
+        (PLAIN, (0, 0, 4, 4), [Window(1, 1, 1, 0, 0, 6)] * 2),
+    ],
+    ids=["a border of its own", "several for each channel", "a large window", "nothing"],
+)
+def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
+    with ChangingConvolutions(threads=1).given(op, drawn(*shape), None, spans, (2, 6, 6, 4)) as run:
+        assert run is None
+
+
+def not_known() -> Any:
+    raise OSError("the calls of this version are not known")
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "other"),
+    [
+        (c_library, "library", not_known),
+        (changing_weights, "_sources", lambda packed, *_: np.arange(len(packed))),
+    ],
+    ids=["another LiteRT", "another order"],
+)
+def test_what_is_not_known_is_left(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: Any) -> None:
+    monkeypatch.setattr(owner, name, other)
+    with ChangingConvolutions(threads=1).given(
+        PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
+    ) as run:
+        assert run is None
+
+
+def test_few_programs_are_kept_and_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(changing_weights, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    found, weights = ChangingConvolutions(threads=1), drawn(1, 1, 4, 8)
+    for count in (3, 2, 1, 3):
+        x = drawn(count, 5, 5, 4)
+        made = computed(found, PLAIN, x, weights, None, spans_of("SAME", 1, 5, 5), count)
+        np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+        assert len(found._programs) <= 2
+        assert not list(tmp_path.iterdir())
+    del found
+    gc.collect()
+
+
+def test_threads_do_not_take_each_others_weights() -> None:
+    found, spans, x = ChangingConvolutions(threads=1), spans_of("SAME", 1, 8, 8), drawn(4, 8, 8, 16)
+    wrong: list[int] = []
+
+    def repeated(seed: int) -> None:
+        weights = drawn(1, 1, 16, 16, seed=seed)
+        for _ in range(50):
+            made = computed(found, PLAIN, x, weights, None, spans, 3)
+            if made is None or not np.allclose(made, x @ weights[0, 0], rtol=1e-4, atol=1e-4):
+                wrong.append(seed)
+
+    threads = [threading.Thread(target=repeated, args=(seed,)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
