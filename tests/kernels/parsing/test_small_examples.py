@@ -22,6 +22,7 @@ from pocketgraph.kernels.math.segments import (
 )
 from pocketgraph.kernels.parsing import examples
 from pocketgraph.kernels.parsing.example_records import features_of, value_list, values_of
+from pocketgraph.kernels.parsing.wanted_features import Wanted
 from pocketgraph.kernels.sparse import sparse_tensors
 
 DATA = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
@@ -150,7 +151,7 @@ def parsed(rows: list[dict[bytes, list[int]]]) -> tuple[np.ndarray, ...]:
     records = [field(1, b"".join(field(1, field(1, k) + field(2, feature(v))) for k, v in row.items())) for row in rows]
     return examples.parse(
         examples.batch_of(np.array(records, object)),
-        [b"s"], [INT64], [b"d", b"t"], [FLOAT, STRING], [Shape((2,)), Shape(())],
+        Wanted([b"s"], [INT64], [b"d", b"t"], [FLOAT, STRING], [Shape((2,)), Shape(())]),
         [np.array([7, 8], np.float32), np.array(b"none", object)],
     )  # fmt: skip
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.budgets import check_memory
-from pocketgraph.graph import Shape
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, ints, is_float, reserve
 from pocketgraph.kernels.registry import kernel
 
@@ -45,7 +44,7 @@ def concat_v2(*values_and_axis: Array) -> Array:
 
 
 @kernel("ParallelConcat")
-def parallel_concat(*values: Array, shape: Shape) -> Array:
+def parallel_concat(*values: Array) -> Array:
     """Rows (tensors whose first size is 1) into one tensor."""
     return concatenated(values, np.array(0))
 

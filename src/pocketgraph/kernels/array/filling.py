@@ -77,6 +77,6 @@ def ones_like(x: Array) -> Array:
 
 
 @kernel("Empty")
-def empty(shape: Array, *, dtype: DType, init: bool = False) -> Array:
+def empty(shape: Array, *, dtype: DType) -> Array:
     """Zeros: what the op leaves undefined is better the same every time."""
     return nothing(reserve(ints(shape), dtype.numpy), dtype.numpy)

@@ -33,7 +33,7 @@ def check_indices(indices: Array, limit: int) -> None:
 
 
 @kernel("Gather")
-def gather(params: Array, indices: Array, *, validate_indices: bool = True) -> Array:
+def gather(params: Array, indices: Array) -> Array:
     if params.ndim < 1:
         raise ValueError("params must be at least 1 dimensional")
     check_indices(indices, params.shape[0])

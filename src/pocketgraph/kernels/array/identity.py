@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Shape, Tensor
+from pocketgraph.graph import Shape, Tensor
 from pocketgraph.kernels.arrays import Array, is_float, widened
 from pocketgraph.kernels.registry import Value, kernel
 
@@ -56,7 +56,7 @@ def list_to_array(*input: Value) -> tuple[Value, ...]:
 
 
 @kernel("ImmutableConst")
-def immutable_const(*, dtype: DType, shape: Shape, memory_region_name: str) -> Array:
+def immutable_const(*, memory_region_name: str) -> Array:
     """A constant that lies in a region of a memory-mapped package; only a reader of such a package can supply it."""
     raise RunError(
         f"the region '{memory_region_name}' is not loaded", hint="load the memory-mapped package that holds this graph"

@@ -37,22 +37,19 @@ def largest(values: Array, k: int) -> tuple[Array, Array]:
 
 
 @kernel("TopK")
-def top_k(input: Array, *, k: int, sorted: bool = True) -> tuple[Array, Array]:
+def top_k(input: Array, *, k: int) -> tuple[Array, Array]:
     values, order = largest(input, k)
     return values, order.astype(np.int32)
 
 
 @kernel("TopKV2")
-def top_k_v2(input: Array, k: Array, *, sorted: bool = True, index_type: DType = INT32) -> tuple[Array, Array]:
+def top_k_v2(input: Array, k: Array, *, index_type: DType = INT32) -> tuple[Array, Array]:
     values, order = largest(input, integer(k))
     return values, order.astype(index_type.numpy)
 
 
 @kernel("ApproxTopK")
-def approx_top_k(
-    input: Array, *, k: int, reduction_dimension: int = -1, recall_target: float = 0.95, is_max_k: bool = True,
-    reduction_input_size_override: int = -1, aggregate_to_topk: bool = True,
-) -> tuple[Array, Array]:  # fmt: skip
+def approx_top_k(input: Array, *, k: int, reduction_dimension: int = -1, is_max_k: bool = True) -> tuple[Array, Array]:
     """The k largest (smallest with ``is_max_k`` False) along an axis, all of them right, as on TensorFlow's CPUs."""
     axis = axis_of(reduction_dimension, input.ndim)
     turned = np.moveaxis(input, axis, -1)

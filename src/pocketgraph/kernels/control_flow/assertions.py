@@ -35,7 +35,7 @@ def _summary(values: Array, count: int) -> str:
 
 
 @kernel("Abort")
-def abort(*, context: Context, error_msg: str = "", exit_without_error: bool = False) -> tuple[()]:
+def abort(*, context: Context, error_msg: str = "") -> tuple[()]:
     """Ends the run with an error, where the original ends the whole process.
 
     Raises:

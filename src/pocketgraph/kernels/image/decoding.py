@@ -54,16 +54,7 @@ def pixels(picture: Any, channels: int) -> Array:
 
 
 @kernel("DecodeJpeg")
-def decode_jpeg(
-    contents: Array,
-    *,
-    channels: int = 0,
-    ratio: int = 1,
-    fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False,
-    acceptable_fraction: float = 1.0,
-    dct_method: str = "",
-) -> Array:
+def decode_jpeg(contents: Array, *, channels: int = 0, ratio: int = 1) -> Array:
     """A picture, made smaller by ``ratio`` (1, 2, 4 or 8) while decoding; other kinds than JPEG are taken too."""
     if ratio not in (1, 2, 4, 8):
         raise RunError(f"ratio must be 1, 2, 4, or 8, got {ratio}")
@@ -145,7 +136,7 @@ def decode_image(contents: Array, *, channels: int = 0, dtype: DType = UINT8, ex
 
 
 @kernel("DecodeWebP")
-def decode_webp(contents: Array, *, channels: int = 0, dtype: DType = UINT8) -> Array:
+def decode_webp(contents: Array, *, channels: int = 0) -> Array:
     """(frames, rows, columns, 3, or 4 when the file has transparency).
 
     Raises:

@@ -153,11 +153,11 @@ def _sampled(
     return begin, size, (np.array(crop, np.float32) / scale).reshape(1, 1, 4)
 
 
-@kernel("SampleDistortedBoundingBox")
+@kernel("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
 def sample_distorted_bounding_box(
     image_size: Array,
     bounding_boxes: Array,
-    *,
+    *covered: Array,
     context: Context,
     seed: int = 0,
     seed2: int = 0,
@@ -167,27 +167,9 @@ def sample_distorted_bounding_box(
     max_attempts: int = 100,
     use_image_if_no_bounding_boxes: bool = False,
 ) -> tuple[Array, Array, Array]:
-    """See ``_sampled``; with a seed, TensorFlow's own crops."""
-    wish = _wish(aspect_ratio_range, area_range, min_object_covered, max_attempts)
-    words = _CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
-    return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
-
-
-@kernel("SampleDistortedBoundingBoxV2")
-def sample_distorted_bounding_box_v2(
-    image_size: Array,
-    bounding_boxes: Array,
-    min_object_covered: Array,
-    *,
-    context: Context,
-    seed: int = 0,
-    seed2: int = 0,
-    aspect_ratio_range: Sequence[float] = (0.75, 1.3300000429153442),
-    area_range: Sequence[float] = (0.05000000074505806, 1.0),
-    max_attempts: int = 100,
-    use_image_if_no_bounding_boxes: bool = False,
-) -> tuple[Array, Array, Array]:
-    wish = _wish(aspect_ratio_range, area_range, _scalar(min_object_covered), max_attempts)
+    """See ``_sampled``; with a seed, TensorFlow's own crops. ``min_object_covered`` is an input of the second form."""
+    least = _scalar(covered[0]) if covered else min_object_covered
+    wish = _wish(aspect_ratio_range, area_range, least, max_attempts)
     words = _CropNumbers(drawing(context, seed, seed2, max(max_attempts, 1)))
     return _sampled(words, image_size, bounding_boxes, wish, use_image_if_no_bounding_boxes)
 

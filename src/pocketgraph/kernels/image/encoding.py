@@ -87,10 +87,7 @@ def encode_jpeg_variable_quality(images: Array, quality: Array) -> Array:
 
 
 @kernel("DecodeAndCropJpeg")
-def decode_and_crop_jpeg(
-    contents: Array, crop_window: Array, *, channels: int = 0, ratio: int = 1, fancy_upscaling: bool = True,
-    try_recover_truncated: bool = False, acceptable_fraction: float = 1.0, dct_method: str = "",
-) -> Array:  # fmt: skip
+def decode_and_crop_jpeg(contents: Array, crop_window: Array, *, channels: int = 0, ratio: int = 1) -> Array:
     """The part [top, left, height, width] of what DecodeJpeg gives."""
     whole = decode_jpeg(contents, channels=channels, ratio=ratio)
     window = ints(crop_window)

@@ -127,10 +127,7 @@ def merge_summary(*inputs: Array) -> Array:
 
 
 @kernel("TensorSummary")
-def tensor_summary(
-    tensor: Array, *, T: DType, description: str = "", labels: tuple[str, ...] = (), display_name: str = "",
-    context: Context,
-) -> Array:  # fmt: skip
+def tensor_summary(tensor: Array, *, T: DType, context: Context) -> Array:
     """One Value with the whole tensor, under the node's name; what describes it is not written."""
     return string(
         bytes_field(1, bytes_field(7, context.node.name.encode()) + bytes_field(8, tensor_message(tensor, T.base)))

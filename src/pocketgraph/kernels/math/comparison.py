@@ -43,20 +43,17 @@ def _fits(x: Array, y: Array) -> bool:
     return all(a == b or 1 in (a, b) for a, b in zip(reversed(x.shape), reversed(y.shape), strict=False))
 
 
-@kernel("Equal")
-def equal(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
-    if not incompatible_shape_error and not _fits(x, y):
-        return np.array(False)
-    paired(x, y)
-    return np.asarray(np.equal(x, y), dtype=np.bool_)
+def _register_equality(op: str, compare: Callable[[Array, Array], Array]) -> None:
+    @kernel(op)
+    def equality(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
+        if not incompatible_shape_error and not _fits(x, y):
+            return np.array(op == "NotEqual")
+        paired(x, y)
+        return np.asarray(compare(x, y), dtype=np.bool_)
 
 
-@kernel("NotEqual")
-def not_equal(x: Array, y: Array, *, incompatible_shape_error: bool = True) -> Array:
-    if not incompatible_shape_error and not _fits(x, y):
-        return np.array(True)
-    paired(x, y)
-    return np.asarray(np.not_equal(x, y), dtype=np.bool_)
+_register_equality("Equal", np.equal)
+_register_equality("NotEqual", np.not_equal)
 
 
 @kernel("ApproximateEqual")

@@ -152,9 +152,7 @@ def tridiagonal_mat_mul(superdiag: Array, maindiag: Array, subdiag: Array, rhs: 
 
 
 @kernel("TridiagonalSolve")
-def tridiagonal_solve(
-    diagonals: Array, rhs: Array, *, partial_pivoting: bool = True, perturb_singular: bool = False
-) -> Array:
+def tridiagonal_solve(diagonals: Array, rhs: Array) -> Array:
     """x of A x = rhs (…, m, n), for A by its upper, main and lower diagonal (…, 3, m).
 
     Raises:

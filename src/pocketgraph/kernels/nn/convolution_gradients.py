@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
@@ -233,13 +234,14 @@ def _by_filter(
     return function(x, shape, dy, spans)
 
 
-def _register(op: str, by_input: ByInput, by_filter: ByFilter) -> None:
-    """The two gradients of a convolution of pictures."""
+def _register(op: str, gradient: Callable[..., Array]) -> None:
+    """A gradient of a convolution of pictures: by the input of its sizes and weights, by the filter of images and its
+    sizes."""
 
-    @kernel(f"{op}BackpropInput")
-    def backprop_input(
-        input_sizes: Array,
-        filter: Array,
+    @kernel(op)
+    def backprop(
+        first: Array,
+        second: Array,
         out_backprop: Array,
         *,
         strides: Sequence[int],
@@ -248,54 +250,29 @@ def _register(op: str, by_input: ByInput, by_filter: ByFilter) -> None:
         data_format: str = "NHWC",
         dilations: Sequence[int] = (1, 1, 1, 1),
     ) -> Array:
-        window = strides, padding, explicit_paddings, data_format, dilations
-        return _by_input(by_input, input_sizes, filter, out_backprop, *window)
+        return gradient(first, second, out_backprop, strides, padding, explicit_paddings, data_format, dilations)
 
-    @kernel(f"{op}BackpropFilter")
-    def backprop_filter(
-        input: Array,
-        filter_sizes: Array,
+
+def _register_3d(op: str, gradient: Callable[..., Array]) -> None:
+    """The same of volumes; the first form of the op takes the tensors themselves where the second takes their sizes."""
+
+    @kernel(op, f"{op}V2")
+    def backprop(
+        first: Array,
+        second: Array,
         out_backprop: Array,
         *,
         strides: Sequence[int],
         padding: str,
-        explicit_paddings: Sequence[int] = (),
-        data_format: str = "NHWC",
-        dilations: Sequence[int] = (1, 1, 1, 1),
+        data_format: str = "NDHWC",
+        dilations: Sequence[int] = (1, 1, 1, 1, 1),
     ) -> Array:
-        window = strides, padding, explicit_paddings, data_format, dilations
-        return _by_filter(by_filter, input, filter_sizes, out_backprop, *window)
+        return gradient(first, second, out_backprop, strides, padding, (), data_format, dilations)
 
 
-_register("Conv2D", backprop_input, backprop_filter)
-_register("DepthwiseConv2dNative", depthwise_backprop_input, depthwise_backprop_filter)
-
-
-@kernel("Conv3DBackpropInput", "Conv3DBackpropInputV2")
-def conv3d_backprop_input(
-    input_sizes: Array,
-    filter: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NDHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Array:
-    window = strides, padding, (), data_format, dilations
-    return _by_input(backprop_input, input_sizes, filter, out_backprop, *window)
-
-
-@kernel("Conv3DBackpropFilter", "Conv3DBackpropFilterV2")
-def conv3d_backprop_filter(
-    input: Array,
-    filter_sizes: Array,
-    out_backprop: Array,
-    *,
-    strides: Sequence[int],
-    padding: str,
-    data_format: str = "NDHWC",
-    dilations: Sequence[int] = (1, 1, 1, 1, 1),
-) -> Array:
-    window = strides, padding, (), data_format, dilations
-    return _by_filter(backprop_filter, input, filter_sizes, out_backprop, *window)
+_register("Conv2DBackpropInput", partial(_by_input, backprop_input))
+_register("Conv2DBackpropFilter", partial(_by_filter, backprop_filter))
+_register("DepthwiseConv2dNativeBackpropInput", partial(_by_input, depthwise_backprop_input))
+_register("DepthwiseConv2dNativeBackpropFilter", partial(_by_filter, depthwise_backprop_filter))
+_register_3d("Conv3DBackpropInput", partial(_by_input, backprop_input))
+_register_3d("Conv3DBackpropFilter", partial(_by_filter, backprop_filter))

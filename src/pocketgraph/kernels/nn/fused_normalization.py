@@ -21,7 +21,6 @@ def fused_batch_norm_ex(
     *side_input: Array,
     epsilon: float = 1e-4,
     exponential_avg_factor: float = 1.0,
-    num_side_inputs: int = 0,
     activation_mode: str = "Identity",
     data_format: str = "NHWC",
     is_training: bool = True,

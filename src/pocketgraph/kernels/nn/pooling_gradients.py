@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, ints, lowest, widened
 from pocketgraph.kernels.nn.pooling import largest_places, max_pool_grad, prepared
 from pocketgraph.kernels.registry import kernel
@@ -119,7 +117,6 @@ def max_pool_grad_with_argmax(
     ksize: Sequence[int],
     strides: Sequence[int],
     padding: str,
-    Targmax: DType = INT64,
     include_batch_in_index: bool = False,
 ) -> Array:
     """The gradient of each window goes to the element that ``argmax`` numbers."""

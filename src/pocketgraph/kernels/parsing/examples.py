@@ -20,6 +20,7 @@ from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, packed_rows, shown, texts
+from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
 
@@ -188,23 +189,13 @@ def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array
 
 
 def parse_together(
-    serialized: Array,
-    sparse_keys: Sequence[bytes],
-    sparse_types: Sequence[DType],
-    dense_keys: Sequence[bytes],
-    dense_types: Sequence[DType],
-    dense_shapes: Sequence[Shape],
-    defaults: Sequence[Array],
-    ragged_keys: Sequence[bytes] = (),
-    ragged_types: Sequence[DType] = (),
-    split_types: Sequence[DType] = (),
-    *,
-    memory: Memory | None,
+    serialized: Array, features: Wanted, defaults: Sequence[Array], memory: Memory | None
 ) -> tuple[Array, ...] | None:
     """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do.
 
     ``memory``: as of ``columns_of``.
     """
+    sparse_keys, sparse_types, dense_keys, dense_types, dense_shapes, ragged_keys, ragged_types, split_types = features
     keys = (*sparse_keys, *dense_keys, *ragged_keys)
     types = (*sparse_types, *dense_types, *ragged_types)
     wanted = dict(zip(keys, types, strict=False))
@@ -230,36 +221,16 @@ def parse_together(
     )
 
 
-def parse(
-    batch: Batch,
-    sparse_keys: Sequence[bytes],
-    sparse_types: Sequence[DType],
-    dense_keys: Sequence[bytes],
-    dense_types: Sequence[DType],
-    dense_shapes: Sequence[Shape],
-    defaults: Sequence[Array],
-    ragged_keys: Sequence[bytes] = (),
-    ragged_types: Sequence[DType] = (),
-    split_types: Sequence[DType] = (),
-) -> tuple[Array, ...]:
+def parse(batch: Batch, wanted: Wanted, defaults: Sequence[Array]) -> tuple[Array, ...]:
     """All outputs in the order of the ops' signatures."""
-    counts = {len(dense_keys), len(dense_types), len(dense_shapes), len(defaults)}
-    if len(sparse_keys) != len(sparse_types) or len(counts) != 1 or len(ragged_keys) != len(ragged_types):
-        raise ValueError("the keys, types, shapes and defaults are not equally many")
-    for dtype in (*sparse_types, *dense_types, *ragged_types):
-        if dtype not in LIST_NAMES:
-            raise ValueError(f"a record holds no {dtype.name}; a feature is int64, float or string")
-    found_dense = [
-        dense(batch, key, dtype, shape, default, number)
-        for number, (key, dtype, shape, default) in enumerate(
-            zip(dense_keys, dense_types, dense_shapes, defaults, strict=True)
-        )
-    ]
-    found_sparse = [sparse(batch, key, dtype) for key, dtype in zip(sparse_keys, sparse_types, strict=True)]
-    found_ragged = [
-        ragged(batch, key, dtype, splits)
-        for key, dtype, splits in zip(ragged_keys, ragged_types, split_types, strict=True)
-    ]
+    wanted.check_types()
+    if len(defaults) != len(wanted.dense):
+        raise ValueError("there are not as many defaults as dense features")
+    columns = zip(wanted.dense, wanted.dense_types, wanted.dense_shapes, defaults, strict=True)
+    found_dense = [dense(batch, *column, number) for number, column in enumerate(columns)]
+    found_sparse = [sparse(batch, *pair) for pair in zip(wanted.sparse, wanted.sparse_types, strict=True)]
+    ragged_columns = zip(wanted.ragged, wanted.ragged_types, wanted.split_types, strict=True)
+    found_ragged = [ragged(batch, *column) for column in ragged_columns]
     return (
         *(indices for indices, _, _ in found_sparse),
         *(values for _, values, _ in found_sparse),
@@ -274,14 +245,14 @@ LEAST_KEPT = 1 << 18
 """Bytes of a feature's numbers in a batch, whose memory is used again: the allocator may give back what is larger."""
 
 
-def _memory(context: Context | None, keys: Sequence[bytes], shapes: Sequence[Shape]) -> Memory | None:
+def _memory(context: Context | None, wanted: Wanted) -> Memory | None:
     """Where large features of a session's batches go, in these shapes; None outside of sessions: nothing is learned
     there."""
     if context is None:
         return None
 
     def memory(key: bytes, records: int, each: int, dtype: Any) -> Array:
-        dims = (shapes[keys.index(key)].dims if key in keys else None) or ()
+        dims = (wanted.dense_shapes[wanted.dense.index(key)].dims if key in wanted.dense else None) or ()
         fixed = [size for size in dims if size is not None]
         shape = (records, *fixed) if len(fixed) == len(dims) and math.prod(fixed) == each else (records * each,)
         return recycled(context, shape, dtype, part=key, least=LEAST_KEPT)
@@ -305,10 +276,17 @@ def parse_example(
     if serialized.ndim != 1:
         raise ValueError(f"Expected serialized to be a vector, got shape: {listed(serialized.shape)}")
     keys = [key.item() if key.size == 1 else b"".join(texts(key)) for key in keys_and_defaults[: Nsparse + Ndense]]
-    features = keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes, keys_and_defaults[Nsparse + Ndense :]
-    memory = _memory(context, features[2], dense_shapes)
-    together = None if names.size else parse_together(serialized, *features, memory=memory)
-    return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
+    wanted = Wanted(keys[:Nsparse], sparse_types, keys[Nsparse:], Tdense, dense_shapes)
+    return _parsed(serialized, names, wanted, keys_and_defaults[Nsparse + Ndense :], context)
+
+
+def _parsed(
+    serialized: Array, names: Array, wanted: Wanted, defaults: Sequence[Array], context: Context | None
+) -> tuple[Array, ...]:
+    together = None
+    if not names.size:
+        together = parse_together(serialized, wanted, defaults, _memory(context, wanted))
+    return together if together is not None else parse(batch_of(serialized, texts(names)), wanted, defaults)
 
 
 @kernel("ParseExampleV2")
@@ -329,20 +307,11 @@ def parse_example_v2(
     """As ParseExample, then ragged values… and ragged row splits…; ``serialized`` may be a single record."""
     if serialized.ndim > 1:
         raise ValueError(f"Expected serialized to be a scalar or vector, got shape: {listed(serialized.shape)}")
-    features = (
-        texts(sparse_keys),
-        sparse_types,
-        texts(dense_keys),
-        Tdense,
-        dense_shapes,
-        dense_defaults,
-        texts(ragged_keys),
-        ragged_value_types,
-        ragged_split_types,
-    )
-    memory = _memory(context, features[2], dense_shapes)
-    together = None if names.size else parse_together(serialized, *features, memory=memory)
-    return together if together is not None else parse(batch_of(serialized, texts(names)), *features)
+    wanted = Wanted(
+        texts(sparse_keys), sparse_types, texts(dense_keys), Tdense, dense_shapes,
+        texts(ragged_keys), ragged_value_types, ragged_split_types,
+    )  # fmt: skip
+    return _parsed(serialized, names, wanted, dense_defaults, context)
 
 
 def _one_by_one(parsing: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
@@ -388,7 +357,5 @@ def parse_single_example(
     """(sparse indices…, sparse values…, sparse shapes…, dense values…) of one record."""
     if serialized.ndim != 0:
         raise ValueError(f"Expected serialized to be a scalar, got shape: {listed(serialized.shape)}")
-    wanted = [key if isinstance(key, bytes) else key.encode() for key in (*sparse_keys, *dense_keys)]
-    count = len(sparse_keys)
-    batch = batch_of(serialized)
-    return parse(batch, wanted[:count], sparse_types, wanted[count:], Tdense, dense_shapes, dense_defaults)
+    wanted = Wanted(encoded(sparse_keys), sparse_types, encoded(dense_keys), Tdense, dense_shapes)
+    return parse(batch_of(serialized), wanted, dense_defaults)

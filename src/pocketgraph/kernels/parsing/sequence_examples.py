@@ -12,7 +12,6 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.parsing.record_batches import listed, shown, texts
 from pocketgraph.kernels.parsing.sequence_features import (
     Sequences,
-    Wanted,
     check_defaults,
     context_dense,
     context_ragged,
@@ -22,6 +21,7 @@ from pocketgraph.kernels.parsing.sequence_features import (
     steps_sparse,
 )
 from pocketgraph.kernels.parsing.sequence_records import strict_maps
+from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.protobuf.wire import WireError
 
@@ -58,10 +58,6 @@ def parse(
     return tuple(array for group in groups for array in group)
 
 
-def encoded(keys: Sequence[str | bytes]) -> list[bytes]:
-    return [key if isinstance(key, bytes) else key.encode() for key in keys]
-
-
 @kernel("ParseSequenceExample")
 def parse_sequence_example(
     serialized: Array,
@@ -82,26 +78,16 @@ def parse_sequence_example(
     """(context sparse indices…, values…, shapes…, context dense…, then of the steps likewise, and lengths…)."""
     dense = encoded(feature_list_dense_keys)
     may_miss = set(encoded(feature_list_dense_missing_assumed_empty))
-    return parse(
-        serialized,
-        texts(debug_name),
-        Wanted(
-            encoded(context_sparse_keys),
-            context_sparse_types,
-            encoded(context_dense_keys),
-            Tcontext_dense,
-            context_dense_shapes,
-        ),
-        context_dense_defaults,
-        Wanted(
-            encoded(feature_list_sparse_keys),
-            feature_list_sparse_types,
-            dense,
-            feature_list_dense_types,
-            feature_list_dense_shapes,
-        ),
-        [key in may_miss for key in dense],
-    )
+    context = Wanted(
+        encoded(context_sparse_keys), context_sparse_types,
+        encoded(context_dense_keys), Tcontext_dense, context_dense_shapes,
+    )  # fmt: skip
+    steps = Wanted(
+        encoded(feature_list_sparse_keys), feature_list_sparse_types,
+        dense, feature_list_dense_types, feature_list_dense_shapes,
+    )  # fmt: skip
+    may_be_missing = [key in may_miss for key in dense]
+    return parse(serialized, texts(debug_name), context, context_dense_defaults, steps, may_be_missing)
 
 
 @kernel("ParseSequenceExampleV2")

@@ -13,50 +13,10 @@ import numpy as np
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.parsing.example_records import LIST_NAMES
 from pocketgraph.kernels.parsing.record_batches import listed, shown
 from pocketgraph.kernels.parsing.sequence_records import strict_steps, strict_values
+from pocketgraph.kernels.parsing.wanted_features import Wanted
 from pocketgraph.protobuf.wire import WireError
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """The features of a context or of the steps that an op wants."""
-
-    sparse: Sequence[bytes]
-    sparse_types: Sequence[DType]
-    dense: Sequence[bytes]
-    dense_types: Sequence[DType]
-    dense_shapes: Sequence[Shape]
-    ragged: Sequence[bytes] = ()
-    ragged_types: Sequence[DType] = ()
-    split_types: Sequence[DType] = ()
-
-    def check_types(self) -> None:
-        """Raises ValueError: the lists do not fit each other, or a type is none of a record's."""
-        pairs = (
-            (self.sparse, self.sparse_types),
-            (self.dense, self.dense_types),
-            (self.dense, self.dense_shapes),
-            (self.ragged, self.ragged_types),
-            (self.ragged, self.split_types),
-        )
-        if any(len(keys) != len(others) for keys, others in pairs):
-            raise ValueError("the keys, types and shapes are not equally many")
-        for dtype in (*self.sparse_types, *self.dense_types, *self.ragged_types):
-            if dtype not in LIST_NAMES:
-                raise ValueError(f"a record holds no {dtype.name}; a feature is int64, float or string")
-
-    def check(self, what: str) -> None:
-        """As check_types, and raises ValueError: a key is wanted in two ways; ``what`` names the features."""
-        self.check_types()
-        for keys, others, ways in (
-            (self.ragged, self.sparse, "ragged and sparse"),
-            (self.dense, (*self.sparse, *self.ragged), "dense and sparse"),
-        ):
-            both = next((key for key in keys if key in others), None)
-            if both is not None:
-                raise ValueError(f"{what} feature {shown(both)} cannot be both {ways}")
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,6 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import QINT32, QUINT8
 from pocketgraph.kernels.array.concat_split import concatenated
 from pocketgraph.kernels.array.reshaping import reshape
 from pocketgraph.kernels.arrays import Array, ints, number, reserve
@@ -92,7 +90,6 @@ def quantized_conv2d(
     strides: Sequence[int],
     padding: str,
     dilations: Sequence[int] = (1, 1, 1, 1),
-    out_type: DType = QINT32,
 ) -> Quantized:
     """int32 sums of products of centred codes; outside the image is zero."""
     steps = spatial(strides, "NHWC")
@@ -134,7 +131,6 @@ def quantized_mat_mul(
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    Toutput: DType = QINT32,
 ) -> Quantized:
     for name, value in (("In[0]", a), ("In[1]", b)):
         if value.ndim != 2:
@@ -149,9 +145,7 @@ def quantized_mat_mul(
 
 
 @kernel("QuantizedMul")
-def quantized_mul(
-    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
-) -> Quantized:
+def quantized_mul(x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> Quantized:
     check_widths(x=(min_x, max_x), y=(min_y, max_y))
     reserve(np.broadcast_shapes(x.shape, y.shape), np.int64)
     values = centered(x, min_x, max_x) * centered(y, min_y, max_y)
@@ -159,9 +153,7 @@ def quantized_mul(
 
 
 @kernel("QuantizedAdd")
-def quantized_add(
-    x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array, *, Toutput: DType = QINT32
-) -> Quantized:
+def quantized_add(x: Array, y: Array, min_x: Array, max_x: Array, min_y: Array, max_y: Array) -> Quantized:
     """int32 sums in a wide range."""
     check_widths(x=(min_x, max_x), y=(min_y, max_y))
     if not x.size or not y.size:
@@ -182,14 +174,7 @@ def quantized_add(
 
 @kernel("QuantizedBiasAdd")
 def quantized_bias_add(
-    input: Array,
-    bias: Array,
-    min_input: Array,
-    max_input: Array,
-    min_bias: Array,
-    max_bias: Array,
-    *,
-    out_type: DType = QINT32,
+    input: Array, bias: Array, min_input: Array, max_input: Array, min_bias: Array, max_bias: Array
 ) -> Quantized:
     if bias.ndim != 1 or input.shape[-1:] != bias.shape:
         raise RunError(f"Must provide as many biases as the last dimension of the input tensor: {list(bias.shape)}")
@@ -213,22 +198,18 @@ def _between(features: Array, low: Array, high: Array, top: float | None) -> Qua
 
 
 @kernel("QuantizedRelu")
-def quantized_relu(features: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8) -> Quantized:
+def quantized_relu(features: Array, min_features: Array, max_features: Array) -> Quantized:
     """The range is handed on as it was."""
     return _between(features, min_features, max_features, None)
 
 
 @kernel("QuantizedRelu6")
-def quantized_relu6(
-    features: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8
-) -> Quantized:
+def quantized_relu6(features: Array, min_features: Array, max_features: Array) -> Quantized:
     return _between(features, min_features, max_features, 6.0)
 
 
 @kernel("QuantizedReluX")
-def quantized_relu_x(
-    features: Array, max_value: Array, min_features: Array, max_features: Array, *, out_type: DType = QUINT8
-) -> Quantized:
+def quantized_relu_x(features: Array, max_value: Array, min_features: Array, max_features: Array) -> Quantized:
     return _between(features, min_features, max_features, number(max_value))
 
 

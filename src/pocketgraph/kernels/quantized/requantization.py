@@ -45,9 +45,7 @@ def requantize(
 
 
 @kernel("QuantizeDownAndShrinkRange")
-def quantize_down_and_shrink_range(
-    input: Array, input_min: Array, input_max: Array, *, out_type: DType = QUINT8
-) -> tuple[Array, Array, Array]:
+def quantize_down_and_shrink_range(input: Array, input_min: Array, input_max: Array) -> tuple[Array, Array, Array]:
     given = ends(input_min, input_max)
     low, high = used_range(input, *given)
     codes = requantized(input, *given, low, high)

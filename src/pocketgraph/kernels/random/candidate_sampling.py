@@ -127,9 +127,7 @@ def log_uniform_candidate_sampler(
 
 
 @kernel("AllCandidateSampler")
-def all_candidate_sampler(
-    true_classes: Array, *, num_true: int, num_sampled: int, unique: bool, seed: int = 0, seed2: int = 0
-) -> tuple[Array, Array, Array]:
+def all_candidate_sampler(true_classes: Array, *, num_true: int, num_sampled: int) -> tuple[Array, Array, Array]:
     """Every class of [0, num_sampled) once."""
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
         raise RunError(f"true_classes of shape {list(true_classes.shape)} do not have {num_true} columns")
@@ -207,7 +205,7 @@ class _Weighted:
 
 @kernel("ComputeAccidentalHits")
 def compute_accidental_hits(
-    true_classes: Array, sampled_candidates: Array, *, num_true: int, seed: int = 0, seed2: int = 0
+    true_classes: Array, sampled_candidates: Array, *, num_true: int
 ) -> tuple[Array, Array, Array]:
     """(rows int32, places int64 among the drawn classes, weights of -lowest float32) where a true class was drawn."""
     if true_classes.ndim != 2 or true_classes.shape[1] != num_true:

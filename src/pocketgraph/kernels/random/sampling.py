@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT64
+from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, integer, ints, reserve, sizes_of, widened
 from pocketgraph.kernels.philox import RESERVED, Philox
 from pocketgraph.kernels.registry import Context, kernel
@@ -200,29 +200,3 @@ def stateless(seed: Array) -> Philox:
     first, second = (s & MASK for s in ints(seed))
     mixed = Philox(0x02461E293EC8F720, first | (second << 64)).blocks(1)[0].astype(object)
     return Philox(int(mixed[0]) | int(mixed[1]) << 32, (int(mixed[2]) | int(mixed[3]) << 32) << 64)
-
-
-@kernel("StatelessRandomUniform")
-def stateless_random_uniform(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = sizes_of(shape)
-    return stateless(seed).uniform(count, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatelessRandomNormal")
-def stateless_random_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = sizes_of(shape)
-    return stateless(seed).normal(count, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatelessTruncatedNormal")
-def stateless_truncated_normal(shape: Array, seed: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = sizes_of(shape)
-    return stateless(seed).truncated_normal(count, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatelessRandomUniformInt")
-def stateless_random_uniform_int(shape: Array, seed: Array, minval: Array, maxval: Array) -> Array:
-    low, high = bounds(minval, maxval)
-    sizes = reserve(ints(shape), np.float64)
-    count = int(np.prod(sizes, dtype=np.int64))
-    return stateless(seed).integers(count, low, high, minval.dtype).reshape(sizes)

@@ -1,10 +1,13 @@
-"""Random tensors drawn from an explicit key and counter: the second generation of stateless ops.
+"""Random tensors of stateless ops: drawn from a seed, or from an explicit key and counter.
 
 The numbers are TensorFlow's own (Philox) where the op draws one word after the other; gamma, Poisson and binomial
 draws have the right distribution only. ThreeFry is not computed by TensorFlow's CPU kernels either.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -49,51 +52,31 @@ def stateless_random_get_key_counter_alg(seed: Array) -> tuple[Array, Array, Arr
     return (*stateless_random_get_key_counter(seed), stateless_random_get_alg())
 
 
-@kernel("StatelessRandomUniformV2")
-def stateless_random_uniform_v2(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT) -> Array:
-    """Numbers in [0, 1)."""
-    sizes, count = sizes_of(shape)
-    return _generator(key, counter, alg).uniform(count, dtype.numpy).reshape(sizes)
+def _of(source: Sequence[Array]) -> Philox:
+    """The generator of a seed, or of key, counter and algorithm, which the later ops are given."""
+    return stateless(source[0]) if len(source) == 1 else _generator(*source)
 
 
-@kernel("StatelessRandomNormalV2")
-def stateless_random_normal_v2(shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = sizes_of(shape)
-    return _generator(key, counter, alg).normal(count, dtype.numpy).reshape(sizes)
+def _register(op: str, draw: Callable[[Philox, int, np.dtype[Any]], Array], default: DType = FLOAT) -> None:
+    @kernel(op, f"{op}V2")
+    def numbers(shape: Array, *source: Array, dtype: DType = default) -> Array:
+        sizes, count = sizes_of(shape)
+        return draw(_of(source), count, dtype.numpy).reshape(sizes)
 
 
-@kernel("StatelessTruncatedNormalV2")
-def stateless_truncated_normal_v2(
-    shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = FLOAT
-) -> Array:
-    """Normal numbers within two standard deviations."""
-    sizes, count = sizes_of(shape)
-    return _generator(key, counter, alg).truncated_normal(count, dtype.numpy).reshape(sizes)
+_register("StatelessRandomUniform", Philox.uniform)
+_register("StatelessRandomNormal", Philox.normal)
+_register("StatelessTruncatedNormal", Philox.truncated_normal)
+_register("StatelessRandomUniformFullInt", Philox.bits, UINT64)
 
 
-@kernel("StatelessRandomUniformIntV2")
-def stateless_random_uniform_int_v2(
-    shape: Array, key: Array, counter: Array, alg: Array, minval: Array, maxval: Array
-) -> Array:
-    """Integers in [minval, maxval)."""
+@kernel("StatelessRandomUniformInt", "StatelessRandomUniformIntV2")
+def stateless_random_uniform_int(shape: Array, *source_and_ends: Array) -> Array:
+    """Integers in [minval, maxval), the last two inputs."""
+    *source, minval, maxval = source_and_ends
     low, high = bounds(minval, maxval)
     sizes, count = sizes_of(shape)
-    return _generator(key, counter, alg).integers(count, low, high, minval.dtype).reshape(sizes)
-
-
-@kernel("StatelessRandomUniformFullInt")
-def stateless_random_uniform_full_int(shape: Array, seed: Array, *, dtype: DType = UINT64) -> Array:
-    """Integers of all values that the type has."""
-    sizes, count = sizes_of(shape)
-    return stateless(seed).bits(count, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatelessRandomUniformFullIntV2")
-def stateless_random_uniform_full_int_v2(
-    shape: Array, key: Array, counter: Array, alg: Array, *, dtype: DType = UINT64
-) -> Array:
-    sizes, count = sizes_of(shape)
-    return _generator(key, counter, alg).bits(count, dtype.numpy).reshape(sizes)
+    return _of(source).integers(count, low, high, minval.dtype).reshape(sizes)
 
 
 @kernel("StatelessShuffle")
@@ -128,18 +111,12 @@ def _doubled(value: Array) -> Array:
     return widened(value).astype(np.float64)
 
 
-@kernel("StatelessRandomGammaV2")
-def stateless_random_gamma(shape: Array, seed: Array, alpha: Array) -> Array:
+@kernel("StatelessRandomGammaV2", "StatelessRandomGammaV3")
+def stateless_random_gamma(shape: Array, *source_and_alpha: Array) -> Array:
     """Right in distribution; the numbers themselves are not TensorFlow's."""
+    *source, alpha = source_and_alpha
     sizes = _ending(shape, alpha)
-    return _source(stateless(seed)).standard_gamma(_doubled(alpha), size=sizes).astype(alpha.dtype)
-
-
-@kernel("StatelessRandomGammaV3")
-def stateless_random_gamma_v3(shape: Array, key: Array, counter: Array, alg: Array, alpha: Array) -> Array:
-    """Right in distribution; the numbers themselves are not TensorFlow's."""
-    sizes = _ending(shape, alpha)
-    return _source(_generator(key, counter, alg)).standard_gamma(_doubled(alpha), size=sizes).astype(alpha.dtype)
+    return _source(_of(source)).standard_gamma(_doubled(alpha), size=sizes).astype(alpha.dtype)
 
 
 @kernel("StatelessRandomPoisson")

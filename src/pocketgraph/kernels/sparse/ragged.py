@@ -78,7 +78,7 @@ def ragged_gather(*parts: Array, PARAMS_RAGGED_RANK: int) -> tuple[Array, ...]:
 
 
 @kernel("RaggedTensorToSparse")
-def ragged_tensor_to_sparse(*parts: Array, RAGGED_RANK: int) -> tuple[Array, Array, Array]:
+def ragged_tensor_to_sparse(*parts: Array) -> tuple[Array, Array, Array]:
     """(indices, values, dense shape)."""
     splits, values = parts[:-1], parts[-1]
     counts = [*(split.size - 1 for split in splits[1:]), values.shape[0]]

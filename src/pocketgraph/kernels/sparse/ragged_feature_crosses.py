@@ -18,8 +18,8 @@ from pocketgraph.kernels.sparse.feature_crosses import combined, keyed, sparse_c
 @kernel("RaggedCross")
 def ragged_cross(
     *parts: Array, Nsparse: int, input_order: str, hashed_output: bool, num_buckets: int, hash_key: int,
-    ragged_values_types: Sequence[DType], ragged_splits_types: Sequence[DType], sparse_values_types: Sequence[DType],
-    dense_types: Sequence[DType], out_values_type: DType, out_row_splits_type: DType,
+    ragged_values_types: Sequence[DType], dense_types: Sequence[DType], out_values_type: DType,
+    out_row_splits_type: DType,
 ) -> tuple[Array, Array]:  # fmt: skip
     """(values, row splits): texts joined by ``_X_``, or hashes as those of SparseCross.
 

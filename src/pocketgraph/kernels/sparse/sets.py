@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -63,43 +64,18 @@ def _combined(
     return indices, found, np.array([*shape, widest], dtype=np.int64)
 
 
-@kernel("DenseToDenseSetOperation")
-def dense_to_dense_set_operation(
-    set1: Array, set2: Array, *, set_operation: str, validate_indices: bool = True
-) -> tuple[Array, Array, Array]:
-    """(indices, values, shape) of the operation on each pair of rows."""
-    return _combined(_of_dense(set1), _of_dense(set2), set_operation, set1.dtype)
+@kernel("DenseToDenseSetOperation", "DenseToSparseSetOperation", "SparseToSparseSetOperation")
+def set_operation(*sets: Array, set_operation: str, validate_indices: bool = True) -> tuple[Array, Array, Array]:
+    """(indices, values, shape) of the operation on each pair of rows of two sets: each a dense tensor, or the indices,
+    values and shape of a sparse one."""
+    size = 3 if len(sets) == 6 else 1
+    first, second = sets[:size], sets[size:]
+    dtype = first[size // 2].dtype
+    return _combined(_of(first, validate_indices), _of(second, validate_indices), set_operation, dtype)
 
 
-@kernel("DenseToSparseSetOperation")
-def dense_to_sparse_set_operation(
-    set1: Array,
-    set2_indices: Array,
-    set2_values: Array,
-    set2_shape: Array,
-    *,
-    set_operation: str,
-    validate_indices: bool = True,
-) -> tuple[Array, Array, Array]:
-    second = _of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
-    return _combined(_of_dense(set1), second, set_operation, set1.dtype)
-
-
-@kernel("SparseToSparseSetOperation")
-def sparse_to_sparse_set_operation(
-    set1_indices: Array,
-    set1_values: Array,
-    set1_shape: Array,
-    set2_indices: Array,
-    set2_values: Array,
-    set2_shape: Array,
-    *,
-    set_operation: str,
-    validate_indices: bool = True,
-) -> tuple[Array, Array, Array]:
-    first = _of_sparse(set1_indices, set1_values, set1_shape, validate_indices)
-    second = _of_sparse(set2_indices, set2_values, set2_shape, validate_indices)
-    return _combined(first, second, set_operation, set1_values.dtype)
+def _of(parts: Sequence[Array], validate: bool) -> tuple[Sets, Group]:
+    return _of_dense(parts[0]) if len(parts) == 1 else _of_sparse(parts[0], parts[1], parts[2], validate)
 
 
 @kernel("SetSize")

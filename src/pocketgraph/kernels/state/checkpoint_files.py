@@ -117,12 +117,19 @@ def save_v2(
     prefix: Array, tensor_names: Array, shape_and_slices: Array, *tensors: Array, dtypes: tuple[DType, ...],
     context: Context,
 ) -> tuple[()]:  # fmt: skip
-    names, slices = texts(tensor_names), texts(shape_and_slices)
+    files_of(context).save(text(prefix), _named(tensor_names, shape_and_slices, tensors, dtypes))
+    return ()
+
+
+def _named(
+    tensor_names: Array, shapes_and_slices: Array, tensors: Sequence[Array], dtypes: Sequence[DType]
+) -> list[tuple[str, str, Tensor]]:
+    """(name, shape and slice, value) of what is saved."""
+    names, slices = texts(tensor_names), texts(shapes_and_slices)
     if not len(names) == len(slices) == len(tensors):
         raise RunError(f"{len(names)} names and {len(slices)} slices for {len(tensors)} tensors")
     values = [Tensor.from_numpy(np.array(v), d.base) for v, d in zip(tensors, dtypes, strict=True)]
-    files_of(context).save(text(prefix), list(zip(names, slices, values, strict=True)))
-    return ()
+    return list(zip(names, slices, values, strict=True))
 
 
 @kernel("Save")
@@ -138,11 +145,7 @@ def save_slices(
     context: Context,
 ) -> tuple[()]:  # fmt: skip
     """A V1 checkpoint of tensors and slices of tensors."""
-    names, slices = texts(tensor_names), texts(shapes_and_slices)
-    if not len(names) == len(slices) == len(data):
-        raise RunError(f"{len(names)} names and {len(slices)} slices for {len(data)} tensors")
-    values = [Tensor.from_numpy(np.array(v), d.base) for v, d in zip(data, T, strict=True)]
-    files_of(context).save_v1(text(filename), list(zip(names, slices, values, strict=True)))
+    files_of(context).save_v1(text(filename), _named(tensor_names, shapes_and_slices, data, T))
     return ()
 
 

@@ -15,7 +15,7 @@ class Mutex:
 
 
 @kernel("MutexV2")
-def mutex(*, context: Context, container: str = "", shared_name: str = "") -> Mutex:
+def mutex(*, context: Context, shared_name: str = "") -> Mutex:
     name = f"mutex/{shared_name or context.node.name}"
     found = context.state.setdefault(name, Mutex(name))
     assert isinstance(found, Mutex)

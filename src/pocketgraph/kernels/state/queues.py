@@ -153,31 +153,24 @@ def shared_queue(
     return found
 
 
-@kernel("FIFOQueue", "FIFOQueueV2")
-def fifo_queue(
-    *,
-    context: Context,
-    component_types: Sequence[DType],
-    shapes: Sequence[Shape] = (),
-    capacity: int = -1,
-    shared_name: str = "",
-) -> Value:
-    """The queue of this name, which lives as long as the session."""
-    if any(shape.dims is None or None in shape.dims for shape in shapes):
-        raise RunError("a FIFOQueue's shapes must be fully defined; a PaddingFIFOQueue takes others")
-    return shared_queue(context, component_types, shapes, capacity, shared_name, Queue)
+def _register(*ops: str, pads: bool) -> None:
+    @kernel(*ops)
+    def queue(
+        *,
+        context: Context,
+        component_types: Sequence[DType],
+        shapes: Sequence[Shape] = (),
+        capacity: int = -1,
+        shared_name: str = "",
+    ) -> Value:
+        """The queue of this name, which lives as long as the session."""
+        if not pads and any(shape.dims is None or None in shape.dims for shape in shapes):
+            raise RunError("a FIFOQueue's shapes must be fully defined; a PaddingFIFOQueue takes others")
+        return shared_queue(context, component_types, shapes, capacity, shared_name, Queue, pads)
 
 
-@kernel("PaddingFIFOQueue", "PaddingFIFOQueueV2")
-def padding_fifo_queue(
-    *,
-    context: Context,
-    component_types: Sequence[DType],
-    shapes: Sequence[Shape] = (),
-    capacity: int = -1,
-    shared_name: str = "",
-) -> Value:
-    return shared_queue(context, component_types, shapes, capacity, shared_name, Queue, pads=True)
+_register("FIFOQueue", "FIFOQueueV2", pads=False)
+_register("PaddingFIFOQueue", "PaddingFIFOQueueV2", pads=True)
 
 
 @kernel("QueueEnqueue", "QueueEnqueueV2")

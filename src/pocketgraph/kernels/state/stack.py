@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import kernel
 
@@ -19,17 +18,17 @@ class Stack:
 
 
 @kernel("StackV2")
-def stack_v2(max_size: Array, *, elem_type: DType, stack_name: str = "") -> Stack:
+def stack_v2(max_size: Array) -> Stack:
     return Stack(int(max_size))
 
 
 @kernel("Stack")
-def stack(*, elem_type: DType, stack_name: str = "") -> Stack:
+def stack() -> Stack:
     return Stack(-1)
 
 
 @kernel("StackPush", "StackPushV2")
-def stack_push(handle: Stack, elem: Any, *, swap_memory: bool = False) -> Any:
+def stack_push(handle: Stack, elem: Any) -> Any:
     if 0 <= handle.limit <= len(handle.values):
         raise RunError(f"Stack overflow: it holds its limit of {handle.limit} values")
     handle.values.append(elem)
@@ -37,7 +36,7 @@ def stack_push(handle: Stack, elem: Any, *, swap_memory: bool = False) -> Any:
 
 
 @kernel("StackPop", "StackPopV2")
-def stack_pop(handle: Stack, *, elem_type: DType) -> Any:
+def stack_pop(handle: Stack) -> Any:
     if not handle.values:
         raise RunError("Stack is empty when calling Pop()")
     return handle.values.pop()

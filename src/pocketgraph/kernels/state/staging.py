@@ -87,9 +87,7 @@ def _listed(element: dict[int, Array]) -> Element:
 
 
 @kernel("Unstage")
-def unstage(
-    *, context: Context, dtypes: Sequence[DType], capacity: int = 0, shared_name: str = ""
-) -> Element:  # fmt: skip
+def unstage(*, context: Context, dtypes: Sequence[DType], shared_name: str = "") -> Element:
     """The first element, taken out."""
     area = _area(context, dtypes, shared_name, 0)
     with area.lock:
@@ -167,23 +165,19 @@ def _parts(area: Area, key: int, indices: Array, taken: bool) -> Element:
     return found
 
 
-@kernel("MapUnstage", "OrderedMapUnstage")
-def map_unstage(
-    key: Array, indices: Array, *, context: Context, dtypes: Sequence[DType], shared_name: str = ""
-) -> Element:
-    """These parts of the element with this key, taken out."""
-    area = _area(context, dtypes, shared_name, 0)
-    with area.lock:
-        return _parts(area, integer(key), indices, taken=True)
+def _register(*ops: str, taken: bool) -> None:
+    @kernel(*ops)
+    def map_parts(
+        key: Array, indices: Array, *, context: Context, dtypes: Sequence[DType], shared_name: str = ""
+    ) -> Element:
+        """These parts of the element with this key, taken out or left where they are."""
+        area = _area(context, dtypes, shared_name, 0)
+        with area.lock:
+            return _parts(area, integer(key), indices, taken)
 
 
-@kernel("MapPeek", "OrderedMapPeek")
-def map_peek(
-    key: Array, indices: Array, *, context: Context, dtypes: Sequence[DType], shared_name: str = ""
-) -> Element:
-    area = _area(context, dtypes, shared_name, 0)
-    with area.lock:
-        return _parts(area, integer(key), indices, taken=False)
+_register("MapUnstage", "OrderedMapUnstage", taken=True)
+_register("MapPeek", "OrderedMapPeek", taken=False)
 
 
 @kernel("MapUnstageNoKey", "OrderedMapUnstageNoKey")

@@ -232,15 +232,13 @@ def tensor_array_read(handle: TensorArray, index: Array, flow_in: Array, *, dtyp
 
 @kernel("TensorArrayGather", "TensorArrayGatherV2", "TensorArrayGatherV3")
 def tensor_array_gather(
-    handle: TensorArray, indices: Array, flow_in: Array, *, dtype: DType, element_shape: Shape = Shape(None)
+    handle: TensorArray, indices: Array, flow_in: Array, *, element_shape: Shape = Shape(None)
 ) -> Array:
     return _packed(handle, indices.reshape(-1).tolist(), element_shape)
 
 
 @kernel("TensorArrayPack")
-def tensor_array_pack(
-    handle: TensorArray, flow_in: Array, *, dtype: DType, element_shape: Shape = Shape(None)
-) -> Array:
+def tensor_array_pack(handle: TensorArray, flow_in: Array, *, element_shape: Shape = Shape(None)) -> Array:
     check_memory(PLACE * handle.size, f"{handle.size:,} elements of a TensorArray")
     return _packed(handle, list(range(handle.size)), element_shape)
 

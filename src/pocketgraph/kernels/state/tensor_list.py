@@ -240,7 +240,7 @@ def element_shape(input_handle: TensorList, *, shape_type: DType) -> Array:
 
 
 @kernel("TensorListConcatLists")
-def concat_lists(input_a: TensorList, input_b: TensorList, *, element_dtype: DType) -> TensorList:
+def concat_lists(input_a: TensorList, input_b: TensorList) -> TensorList:
     return input_a.holding([*input_a.items, *input_b.items])
 
 
@@ -329,7 +329,7 @@ def scatter_v1(tensor: Array, indices: Array, element_shape: Array, *, element_d
 
 
 @kernel("TensorListPushBackBatch")
-def push_back_batch(input_handles: Array, tensor: Array, *, element_dtype: DType) -> Array:
+def push_back_batch(input_handles: Array, tensor: Array) -> Array:
     """Each list with one row of ``tensor`` behind its elements."""
     if input_handles.shape[:1] != tensor.shape[:1]:
         raise RunError(f"{input_handles.shape[:1]} lists and {tensor.shape[:1]} rows")

@@ -132,12 +132,12 @@ def variable_of(
 
 
 @kernel("Variable", "VariableV2")
-def variable(*, shape: Shape, dtype: DType, container: str = "", shared_name: str = "", context: Context) -> Variable:
+def variable(*, dtype: DType, container: str = "", shared_name: str = "", context: Context) -> Variable:
     return variable_of(context.node, context, dtype, shared_name, container, resource=False)
 
 
 @kernel("VarHandleOp")
-def var_handle(*, shape: Shape, dtype: DType, container: str = "", shared_name: str = "", context: Context) -> Variable:
+def var_handle(*, dtype: DType, container: str = "", shared_name: str = "", context: Context) -> Variable:
     return variable_of(context.node, context, dtype, shared_name, container, resource=True)
 
 
@@ -191,7 +191,7 @@ def variable_shape(input: Variable, *, out_type: DType | None = None) -> Array:
 
 
 @kernel("DestroyResourceOp")
-def destroy_resource(resource: Any, *, ignore_lookup_error: bool = True) -> tuple[()]:
+def destroy_resource(resource: Any) -> tuple[()]:
     if isinstance(resource, Variable):
         resource.forget()
     return ()
@@ -210,7 +210,7 @@ def assign(ref: Variable, value: Array, *, validate_shape: bool = True) -> Varia
 
 
 @kernel("AssignVariableOp")
-def assign_variable(resource: Variable, value: Array, *, validate_shape: bool = False) -> tuple[()]:
+def assign_variable(resource: Variable, value: Array) -> tuple[()]:
     resource.assign(value)
     return ()
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Shape
+from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, nothing
 from pocketgraph.kernels.registry import Value, kernel
@@ -57,9 +57,7 @@ def optional_has_value(optional: Optional) -> Array:
 
 
 @kernel("OptionalGetValue")
-def optional_get_value(
-    optional: Optional, *, output_types: Sequence[DType], output_shapes: Sequence[Shape]
-) -> tuple[Value, ...]:
+def optional_get_value(optional: Optional, *, output_types: Sequence[DType]) -> tuple[Value, ...]:
     if optional.components is None:
         raise RunError("The given optional does not have a value.")
     if len(optional.components) != len(output_types):
@@ -136,7 +134,7 @@ def tensor_map_size(input_handle: TensorMap) -> Array:
 
 
 @kernel("TensorMapStackKeys")
-def tensor_map_stack_keys(input_handle: TensorMap, *, key_dtype: DType) -> Array:
+def tensor_map_stack_keys(input_handle: TensorMap) -> Array:
     """The keys, stacked; in no order that anybody may count on."""
     keys = [key for key, _ in input_handle.entries.values()]
     if not keys:
@@ -158,9 +156,7 @@ def composite_from_components(*components: Value, metadata: str | bytes) -> Comp
 
 
 @kernel("CompositeTensorVariantToComponents")
-def composite_to_components(
-    encoded: Composite, *, metadata: str | bytes, Tcomponents: Sequence[DType]
-) -> tuple[Value, ...]:
+def composite_to_components(encoded: Composite, *, Tcomponents: Sequence[DType]) -> tuple[Value, ...]:
     if len(encoded.components) != len(Tcomponents):
         raise RunError(f"Encoded value has {len(encoded.components)} tensor components; expected {len(Tcomponents)}.")
     return encoded.components

@@ -6,6 +6,7 @@ Source of the function: the farmhash and cityhash papers' published description 
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -137,14 +138,6 @@ def hash64(data: bytes) -> int:
     return _mixed(_mixed(found) * MURMUR)
 
 
-@kernel("StringToHashBucket")
-def string_to_hash_bucket(string_tensor: Array, *, num_buckets: int) -> Array:
-    if num_buckets < 1:
-        raise RunError(f"num_buckets must be 1 or more, not {num_buckets}")
-    found = np.array([hash64(item) % num_buckets for item in string_tensor.ravel().tolist()], dtype=np.int64)
-    return np.asarray(found.reshape(string_tensor.shape))
-
-
 @kernel("Fingerprint")
 def fingerprint(data: Array, method: Array) -> Array:
     """uint8 (rows, 8): FarmHash's fingerprint of each row's bytes; of texts, of their own fingerprints."""
@@ -161,12 +154,19 @@ def fingerprint(data: Array, method: Array) -> Array:
     return np.array(rows, "<u8").view(np.uint8).reshape(-1, 8)
 
 
-@kernel("StringToHashBucketFast")
-def string_to_hash_bucket_fast(input: Array, *, num_buckets: int) -> Array:
-    if num_buckets < 1:
-        raise RunError(f"num_buckets must be 1 or more, not {num_buckets}")
-    found = np.array([fingerprint64(item) % num_buckets for item in input.ravel().tolist()], dtype=np.int64)
-    return np.asarray(found.reshape(input.shape))
+def _register(op: str, digest: Callable[[bytes], int]) -> Callable[..., Array]:
+    @kernel(op)
+    def bucket(texts: Array, *, num_buckets: int) -> Array:
+        if num_buckets < 1:
+            raise RunError(f"num_buckets must be 1 or more, not {num_buckets}")
+        found = np.array([digest(item) % num_buckets for item in texts.ravel().tolist()], dtype=np.int64)
+        return np.asarray(found.reshape(texts.shape))
+
+    return bucket
+
+
+_register("StringToHashBucket", hash64)
+string_to_hash_bucket_fast = _register("StringToHashBucketFast", fingerprint64)
 
 
 @kernel("_TensorToHashBucketFast")

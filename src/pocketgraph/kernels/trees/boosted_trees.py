@@ -332,9 +332,7 @@ def is_boosted_trees_quantile_stream_resource_initialized(handle: Quantiles) -> 
 
 
 @kernel("BoostedTreesCreateQuantileStreamResource")
-def boosted_trees_create_quantile_stream_resource(
-    handle: Quantiles, epsilon: Array, num_streams: Array, *, max_elements: int = 1 << 40
-) -> tuple[()]:
+def boosted_trees_create_quantile_stream_resource(handle: Quantiles, epsilon: Array, num_streams: Array) -> tuple[()]:
     if handle.boundaries is None:
         (streams,) = reserve((integer(num_streams),), np.float64)
         handle.boundaries = [np.empty(0, np.float32) for _ in range(streams)]
