@@ -9,7 +9,6 @@ from enum import Enum
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
-
 _WITH_GRAPH = "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb"
 
 

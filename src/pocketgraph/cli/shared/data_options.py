@@ -109,7 +109,7 @@ def export_options(how: dict[str, Any]) -> dict[str, Any]:
     """The arguments of ``export`` and ``make_project`` that options say, by their names there; what nobody said is left
     to their defaults."""
     reading = reading_options(how)
-    said = {
+    said: dict[str, Any] = {
         **{name: value for name, value in how.items() if name not in ("feed", "input_shape")},
         **{name: how[name] or None for name in ("labels", "calibration") if name in how},
         **reading, "signatures": names(how["signatures"]) or None, "inputs": reading["inputs"] or None,

@@ -38,7 +38,7 @@ from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, c
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
-from pocketgraph.quantization.observing.made_up_inputs import is_picture, made_up_inputs
+from pocketgraph.quantization.observing.synthetic_inputs import is_picture, synthetic_inputs
 from pocketgraph.quantization.program_pass import copied
 
 ACTIVATION_OPS = ("Relu", "Relu6")
@@ -141,7 +141,7 @@ def fitted_to_training(
         and operator_rules.data(operation) in known
         and uses[operator_rules.weights(operation)] == 1
     ]
-    held = made_up_inputs(program, graphs) if wanted else []
+    held = synthetic_inputs(program, graphs) if wanted else []
     if not held:
         return result
     matched = copied(program)
@@ -169,7 +169,7 @@ def fitted_to_training(
                         halves[operation] = (made, half * _across(made, factors), after)
         progress("fitting weights", at, len(program.operations))
     if alone:
-        analysis = SensitivityAnalysis(matched, lambda: held, cost_model.FEWEST_MADE_UP, threads)
+        analysis = SensitivityAnalysis(matched, lambda: held, cost_model.FEWEST_SYNTHETIC, threads)
         result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
         result.float16_noise = {operation: analysis.of_weights(*made) for operation, made in halves.items()}
     return result
