@@ -15,7 +15,7 @@ from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.program_runner import Sample
 
 Array = np.ndarray[Any, Any]
@@ -39,8 +39,8 @@ def synthetic_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int =
     """
     if not program.inputs or any(value.dtype is not FLOAT for value in program.inputs):
         return []
-    work = max(cost_model.total_multiplications(program.operations), 1)
-    count = min(max(cost_model.SYNTHETIC_WORK // work, cost_model.FEWEST_SYNTHETIC), cost_model.MOST_SYNTHETIC)
+    work = max(step_limits.total_multiplications(program.operations), 1)
+    count = min(max(step_limits.SYNTHETIC_WORK // work, step_limits.FEWEST_SYNTHETIC), step_limits.MOST_SYNTHETIC)
     random = np.random.default_rng(seed)
     scales = [_scale(value, graphs) for value in program.inputs]
     return [

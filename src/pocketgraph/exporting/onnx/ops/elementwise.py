@@ -7,9 +7,9 @@ from math import frexp, pi
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 
