@@ -104,12 +104,6 @@ def fill(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.op("Expand", [emit.input(1), emit.as_int64(emit.input(0))], shape)
 
 
-@converts("BroadcastTo")
-def broadcast_to(emit: OnnxEmit, node: Node) -> OnnxValue:
-    _, shape = emit.output()
-    return emit.op("Expand", [emit.input(0), emit.as_int64(emit.input(1))], shape)
-
-
 @converts("BroadcastArgs")
 def broadcast_args(emit: OnnxEmit, node: Node) -> OnnxValue:
     a, b = (emit.as_int64(value) for value in emit.inputs())
