@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.observing.made_up_inputs import made_up_inputs
+from pocketgraph.quantization.observing.synthetic_inputs import synthetic_inputs
 
 INPUT = "x = Placeholder(dtype=float, shape=[?,8,8,3])"
 LAYER = "w = Const(float[3,3,3,2] 0.5)\nconv = Conv2D(last, w, T=float)"
@@ -111,7 +111,7 @@ def test_pictures_are_fed_as_the_graph_takes_them(tmp_path: pathlib.Path, capsys
 def test_pictures_that_are_made_up_have_the_values_that_the_graph_takes() -> None:
     program = Program([Value("x", FLOAT, (1, 8, 8, 3))], [])
     for divided, low, high in ((True, 0, 255), (False, -1, 1)):
-        made = np.concatenate([sample[0] for sample in made_up_inputs(program, [colours(divided)])])
+        made = np.concatenate([sample[0] for sample in synthetic_inputs(program, [colours(divided)])])
         assert made.dtype == np.float32
         assert low <= made.min() < low + 0.1 * (high - low)
         assert high - 0.1 * (high - low) < made.max() <= high

@@ -10,7 +10,7 @@ import pytest
 import pocketgraph
 from command_line import call
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
-from pocketgraph.exporting.onnx import exporter
+from pocketgraph.exporting.onnx import onnx_exporter
 from pocketgraph.formats import onnx_file
 from pocketgraph.graph import Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import FLOAT
@@ -123,12 +123,12 @@ class TestWeightsInAnotherFile:
     def test_what_is_too_large_for_one_file_goes_there(
         self, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(exporter, "LARGEST", 4000)
+        monkeypatch.setattr(onnx_exporter, "LARGEST", 4000)
         made = pocketgraph.export(PRODUCT, tmp_path / "net.onnx", outputs=["y"])
         assert [pathlib.Path(name).name for name in made.files] == ["net.onnx", "net.onnx.data"]
         np.testing.assert_array_equal(pocketgraph.load(tmp_path / "net.onnx")["w"].tensor.numpy(), WEIGHTS)
         assert pocketgraph.verify(PRODUCT, tmp_path / "net.onnx").passed
-        monkeypatch.setattr(exporter, "LARGEST", 10)
+        monkeypatch.setattr(onnx_exporter, "LARGEST", 10)
         with pytest.raises(PocketgraphError, match="without its constants"):
             pocketgraph.export(PRODUCT, tmp_path / "more.onnx", outputs=["y"])
         assert not (tmp_path / "more.onnx").exists()

@@ -9,7 +9,7 @@ import pytest
 import pocketgraph
 from pocketgraph.cli.freeze_graph import first_of_a_kind
 from pocketgraph.errors import option
-from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.repair import repaired
 from pocketgraph.freezing.repair.augmentation import augmentations
@@ -28,7 +28,7 @@ def results(graph: Graph, x: np.ndarray) -> np.ndarray:
 
 def test_a_keras_export_answers_as_outside_of_training() -> None:
     given = np.load(MODELS / "augmentation.npz")
-    frozen = freeze_and_tell(MODELS / "augmentation", repair=True, signature="serving_default")
+    frozen = freeze_with_report(MODELS / "augmentation", repair=True, signature="serving_default")
     assert not any("andom" in node.op for node in frozen.graph)
     np.testing.assert_allclose(results(frozen.graph, given["x"]), given["y"], rtol=0, atol=1e-6)
     taken = [line.split("'")[1].rpartition("/")[2] for line in frozen.repaired if "by what" in line]
@@ -36,7 +36,7 @@ def test_a_keras_export_answers_as_outside_of_training() -> None:
 
 
 def test_whoever_freezes_without_repairs_is_told() -> None:
-    frozen = freeze_and_tell(MODELS / "augmentation", repair="batch_norms,updates", signature="serving_default")
+    frozen = freeze_with_report(MODELS / "augmentation", repair="batch_norms,updates", signature="serving_default")
     [told] = [line for line in frozen.warnings if "by random numbers" in line]
     assert "random_flip_1'" in told
     assert f"{option('repair')}=augmentation" in told

@@ -97,10 +97,10 @@ def test_the_moving_averages_take_the_batchs_place(kind: str) -> None:
 
 
 def test_what_is_repaired_is_told() -> None:
-    from pocketgraph.freezing import freeze_and_tell
+    from pocketgraph.freezing import freeze_with_report
 
     values = {name: Tensor.from_numpy(value) for name, value in VALUES.items()}
-    made = freeze_and_tell(training_graph("fused"), "y", values, repair=True)
+    made = freeze_with_report(training_graph("fused"), "y", values, repair=True)
     assert "'n' takes its moving averages 'm/read' and 'v/read'" in made.repaired
 
 

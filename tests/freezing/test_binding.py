@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import FreezeError, UsageError
-from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.binding import bound, split, without_known_branches
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
@@ -172,7 +172,7 @@ def test_names_that_cannot_be_bound() -> None:
 
 def test_the_training_tower_of_the_digits_gives_what_the_serving_tower_gives() -> None:
     folder = ROOT / "examples" / "digits"
-    told = freeze_and_tell(folder / "training", "train/probabilities", bind={"is_training": False}, repair=True)
+    told = freeze_with_report(folder / "training", "train/probabilities", bind={"is_training": False}, repair=True)
     assert not {node.op for node in told.graph} & {"Switch", "Merge", "RandomUniform", "PlaceholderWithDefault"}
     assert [node.name for node in told.graph if node.op == "Placeholder"] == ["train/images"]
     assert told.warnings == ()
@@ -224,9 +224,9 @@ def test_statistics_that_were_never_updated_are_told() -> None:
         y = FusedBatchNorm(x, w, w, m, w, T=float, is_training=false)
     """
     ones, zeros = (parse(f"w = Const(float [{v}, {v}])")["w"].tensor for v in ("1.0", "0.0"))
-    (warning,) = freeze_and_tell(parse(text), "y", {"w": ones, "m": zeros}).warnings
+    (warning,) = freeze_with_report(parse(text), "y", {"w": ones, "m": zeros}).warnings
     assert "the moving statistics of 'y' were never updated" in warning
-    assert freeze_and_tell(parse(text), "y", {"w": ones, "m": ones}).warnings == ()
+    assert freeze_with_report(parse(text), "y", {"w": ones, "m": ones}).warnings == ()
 
 
 def test_the_command_binds_and_repairs(tmp_path: pathlib.Path) -> None:

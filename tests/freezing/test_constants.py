@@ -15,17 +15,17 @@ def frozen(text: str, **values: Tensor) -> str:
     return print_graph(variables_to_constants(parse(text), values or {"v": PAIR}))
 
 
-def same(actual: str, expected: str) -> None:
-    assert actual == print_graph(parse(expected))
+def freezes(given: str, expected: str) -> None:
+    assert frozen(given) == print_graph(parse(expected))
 
 
 def test_a_reference_variable() -> None:
-    same(
-        frozen("""
+    freezes(
+        """
             v = VariableV2(container="", dtype=float, shape=[2], shared_name="", _class=["loc:@v"]) @"/cpu:0"
             v/read = Identity(v, T=float, _class=["loc:@v"])
             y = Relu(v/read, T=float)
-        """),
+        """,
         """
             v = Const(float [1.0, 2.0])
             v/read = Identity(v, T=float, _class=["loc:@v"])
@@ -35,12 +35,12 @@ def test_a_reference_variable() -> None:
 
 
 def test_a_resource_variable_read_under_any_name() -> None:
-    same(
-        frozen("""
+    freezes(
+        """
             v = VarHandleOp(dtype=float, shape=[2], shared_name="v")
             any/name = ReadVariableOp(v, ^c, dtype=float, _class=["loc:@v"])
             c = NoOp()
-        """),
+        """,
         """
             v = Const(float [1.0, 2.0])
             any/name = Identity(v, T=float, _class=["loc:@v"])
@@ -50,8 +50,8 @@ def test_a_resource_variable_read_under_any_name() -> None:
 
 
 def test_gathers_and_the_shape() -> None:
-    same(
-        frozen("""
+    freezes(
+        """
             v = VarHandleOp(dtype=float, shape=[2])
             i = Placeholder(dtype=int64)
             g = ResourceGather(v, i, Tindices=int64, dtype=float, batch_dims=0, validate_indices=true)
@@ -59,7 +59,7 @@ def test_gathers_and_the_shape() -> None:
             n = ResourceGatherNd(v, i, Tindices=int64, dtype=float)
             s = VariableShape(v, out_type=int64)
             t = VariableShape(v)
-        """),
+        """,
         """
             v = Const(float [1.0, 2.0])
             i = Placeholder(dtype=int64)
@@ -85,8 +85,8 @@ def test_the_axis_finds_a_free_name() -> None:
 
 
 def test_handles_go_through_control_flow() -> None:
-    same(
-        frozen("""
+    freezes(
+        """
             v = VarHandleOp(dtype=float, shape=[2])
             p = Placeholder(dtype=bool)
             e = Enter(v, T=resource, frame_name="f", is_constant=true, _output_shapes=[[]])
@@ -96,7 +96,7 @@ def test_handles_go_through_control_flow() -> None:
             r = ReadVariableOp(m, dtype=float)
             q = ReadVariableOp(e, dtype=float)
             index = Identity(m:1, T=int32)
-        """),
+        """,
         """
             v = Const(float [1.0, 2.0])
             p = Placeholder(dtype=bool)
@@ -133,7 +133,7 @@ def test_a_variable_that_is_left_alone_keeps_its_reads() -> None:
         r = ReadVariableOp(w, dtype=float)
         u = VariableV2(dtype=float, shape=[2])
     """
-    same(frozen(text), text)
+    freezes(text, text)
 
 
 def test_variables_that_meet() -> None:

@@ -13,7 +13,7 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, UsageError
 from pocketgraph.formats import function_def
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.attr import same_attrs
 from pocketgraph.graph.text_format import parse
@@ -88,7 +88,7 @@ def test_functions_of_tensorflow_1_inlined(control_flow: Any) -> None:
 def test_a_training_directory(tmp_path: pathlib.Path) -> None:
     formats.save(parse(TRAINING), tmp_path / "graph.pbtxt", text=True)
     write_checkpoint(tmp_path / "model.ckpt-5", VALUES, shards=2)
-    told = freeze_and_tell(tmp_path)
+    told = freeze_with_report(tmp_path)
     assert told.source == str(tmp_path / "graph.pbtxt")
     assert told.checkpoint == str(tmp_path / "model.ckpt-5")
     assert told.variables == ("w", "v")
@@ -236,7 +236,7 @@ def test_initializer_nodes_assign_constants_after_restoring() -> None:
 
 
 def test_what_training_left_behind_is_told() -> None:
-    told = freeze_and_tell(
+    told = freeze_with_report(
         parse("""
             w = VariableV2(dtype=float, shape=[2,2])
             one = Const(float [[1.0, 1.0], [1.0, 1.0]])
@@ -276,7 +276,7 @@ def test_a_directory_with_several_graphs_or_none(tmp_path: pathlib.Path) -> None
     with pytest.raises(FreezeError, match="there is a checkpoint in this directory and no graph"):
         freeze(tmp_path)
     formats.save(parse(TRAINING), tmp_path / "a.pb")
-    assert freeze_and_tell(tmp_path).source == str(tmp_path / "a.pb")
+    assert freeze_with_report(tmp_path).source == str(tmp_path / "a.pb")
     formats.save(parse(TRAINING), tmp_path / "b.pb")
     with pytest.raises(FreezeError, match=r"several graphs in this directory: a\.pb, b\.pb; say which one"):
         freeze(tmp_path)
@@ -333,9 +333,9 @@ def test_real_checkpoints_give_the_constants_that_their_owners_shipped(name: str
 
 @needs_shared
 def test_outputs_of_real_training_directories_are_found() -> None:
-    assert freeze_and_tell(model_dir("ckpt_v2_linreg_chain")).graph.outputs == ("y_output",)
-    assert freeze_and_tell(model_dir("ckpt_v2_enet_chain")).graph.outputs == ("ENet/logits_to_softmax",)
-    assert freeze_and_tell(model_dir("ckpt_v2_fsrcnn_x2")).graph.outputs == ("NCHW_output",)
+    assert freeze_with_report(model_dir("ckpt_v2_linreg_chain")).graph.outputs == ("y_output",)
+    assert freeze_with_report(model_dir("ckpt_v2_enet_chain")).graph.outputs == ("ENet/logits_to_softmax",)
+    assert freeze_with_report(model_dir("ckpt_v2_fsrcnn_x2")).graph.outputs == ("NCHW_output",)
 
 
 def test_arguments_and_results_of_a_function() -> None:
@@ -354,7 +354,7 @@ def test_arguments_and_results_of_a_function() -> None:
     ],
 )
 def test_saved_models(path: str, expected: list[float], op: str) -> None:
-    told = freeze_and_tell(model_dir(path))
+    told = freeze_with_report(model_dir(path))
     values = sorted(float(told.graph[name].tensor.numpy()) for name in told.variables)
     assert values == expected
     assert op in {node.op for node in told.graph}
@@ -364,6 +364,6 @@ def test_saved_models(path: str, expected: list[float], op: str) -> None:
 
 @needs_shared
 def test_a_function_that_trains_is_told() -> None:
-    told = freeze_and_tell(model_dir("sm_rust_regression") / "regression_savedmodel")
+    told = freeze_with_report(model_dir("sm_rust_regression") / "regression_savedmodel")
     assert any("(ResourceApplyGradientDescent to" in line and line.endswith("is dropped") for line in told.repaired)
     assert not any("would change a variable" in line for line in told.warnings)

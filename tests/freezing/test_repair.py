@@ -9,7 +9,7 @@ import pytest
 
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, UsageError
-from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.freezing.repair import REPAIRS, chosen, repaired
 from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.graph import Graph
@@ -282,7 +282,7 @@ def test_other_uses_of_random_numbers_stay() -> None:
 def test_real_models_lose_their_dropout(name: str) -> None:
     info = model_info(name)
     output = next(iter(info["outputs"])).partition(":")[0]
-    told = freeze_and_tell(model_dir(name) / info["file"], output, repair="dropout")
+    told = freeze_with_report(model_dir(name) / info["file"], output, repair="dropout")
     assert told.repaired
     assert not any(node.op == "RandomUniform" for node in told.graph)
     feeds = {n.name + ":0": None for n in told.graph if n.op == "Placeholder"}
@@ -293,7 +293,7 @@ def test_real_models_lose_their_dropout(name: str) -> None:
 def test_a_saved_model_with_dropout_left_in() -> None:
     folder = model_dir("sm_mnist_conv") / "mnist_conv_model"
     rates = [node.name for node in freeze(folder) if node.op == "PlaceholderWithDefault"]
-    told = freeze_and_tell(folder, bind=dict.fromkeys(rates, 1.0))
+    told = freeze_with_report(folder, bind=dict.fromkeys(rates, 1.0))
     assert rates
     assert not {node.op for node in told.graph} & {"RandomUniform", "Floor", "PlaceholderWithDefault"}
     feeds = {"Features:0": np.random.default_rng(0).random((2, 28, 28, 1), np.float32)}
@@ -304,7 +304,7 @@ def test_a_saved_model_with_dropout_left_in() -> None:
 @needs_shared
 def test_a_training_step_loses_its_updates() -> None:
     folder = model_dir("sm_rust_regression") / "regression_savedmodel"
-    told = freeze_and_tell(folder, signature="train", repair=["updates"])
+    told = freeze_with_report(folder, signature="train", repair=["updates"])
     assert not any(is_update(node) for node in told.graph)
     assert told.warnings == ()
 
@@ -314,7 +314,7 @@ def test_a_graph_that_was_frozen_with_its_initializers() -> None:
     """``gait``: TensorFlow says "Input 0 of node Variable/Assign was passed float from Variable:0 incompatible with
     expected float_ref"."""
     graph = formats.load(model_dir("gait") / model_info("gait")["file"])
-    told = freeze_and_tell(graph, "init", repair="updates")
+    told = freeze_with_report(graph, "init", repair="updates")
     assert len(told.repaired) == 26
     assert "frozen with its initializer as the output: it holds 26 initial assignments" in told.warnings[0]
     assert "'Variable/Assign' (Assign to 'Variable') is dropped" in told.repaired
@@ -324,7 +324,7 @@ def test_a_graph_that_was_frozen_with_its_initializers() -> None:
 
 
 def test_the_digits_lose_everything_in_one_go() -> None:
-    told = freeze_and_tell(ROOT / "examples" / "digits" / "training", "train/probabilities", repair=True)
+    told = freeze_with_report(ROOT / "examples" / "digits" / "training", "train/probabilities", repair=True)
     assert told.repaired == (
         "'is_training' is false from now on",
         "'train/images' had the input pipeline as its default; it is a placeholder float[?,8,8,1]",

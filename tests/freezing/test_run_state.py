@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.freezing.run_state import begun_anew, run_state, zero_states
-from pocketgraph.freezing.tool import freeze_and_tell
+from pocketgraph.freezing.tool import freeze_with_report
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
 
@@ -34,7 +34,9 @@ def test_what_a_run_sets_and_the_outputs_are_made_of_is_state(result: str, found
 @pytest.mark.parametrize("repair", [False, True])
 def test_freezing_says_once_what_is_forgotten(repair: bool) -> None:
     graph = parse(WINDOW.format(result=READS)).replace(outputs=["y"])
-    frozen = freeze_and_tell(graph, ["y"], {"window": Tensor.from_numpy(np.zeros((3, 2), np.float32))}, repair=repair)
+    frozen = freeze_with_report(
+        graph, ["y"], {"window": Tensor.from_numpy(np.zeros((3, 2), np.float32))}, repair=repair
+    )
     assert frozen.forgets == ("window",)
     assert sum("remembers earlier runs in 'window'" in line for line in frozen.warnings) == 1
 

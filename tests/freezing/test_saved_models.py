@@ -11,7 +11,7 @@ import pytest
 from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, PocketgraphError, UsageError
 from pocketgraph.formats import meta_graph
-from pocketgraph.freezing import freeze, freeze_and_tell
+from pocketgraph.freezing import freeze, freeze_with_report
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
@@ -116,7 +116,7 @@ def test_a_batch_norm_that_goes_on_training_is_refused() -> None:
 
 
 def test_a_table_is_filled_in_the_frozen_graph_from_the_asset() -> None:
-    told = freeze_and_tell(MODELS / "tables")
+    told = freeze_with_report(MODELS / "tables")
     assert told.warnings == ()
     [table] = [node.name for node in told.graph if node.op.startswith("HashTable")]
     users = told.graph.consumers[table]
@@ -135,12 +135,12 @@ def test_a_table_is_filled_in_the_frozen_graph_from_the_asset() -> None:
 def test_a_table_whose_asset_is_gone_is_told(tmp_path: pathlib.Path) -> None:
     shutil.copytree(MODELS / "tables", tmp_path / "tables")
     (tmp_path / "tables" / "assets" / "words.txt").unlink()
-    told = freeze_and_tell(tmp_path / "tables")
+    told = freeze_with_report(tmp_path / "tables")
     (warning,) = told.warnings
     assert "the lookup table" in warning
     assert "from the file 'assets/words.txt'" in warning
     runs = warning.split("stays empty: '")[1].split("'")[0]
-    both = freeze_and_tell(tmp_path / "tables", [*told.graph.outputs, runs])
+    both = freeze_with_report(tmp_path / "tables", [*told.graph.outputs, runs])
     assert both.warnings == ()
     assert any(node.op.startswith("InitializeTableFromTextFile") for node in both.graph)
 
@@ -229,7 +229,7 @@ def test_an_asset_that_climbs_out(tmp_path: pathlib.Path) -> None:
 
 def test_two_variables_of_one_name() -> None:
     """``nested`` has two variables called w: TensorFlow's names do not tell them apart, its restore function does."""
-    told = freeze_and_tell(MODELS / "nested")
+    told = freeze_with_report(MODELS / "nested")
     assert len(told.variables) == 2
     assert sorted(told.graph[name].tensor.shape for name in told.variables) == [(3,), (3, 3)]
 
@@ -255,10 +255,10 @@ def test_the_commands_flags_for_saved_models(tmp_path: pathlib.Path) -> None:
 
 def test_several_signatures_are_told_of() -> None:
     folder = MODELS / "on_device"
-    told = freeze_and_tell(folder)
+    told = freeze_with_report(folder)
     assert told.warnings[0] == "all signatures were taken: infer, restore, save, train; signature=NAME takes one"
-    assert not freeze_and_tell(folder, signature="infer").warnings
-    assert not [line for line in freeze_and_tell(folder, "StatefulPartitionedCall").warnings if "signatures" in line]
+    assert not freeze_with_report(folder, signature="infer").warnings
+    assert not [line for line in freeze_with_report(folder, "StatefulPartitionedCall").warnings if "signatures" in line]
 
 
 def test_a_signature_that_trains_is_told_with_the_others() -> None:

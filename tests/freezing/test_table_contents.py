@@ -7,7 +7,7 @@ import pytest
 
 from pocketgraph.errors import FreezeError, RunError
 from pocketgraph.formats import save
-from pocketgraph.freezing import freeze_and_tell
+from pocketgraph.freezing import freeze_with_report
 from pocketgraph.freezing.table_contents import (
     lookups_without_filler,
     with_table_contents,
@@ -38,7 +38,7 @@ VALUES = {"w": parse("w = Const(int64 10)")["w"].tensor}
 
 
 def test_what_fills_a_table_comes_along_and_is_waited_for() -> None:
-    told = freeze_and_tell(parse(WORDS), "y", VALUES)
+    told = freeze_with_report(parse(WORDS), "y", VALUES)
     assert told.warnings == ()
     assert told.graph["found"].inputs == ("table", "x", "none", "^fill")
     with Session(told.graph) as session:
@@ -48,7 +48,7 @@ def test_what_fills_a_table_comes_along_and_is_waited_for() -> None:
 
 
 def test_a_filler_that_is_among_the_outputs_is_left_alone() -> None:
-    graph = freeze_and_tell(parse(WORDS), ["y", "fill"], VALUES).graph
+    graph = freeze_with_report(parse(WORDS), ["y", "fill"], VALUES).graph
     assert graph["found"].inputs == ("table", "x", "none")
 
 
@@ -61,7 +61,7 @@ def test_a_filler_that_is_among_the_outputs_is_left_alone() -> None:
 )
 def test_contents_that_only_a_run_tells_are_told_of(keys: str) -> None:
     text = WORDS.replace('keys = Const(string ["a", "b"])', keys)
-    told = freeze_and_tell(parse(text), "y", VALUES)
+    told = freeze_with_report(parse(text), "y", VALUES)
     assert told.graph["found"].inputs == ("table", "x", "none")
     assert "the lookup table 'table' stays empty: 'fill' fills it" in told.warnings[0]
 
@@ -113,7 +113,7 @@ def test_only_files_of_words_are_looked_for_beside_a_model(tmp_path: pathlib.Pat
 def test_a_frozen_graph_whose_tables_are_filled_apart_freezes_once_more(tmp_path: pathlib.Path) -> None:
     (tmp_path / "words.txt").write_text("a\nb\n")
     save(parse(FROM_FILE), tmp_path / "frozen.pb")
-    told = freeze_and_tell(tmp_path / "frozen.pb", "found")
+    told = freeze_with_report(tmp_path / "frozen.pb", "found")
     assert told.warnings == ()
     with Session(told.graph) as session:
         assert session.run(["found"], {"x": np.array([b"a"], object)})[0].tolist() == [0]
@@ -151,7 +151,7 @@ STORED = [
 def test_what_training_put_into_tables_comes_out_of_its_checkpoint(saver: str) -> None:
     names = ("a", "b") if saver else ("counts", "weights")
     keys = [f"{name}-{end}" for name in names for end in ("keys", "values")]
-    told = freeze_and_tell(parse(TRAINED + saver), ["count", "weight"], dict(zip(keys, STORED, strict=True)))
+    told = freeze_with_report(parse(TRAINED + saver), ["count", "weight"], dict(zip(keys, STORED, strict=True)))
     assert told.warnings == ()
     with Session(told.graph) as session:
         for _ in range(2):
@@ -162,14 +162,14 @@ def test_what_training_put_into_tables_comes_out_of_its_checkpoint(saver: str) -
 
 def test_tables_whose_contents_no_checkpoint_has_are_told_of() -> None:
     text = TRAINED + "w = VariableV2(dtype=int64, shape=[])\ny = Mul(count, w, T=int64)"
-    told = freeze_and_tell(parse(text), "y", VALUES)
+    told = freeze_with_report(parse(text), "y", VALUES)
     assert "the lookup table 'counts' stays empty" in told.warnings[0]
 
 
 def test_contents_of_another_table_are_refused() -> None:
     keys = [f"counts-{end}" for end in ("keys", "values")]
     with pytest.raises(FreezeError, match="are no keys and values of a table of string and int64"):
-        freeze_and_tell(parse(TRAINED), "count", dict(zip(keys, STORED[2:], strict=True)))
+        freeze_with_report(parse(TRAINED), "count", dict(zip(keys, STORED[2:], strict=True)))
 
 
 def test_a_saver_of_tensorflow_fills_a_dense_table_with_its_buckets() -> None:

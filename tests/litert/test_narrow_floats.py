@@ -114,27 +114,25 @@ def test_a_later_session_finds_the_program(dtype: str, tmp_path: Path) -> None:
     np.testing.assert_allclose(found[0].astype("f8"), expected, atol=2.0**-8 if dtype == "bfloat16" else 2.0**-11)
 
 
+DOUBLED = """
+    x = Placeholder(dtype=float, shape=[40, 50])
+    weights = Const(float 0.3333333432674408)
+    product = Mul(x, weights, T=float)
+    short = Cast(product, SrcT=float, DstT={dtype})
+    twice = AddV2(short, short, T={dtype})
+    large = Cast(twice, SrcT={dtype}, DstT=float)
+    back = Cast(short, SrcT={dtype}, DstT=float)
+    begin = Const(int32 [0, 0])
+    size = Const(int32 [1, 50])
+    row = Slice(twice, begin, size, T={dtype}, Index=int32)
+    small = Cast(row, SrcT={dtype}, DstT=float)
+"""
+
+
 def test_large_values_keep_their_digits_between_conversions_small_ones_and_deliberate_rounding_do_not() -> None:
-    session = Session(
-        parse("""
-            x = Placeholder(dtype=float, shape=[40, 50])
-            weights = Const(float 0.3333333432674408)
-            product = Mul(x, weights, T=float)
-            short = Cast(product, SrcT=float, DstT=half)
-            twice = AddV2(short, short, T=half)
-            large = Cast(twice, SrcT=half, DstT=float)
-            back = Cast(short, SrcT=half, DstT=float)
-            begin = Const(int32 [0, 0])
-            size = Const(int32 [1, 50])
-            row = Slice(twice, begin, size, T=half, Index=int32)
-            small = Cast(row, SrcT=half, DstT=float)
-        """),
-        engine="litert",
-        cache_dir="",
-    )
     x = RANDOM.normal(size=(40, 50)).astype(np.float32)
     product = x * np.float32(1 / 3)
-    with session:
+    with Session(parse(DOUBLED.format(dtype="half")), engine="litert", cache_dir="") as session:
         large, back, small = session.run(["large", "back", "small"], {"x": x})
     np.testing.assert_array_equal(back, rounded(product, "half"))
     np.testing.assert_array_equal(small, rounded(2 * product[:1], "half"))
@@ -143,20 +141,8 @@ def test_large_values_keep_their_digits_between_conversions_small_ones_and_delib
 
 
 def test_to_bfloat16_large_values_are_rounded() -> None:
-    session = Session(
-        parse("""
-            x = Placeholder(dtype=float, shape=[40, 50])
-            weights = Const(float 0.3333333432674408)
-            product = Mul(x, weights, T=float)
-            short = Cast(product, SrcT=float, DstT=bfloat16)
-            twice = AddV2(short, short, T=bfloat16)
-            large = Cast(twice, SrcT=bfloat16, DstT=float)
-        """),
-        engine="litert",
-        cache_dir="",
-    )
     x = RANDOM.normal(size=(40, 50)).astype(np.float32)
-    with session:
+    with Session(parse(DOUBLED.format(dtype="bfloat16")), engine="litert", cache_dir="") as session:
         (large,) = session.run("large", {"x": x})
     np.testing.assert_array_equal(large, rounded(2 * rounded(x * np.float32(1 / 3), "bfloat16"), "bfloat16"))
 

@@ -19,7 +19,7 @@ from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
-from pocketgraph.quantization.vocabulary import made_up_texts, vocabularies
+from pocketgraph.quantization.vocabulary import synthetic_texts, vocabularies
 from pocketgraph.runtime import Session
 from support import ROOT
 
@@ -217,10 +217,10 @@ def test_a_file_of_another_model_is_refused(answers: dict[str, Any], tmp_path: p
     )
 
 
-def test_words_of_tables_are_known_and_made_up_texts_are_of_them() -> None:
+def test_words_of_tables_are_known_and_synthetic_texts_are_of_them() -> None:
     graph = graph_of("masked_mean")
     (found,) = vocabularies(graph)
     assert found.words[:3] == ("bad", "dull", "film")
     assert found.first == 0
-    assert {word for text in made_up_texts(graph, 5) for word in text.split()} <= set(found.words)
-    assert made_up_texts(graph, 3) == made_up_texts(graph, 3)
+    assert {word for text in synthetic_texts(graph, 5) for word in text.split()} <= set(found.words)
+    assert synthetic_texts(graph, 3) == synthetic_texts(graph, 3)

@@ -22,7 +22,7 @@ from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.vocabulary import made_up_texts
+from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
 from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_fetches, sample_inputs
 from pocketgraph.runtime.tensor_names import feed_endpoints
@@ -83,7 +83,7 @@ def feeds_behind_texts(
             hint="compare it with the graph that it was made from",
         )
     if source is None:
-        texts = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, limit, seed)]
+        texts = [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, limit, seed)]
     else:
         data = reading.open(source, taken, PictureScaling()).take(limit)
         texts = list(data.samples())

@@ -90,7 +90,7 @@ def command(
     """
     from pocketgraph import formats
     from pocketgraph.freezing.binding import split
-    from pocketgraph.freezing.tool import freeze_and_tell
+    from pocketgraph.freezing.tool import freeze_with_report
 
     if checkpoint_version not in (1, 2):
         raise UsageError(f"Invalid checkpoint version (must be '1' or '2'): {checkpoint_version}")
@@ -98,7 +98,7 @@ def command(
     source = _checked_source(input_saved_model_dir or input_meta_graph or input_graph or path)
     if not output_graph:
         raise UsageError("no place for the frozen graph was named", hint="add -o frozen.pb")
-    frozen = freeze_and_tell(
+    frozen = freeze_with_report(
         source,
         names(output_node_names) or None,
         (input_checkpoint or None) if source != input_saved_model_dir else None,

@@ -23,7 +23,7 @@ from pocketgraph.freezing.serving_signatures import (
 )
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import with_waiting_lookups
-from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_and_tell
+from pocketgraph.freezing.tool import Frozen, UnclearOutputsError, freeze_with_report
 from pocketgraph.freezing.training_batch_norms import TrainingBatchNormError
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import main_outputs, other_ends
@@ -192,14 +192,14 @@ def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) 
         FreezeError: as for freezing.
     """
     try:
-        return freeze_and_tell(name, outputs or None, signature=signature, repair=repair), None
+        return freeze_with_report(name, outputs or None, signature=signature, repair=repair), None
     except UnclearOutputsError as error:
         graph = load(training_dir.find(name).graph)
         likely = main_outputs(graph)
         if not likely:
             what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
             raise FreezeError(what, where=error.where, hint=error.hint) from None
-        frozen = freeze_and_tell(name, likely, signature=signature, repair=repair)
+        frozen = freeze_with_report(name, likely, signature=signature, repair=repair)
         return frozen, other_ends(graph, likely, least=LIKELY)[:MOST_NAMED]
     except TrainingBatchNormError:
         raise
@@ -216,7 +216,7 @@ def _frozen_inside(name: str, outputs: list[str], signature: str | None, repair:
     if not outputs or not os.path.isdir(name) or saved_model_file(name) is None:
         return None
     try:
-        whole = freeze_and_tell(name, signature=signature, repair=repair)
+        whole = freeze_with_report(name, signature=signature, repair=repair)
     except TrainingBatchNormError:
         raise  # it freezes when it is repaired
     except FreezeError:

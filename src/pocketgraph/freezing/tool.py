@@ -143,7 +143,7 @@ def freeze(
         FormatError: a file is damaged or of another kind.
         UsageError: there is no such signature or repair, or a value does not fit what it is bound to.
     """
-    return freeze_and_tell(
+    return freeze_with_report(
         graph_or_path,
         outputs,
         checkpoint,
@@ -162,7 +162,7 @@ def freeze(
 
 
 @collector_paused()
-def freeze_and_tell(
+def freeze_with_report(
     graph_or_path: Graph | PathLike,
     outputs: str | Sequence[str] | None = None,
     checkpoint: Checkpoint | None = None,

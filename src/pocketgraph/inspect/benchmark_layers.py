@@ -115,13 +115,13 @@ def _written(graph: Graph, spec: FeedSpec) -> tuple[int | None, ...] | None:
     return None if shape is None else shape.dims
 
 
-def made_up_text(graph: Graph, name: str) -> bytes:
+def synthetic_text(graph: Graph, name: str) -> bytes:
     """What an input of strings is fed: a file or a record where it is read as one, else nothing."""
     return _text(graph, name, decoder_of(graph, name)) if node_name(name) in graph else b""
 
 
 def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
-    """``made_up_text`` where the decoder is known."""
+    """``synthetic_text`` where the decoder is known."""
     rng = np.random.default_rng(0)
     if decoder is not None:
         return encoded_sample(decoder, rng)

@@ -29,7 +29,7 @@ from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import Array, CutTensor, Sample, TextPreprocessing, dependent_nodes
-from pocketgraph.quantization.vocabulary import made_up_texts
+from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.tensor_names import output_types
 
 MOST_PROBED = 200  # texts that are looked at for their length
@@ -76,7 +76,7 @@ def text_preprocessing_of(
         if len(texts) == MOST_PROBED:
             break
     if not texts:
-        made = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, FEWEST)]
+        made = [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, FEWEST)]
         graph = _ready(graph, outputs, taken, made, USUAL_LENGTH)
         found = _Search(graph, list(outputs), taken, made, dict(values or {}), USUAL_LENGTH).found()
     else:
@@ -149,7 +149,7 @@ def text_preprocessing_at(
         return None
     graph = inlined(graph, outputs) if graph.functions else graph
     whole = graph
-    texts = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, FEWEST)]
+    texts = [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, FEWEST)]
     lengths = {canonical(item.name).removesuffix(":0").removesuffix(STEPS): item.shape[-1] for item in ends
                if canonical(item.name).removesuffix(":0").endswith(STEPS)}  # fmt: skip
     graph = _ready(graph, outputs, taken, texts, lengths=lengths)

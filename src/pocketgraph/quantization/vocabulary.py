@@ -91,7 +91,7 @@ def _value(graph: Graph, ref: str) -> np.ndarray[Any, Any] | None:
         return None
 
 
-def made_up_texts(graph: Graph, count: int, seed: int = 0) -> list[str]:
+def synthetic_texts(graph: Graph, count: int, seed: int = 0) -> list[str]:
     """Texts of the words that the graph knows, the same for the same seed; each of another length."""
     words = [word for found in vocabularies(graph) for word in found.words if word.strip()] or SPOKEN.split()
     rng = np.random.default_rng(seed)

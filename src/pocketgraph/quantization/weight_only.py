@@ -15,7 +15,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
 from pocketgraph.quantization.conversion.float16_weights import expanded_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
@@ -68,7 +68,7 @@ def quantize_weights(
     check_weights(program)
     tell = progress or silent
     seen = observe(program, samples, count, tell, threads) if count else {}
-    fewest = cost_model.FEWEST_COMPRESSED_ELEMENTS if count else cost_model.FEWEST_CODED_ELEMENTS
+    fewest = step_limits.FEWEST_COMPRESSED_ELEMENTS if count else step_limits.FEWEST_CODED_ELEMENTS
     layers = codable_layers(program, bits, fewest)
     if rounding == "nearest" or not layers or not (graphs or count):
         codes = nearest_codes(layers)
@@ -107,7 +107,7 @@ def _notes(
     """What was done, a sentence each."""
     if not weights and not tables and not halves:
         return [
-            f"no layer has {cost_model.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
+            f"no layer has {step_limits.FEWEST_COMPRESSED_ELEMENTS} weights or more, so that nothing was made smaller"
         ]
     few = "and LiteRT quantizes the tensors as they come" if dynamic else "expanded to float when the model is loaded"
     notes = [f"weights of {counted(len(weights), 'layer')} in few bits, {few}"] if weights else []
@@ -156,7 +156,7 @@ def with_quantized_weights(
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers.
         halves: the layers that get float16 weights, which are expanded when the model is loaded.
     """
-    layers = codable_layers(program, bits, cost_model.FEWEST_COMPRESSED_ELEMENTS)
+    layers = codable_layers(program, bits, step_limits.FEWEST_COMPRESSED_ELEMENTS)
     chosen = nearest_codes(layers).weights if weights is None else weights
     result = copied(program)
     operations: list[Operation] = []

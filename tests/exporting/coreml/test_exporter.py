@@ -48,7 +48,7 @@ def test_what_kills_an_export_leaves_nothing_among_temporary_files(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     found = []
     monkeypatch.setattr(
-        "pocketgraph.exporting.coreml.exporter._readable",
+        "pocketgraph.exporting.coreml.coreml_exporter._readable",
         lambda path: found.extend((tmp_path / "temporary").glob("*.mlpackage")),
     )
     export(parse(CLASSIFIER), tmp_path / "net.mlpackage", input_mean=127.5, input_std=63.75)

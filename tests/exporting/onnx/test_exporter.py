@@ -108,9 +108,9 @@ def test_without_the_extra(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_without_the_runtime_it_says_so(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pocketgraph.exporting.onnx import exporter
+    from pocketgraph.exporting.onnx import onnx_exporter
 
-    monkeypatch.setattr(exporter, "find_spec", lambda name: None)
+    monkeypatch.setattr(onnx_exporter, "find_spec", lambda name: None)
     made = pocketgraph.export(net(), tmp_path / "x.onnx")
     assert made.checks == ()
     assert "onnxruntime" in made.unchecked

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from onnx_runs import assert_same, exported, operators
+from onnx_runs import assert_same, exported, operators, run
 
 NET = """
     x = Placeholder(dtype=float, shape=[{batch},16,16,3])
@@ -126,3 +126,17 @@ def test_the_nearest_pixels_are_tensorflows_where_places_lie_between_two(length:
     assert_same(graph, feeds, ["y"])
     ops = operators(exported(graph, ["y"]))
     assert ("Resize" in ops) == (length == 8)  # what divides evenly stays one operator
+
+
+def test_a_transpose_that_conjugates_turns_real_numbers_too() -> None:
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    proto = exported(
+        """
+        x = Placeholder(dtype=float, shape=[2,3])
+        order = Const(int32 [1, 0])
+        turned = ConjugateTranspose(x, order, T=float, Tperm=int32)
+        y = Neg(turned, T=float)
+        """,
+        ["y:0"],
+    )
+    np.testing.assert_array_equal(run(proto, {"x": x})[0], -x.T)

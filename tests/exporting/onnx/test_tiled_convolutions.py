@@ -9,7 +9,7 @@ import pytest
 
 from litert.test_optimize_for_latency import convolution, floats, graph
 from pocketgraph.exporting.onnx import tiled_convolutions
-from pocketgraph.exporting.onnx.program import Body
+from pocketgraph.exporting.onnx.onnx_program import Body
 from pocketgraph.exporting.onnx.protobuf_writer import model_proto
 from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
 from pocketgraph.exporting.onnx.to_onnx import converted

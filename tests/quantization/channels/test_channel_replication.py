@@ -18,10 +18,10 @@ from pocketgraph.quantization.channels.channel_replication import (
     replicate_channels,
 )
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
-from pocketgraph.quantization.core.cost_model import int8_effort
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.step_limits import int8_effort
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels, measure_sensitivity

@@ -9,9 +9,9 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, equalize_across_layers
-from pocketgraph.quantization.core.cost_model import RELU6_ROOM
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import silent
+from pocketgraph.quantization.core.step_limits import RELU6_ROOM
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 

@@ -21,7 +21,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.fitting.weight_only_fitting import least_noise
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.observing.made_up_inputs import made_up_inputs
+from pocketgraph.quantization.observing.synthetic_inputs import synthetic_inputs
 from pocketgraph.quantization.weight_only import quantize_weights
 from quantize_nets import judged
 
@@ -161,7 +161,7 @@ def test_without_batch_norms_or_pictures_codes_are_the_nearest() -> None:
 
 
 def test_made_up_pictures_are_the_same_each_time_and_differ() -> None:
-    first, second = made_up_inputs(program()[0]), made_up_inputs(program()[0])
+    first, second = synthetic_inputs(program()[0]), synthetic_inputs(program()[0])
     assert all(np.array_equal(a[0], b[0]) for a, b in zip(first, second, strict=True))
     assert not np.array_equal(first[0][0], first[1][0])
     assert first[0][0].shape == (1, 16, 16, 3)

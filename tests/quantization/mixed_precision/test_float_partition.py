@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.operator_rules import can_quantize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -110,15 +110,15 @@ def test_the_cut_is_the_least_of_all_ways(seed: int, monkeypatch: pytest.MonkeyP
     chance = np.random.default_rng(seed)
     names = ["RELU", "TANH", "MUL", "ADD", "ELU", "RELU6", "SUB"]
     order = [str(name) for name in chance.permutation(names)]
-    monkeypatch.setattr(cost_model, "CODES_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
-    monkeypatch.setattr(cost_model, "FLOAT_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
-    monkeypatch.setattr(cost_model, "FLOAT_ADVANTAGE_SHARE", 1.0)
-    monkeypatch.setattr(cost_model, "CONVERSION_NS", (150.0, 0.0))
+    monkeypatch.setattr(step_limits, "CODES_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(step_limits, "FLOAT_NS_OF", {name: (float(chance.uniform(10, 900)), 0.0) for name in names})
+    monkeypatch.setattr(step_limits, "FLOAT_ADVANTAGE_SHARE", 1.0)
+    monkeypatch.setattr(step_limits, "CONVERSION_NS", (150.0, 0.0))
     program = chain(order, 10)
 
     def time(in_float: tuple[bool, ...]) -> float:
         spent = sum(
-            (cost_model.FLOAT_NS_OF if left else cost_model.CODES_NS_OF)[name][0]
+            (step_limits.FLOAT_NS_OF if left else step_limits.CODES_NS_OF)[name][0]
             for name, left in zip(order, in_float, strict=True)
         )
         places = (True, *in_float, True)  # what comes in and goes out is float

@@ -9,11 +9,11 @@ import numpy as np
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.core.cost_model import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.step_limits import SCORE_MARGIN_SHARE
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe

@@ -28,7 +28,7 @@ from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing, dependent_nodes
-from pocketgraph.quantization.vocabulary import made_up_texts
+from pocketgraph.quantization.vocabulary import synthetic_texts
 
 FACTS = "text.json"
 COMPLEX = (DType.named("complex64"), DType.named("complex128"))
@@ -65,7 +65,7 @@ def write_text_files(
         write_atomically(os.path.join(folder, name), content)
         files[vocabulary.table] = name
     if data is None:
-        samples = [[other_sample(item, text) for item in taken] for text in made_up_texts(graph, EXAMPLES)]
+        samples = [[other_sample(item, text) for item in taken] for text in synthetic_texts(graph, EXAMPLES)]
     else:
         samples = list(itertools.islice(reading.open(data, taken, PictureScaling()).samples(), EXAMPLES))
     plain = tuple(replace(item, features=()) for item in taken if item.takes_text)

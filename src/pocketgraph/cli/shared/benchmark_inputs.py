@@ -55,7 +55,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
     from pocketgraph.cli.shared.data_options import say
     from pocketgraph.datasets.sample_reading import SampleReading
     from pocketgraph.graph import node_name
-    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph, made_up_text
+    from pocketgraph.inspect.benchmark_layers import BenchmarkLayer, layers_from_graph, synthetic_text
     from pocketgraph.passes.training_switches import training_switches
 
     layer_names = names(flags["input_layer"])
@@ -91,7 +91,7 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
             named_type(kind),
             sizes(shape),
             first_values(some),
-            made_up_text(graph, name) if kind == "string" else b"",
+            synthetic_text(graph, name) if kind == "string" else b"",
         )
         for name, kind, shape, some in zip(layer_names, types, shapes, values, strict=True)
     ]

@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.branch_conditions import Guard
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
-from pocketgraph.exporting.onnx.program import Body, OnnxValue
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.graph import DType, canonical
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops

@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations, used_by
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations, used_by
 
 DRAWS = frozenset(("Bernoulli", "Multinomial", "Dropout"))
 """Not a trait: ONNX operators that draw random numbers, besides those whose names say so."""

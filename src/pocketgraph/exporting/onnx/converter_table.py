@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 from pocketgraph.kernels.op_table import OpTable
 
 Converter: TypeAlias = Callable[[Any, Any], Any]
-"""Called with an Emit (see emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and gives
-back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported`` for
-what ONNX cannot say."""
+"""Called with an Emit (see onnx_emitter.py) and a node: reads the node's operands from ``emit``, adds operators, and
+gives back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported``
+for what ONNX cannot say."""
 
 CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops")
 """What turns each op into ONNX operators."""

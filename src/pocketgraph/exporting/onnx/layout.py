@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import shape_first, to_first
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.program import OnnxOperation, OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxOperation, OnnxValue
 
 
 def channels_first(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:

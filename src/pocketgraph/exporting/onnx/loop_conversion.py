@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
-from pocketgraph.exporting.onnx.program import Body, OnnxValue
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.onnx.recurrent_loops import recurrent
 from pocketgraph.exporting.onnx.scan_outputs import scanned_arrays
 from pocketgraph.graph import DType, Shape

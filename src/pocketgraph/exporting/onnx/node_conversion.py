@@ -9,9 +9,9 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting.onnx.branch_conditions import Guard, Guards
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.lowering import Unsupported

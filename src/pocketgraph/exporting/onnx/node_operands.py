@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.shapes import Inferred

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations, used_by
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations, used_by
 from pocketgraph.graph import Shape
 
 

@@ -34,14 +34,14 @@ class OnnxPartRunner(PartRunner):
         fed = part.entry.about["fed"]
         nothing = part.all_inputs([np.zeros(0)] * len(fed))
         self._fed = [names[place] for place in fed]
-        self._made_up = {names[place]: array for place, array in enumerate(nothing) if place not in fed}
+        self._unread = {names[place]: array for place, array in enumerate(nothing) if place not in fed}
         self._outputs = part.outputs
         self._runner: OnnxRunner | None = OnnxRunner(content, threads, settings=SETTINGS)
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         if self._runner is None:
             raise RunError("the part is closed")
-        results = self._runner.numbers({**self._made_up, **dict(zip(self._fed, inputs, strict=True))})
+        results = self._runner.numbers({**self._unread, **dict(zip(self._fed, inputs, strict=True))})
         return [
             array if (array.dtype, array.shape) == wanted else np.asarray(array, wanted.dtype).reshape(wanted.shape)
             for array, wanted in zip(results, self._outputs, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.element_types import onnx_type
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations
 
 LARGEST = 2**31 - 2**24  # bytes of one message; protobuf's own limit is 2**31 - 1
 ALIGNMENT = 4096  # of constants in the file beside, so that run times can map them

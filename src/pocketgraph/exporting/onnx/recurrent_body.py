@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.trip_counts import behind, outside
 from pocketgraph.graph.endpoint import Endpoint

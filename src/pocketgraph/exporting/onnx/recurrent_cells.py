@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.recurrent import lstm
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.recurrent_body import NoMatch, RecurrentBody
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint

@@ -10,9 +10,9 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.preparing import Prepared
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.recurrent_body import READS, NoMatch
 from pocketgraph.exporting.onnx.recurrent_cells import RecurrentCell
 from pocketgraph.exporting.onnx.trip_counts import counts, outside, trip_count

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations, used_by
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations, used_by
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT, INT64
 from pocketgraph.litert.constant import Array, Constant

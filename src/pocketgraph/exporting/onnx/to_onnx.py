@@ -12,9 +12,9 @@ from pocketgraph.exporting.onnx.cleaning import cleaned
 from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.exporting.onnx.loop_conversion import convert_loop
 from pocketgraph.exporting.onnx.node_conversion import NodeConversion
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue, all_operations
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Graph, Shape, canonical
 from pocketgraph.graph.collector import collector_paused

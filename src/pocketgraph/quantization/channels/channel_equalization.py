@@ -17,7 +17,7 @@ import numpy as np
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, scale_operand, scale_results
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array
@@ -127,9 +127,9 @@ class _Channels:
         for _ in range(2):  # what is beside a channel in one tensor may be beside others in another
             for numbers in self.of.values():
                 strongest[numbers] = strongest[numbers].max()
-        is_alive = strength > strongest / cost_model.DEAD_CHANNEL_RATIO
+        is_alive = strength > strongest / step_limits.DEAD_CHANNEL_RATIO
         factors = np.where(is_alive, strongest / np.where(is_alive, strength, 1), 1.0)
-        factors[factors < cost_model.WORTHWHILE_FACTOR] = 1.0
+        factors[factors < step_limits.WORTHWHILE_FACTOR] = 1.0
         factors[list(self._fixed)] = 1.0
         result: Array = factors
         return result

@@ -25,7 +25,7 @@ from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.litert.rewriting.linear import LINEAR
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -153,7 +153,7 @@ def replicate_channels(
         sum(sensitivity.values()),
         {places: _noise(program, chain, sensitivity) for places, chain in found.items()},
     )
-    plain = sum(cost_model.int8_effort(operation) for operation in program.operations)
+    plain = sum(step_limits.int8_effort(operation) for operation in program.operations)
     widths: dict[tuple[int, ...], int] = {}
     best = _widened(program, found, widths)
     left = total
@@ -166,8 +166,8 @@ def replicate_channels(
                 continue
             gain = noise[places] * (chain.left(now) - chain.left(width))
             tried = _widened(program, found, {**widths, places: width})
-            added = sum(cost_model.int8_effort(operation) for operation in tried.program.operations) / plain - 1
-            if gain >= cost_model.WORTHWHILE_NOISE_SHARE * total and added <= most:
+            added = sum(step_limits.int8_effort(operation) for operation in tried.program.operations) / plain - 1
+            if gain >= step_limits.WORTHWHILE_NOISE_SHARE * total and added <= most:
                 steps.append((gain / max(added - best.added, 1e-6), gain, places, width, replace(tried, added=added)))
         if not steps:
             break
@@ -186,7 +186,7 @@ def chains(program: Program, coded: Collection[Operation], ranges: Mapping[Value
         readers.update((value, at) for value in operation.inputs if value is not None)
     found = []
     for at, first in enumerate(program.operations):
-        if not _mixes(first, inside, uses) or first.outputs[0].shape[3] > cost_model.WIDEST_REPLICATED_CHANNELS:
+        if not _mixes(first, inside, uses) or first.outputs[0].shape[3] > step_limits.WIDEST_REPLICATED_CHANNELS:
             continue
         places = [at]
         while True:
@@ -227,7 +227,7 @@ def _idle(program: Program, places: list[int], ranges: Mapping[Value, Range]) ->
     least = _activated(first, (upper * low + lower * high).sum(axis=(1, 2, 3)) + bias)
     greatest = _activated(first, (upper * high + lower * low).sum(axis=(1, 2, 3)) + bias)
     own = ranges[first.outputs[0]]
-    idle = greatest - least <= cost_model.CONSTANT_CHANNEL_SHARE * max(own.high - own.low, 1e-30)
+    idle = greatest - least <= step_limits.CONSTANT_CHANNEL_SHARE * max(own.high - own.low, 1e-30)
     rests = (least + greatest) / 2
     for place in places[1:]:
         operation = program.operations[place]

@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import Array, float_weights, replace_weights
@@ -94,10 +94,10 @@ def _before(
 def _factors(first: Operation, low: Array, high: Array, power: float) -> Array:
     """How much stronger to make each channel."""
     strength = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-    alive = strength > strength.max(initial=0) / cost_model.DEAD_CHANNEL_RATIO
+    alive = strength > strength.max(initial=0) / step_limits.DEAD_CHANNEL_RATIO
     if not alive.any():
         return np.ones_like(strength)
-    limit = CLIPPED / cost_model.RELU6_ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
+    limit = CLIPPED / step_limits.RELU6_ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
     factors = np.where(alive, limit / np.where(alive, strength, 1), 1.0) ** power
     result: Array = np.maximum(factors, 1.0)
     return result

@@ -21,7 +21,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -73,8 +73,8 @@ def equalize_input(
     for value in program.inputs:
         noise = sensitivity.get(value, 0.0)
         if (
-            noise >= cost_model.MUCH_NOISE_SHARE * sum(sensitivity.values())
-            and decibels(noise) < cost_model.QUIET_INPUT_DECIBELS
+            noise >= step_limits.MUCH_NOISE_SHARE * sum(sensitivity.values())
+            and decibels(noise) < step_limits.QUIET_INPUT_DECIBELS
         ):
             return _finer(program, value, seen, ranges)
     return None
@@ -110,8 +110,8 @@ def _finer(
     else:
         channels = before.shape[3]
         weights = [operator_rules.weights(o).size for o in program.operations if o.code in LINEAR]
-        room = int(cost_model.MOST_COPIED_WEIGHTS_SHARE * sum(weights) / kernel.size)
-        copies = min(cost_model.INPUT_CHANNELS_AT_A_TIME, 1 + room)
+        room = int(step_limits.MOST_COPIED_WEIGHTS_SHARE * sum(weights) / kernel.size)
+        copies = min(step_limits.INPUT_CHANNELS_AT_A_TIME, 1 + room)
         if copies < 2 or kernel.shape[3] != 1 or channels != 1:
             return None
         step = ranges[value].quantization().scales[0]
@@ -138,7 +138,7 @@ def _factors(seen: Observation, channels: int) -> Array | None:
     strength = np.maximum(np.abs(seen.channel_low), np.abs(seen.channel_high)).astype(np.float64)
     if not strength.max(initial=0) > 0:
         return None
-    result: Array = strength.max() / np.maximum(strength, cost_model.WEAKEST_CHANNEL_SHARE * strength.max())
+    result: Array = strength.max() / np.maximum(strength, step_limits.WEAKEST_CHANNEL_SHARE * strength.max())
     return None if np.allclose(result, 1, atol=0.1) else result
 
 
@@ -149,7 +149,7 @@ def apply(state: QuantizationState) -> bool:
         return False
     seen = observe_tensors(state, found.program, [found.new])
     span = choose(seen[found.new], state.range_method)
-    samples = islice(state.samples(), min(state.count, cost_model.MOST_SENSITIVITY_SAMPLES))
+    samples = islice(state.samples(), min(state.count, step_limits.MOST_SENSITIVITY_SAMPLES))
     powers = powers_of_codes(found.program, samples, {found.new: span}, threads=state.options.threads)
     noise = float(noise_of_codes(powers)[0])
     if noise >= state.sensitivity[found.old]:

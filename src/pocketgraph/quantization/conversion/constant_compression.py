@@ -19,7 +19,7 @@ from pocketgraph.graph.dtype import FLOAT, INT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import ConvertedProgram
 from pocketgraph.quantization.core.operator_rules import is_table
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -55,11 +55,11 @@ def with_compressed_constants(
                 is_large = (
                     value is not None
                     and value.constant is not None
-                    and value.size >= cost_model.FEWEST_COMPRESSED_ELEMENTS
+                    and value.size >= step_limits.FEWEST_COMPRESSED_ELEMENTS
                 )
                 if value is None or not is_large or value.dtype is not FLOAT:
                     continue
-                coded = stored.setdefault(value, _coded(value, cost_model.MOST_COMPRESSION_NOISE))
+                coded = stored.setdefault(value, _coded(value, step_limits.MOST_COMPRESSION_NOISE))
                 if coded is None:
                     continue
                 if value not in expanded:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, ConvertedProgram, quantized_operations
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Array, Samples
@@ -81,12 +81,12 @@ class QuantizationState:
     @property
     def is_analyzable(self) -> bool:
         """Whether there are few enough operations with codes to weigh and fit them one by one."""
-        return len(self.coded) <= cost_model.MOST_ANALYZED_OPERATIONS
+        return len(self.coded) <= step_limits.MOST_ANALYZED_OPERATIONS
 
     @property
     def range_method(self) -> str:
         """How ranges are chosen: values are cut off only where enough samples show that they are rare."""
-        is_wide = self.options.bits == 16 or self.count < cost_model.FEWEST_SAMPLES_TO_CLIP
+        is_wide = self.options.bits == 16 or self.count < step_limits.FEWEST_SAMPLES_TO_CLIP
         return "minmax" if is_wide and self.options.ranges == "auto" else self.options.ranges
 
     def stay_in_float(self, operations: list[Operation]) -> bool:

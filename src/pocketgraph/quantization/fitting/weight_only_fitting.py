@@ -24,7 +24,7 @@ from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
 from pocketgraph.quantization.conversion.float16_weights import fits_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.quantization.core.quantization_options import Progress
@@ -38,7 +38,7 @@ from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, c
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis
-from pocketgraph.quantization.observing.made_up_inputs import is_picture, made_up_inputs
+from pocketgraph.quantization.observing.synthetic_inputs import is_picture, synthetic_inputs
 from pocketgraph.quantization.program_pass import copied
 
 ACTIVATION_OPS = ("Relu", "Relu6")
@@ -141,7 +141,7 @@ def fitted_to_training(
         and operator_rules.data(operation) in known
         and uses[operator_rules.weights(operation)] == 1
     ]
-    held = made_up_inputs(program, graphs) if wanted else []
+    held = synthetic_inputs(program, graphs) if wanted else []
     if not held:
         return result
     matched = copied(program)
@@ -159,7 +159,7 @@ def fitted_to_training(
                 found = fitted_codes(operation, rows, rows, math.inf, nearest, rounding, fit)
                 result.weights[operation] = found
                 result.fitted.append(operation)
-                if operator_rules.weights(operation).size <= cost_model.MOST_SPARED_ELEMENTS:
+                if operator_rules.weights(operation).size <= step_limits.MOST_SPARED_ELEMENTS:
                     values, before = float_weights(operation)
                     _, after = float_weights(made)
                     shifted = after + (found.bias - before) * factors
@@ -169,7 +169,7 @@ def fitted_to_training(
                         halves[operation] = (made, half * _across(made, factors), after)
         progress("fitting weights", at, len(program.operations))
     if alone:
-        analysis = SensitivityAnalysis(matched, lambda: held, cost_model.FEWEST_MADE_UP, threads)
+        analysis = SensitivityAnalysis(matched, lambda: held, step_limits.FEWEST_SYNTHETIC, threads)
         result.noise = {operation: analysis.of_weights(*replacement) for operation, replacement in alone.items()}
         result.float16_noise = {operation: analysis.of_weights(*made) for operation, made in halves.items()}
     return result
@@ -244,8 +244,8 @@ def wider_weights(codes: WeightOnlyCodes) -> dict[Operation, int]:
     They are those where floats spare most noise, all together in little more bytes than a plain converter leaves in
     float. Where nothing is known of a layer's noise, it stays in float if it has few weights.
     """
-    few = [o for o in codes.weights if operator_rules.weights(o).size < cost_model.FEWEST_COMPRESSED_ELEMENTS]
-    room = cost_model.MOST_SPARED_BYTES_SHARE * sum(operator_rules.weights(o).size for o in codes.weights)
+    few = [o for o in codes.weights if operator_rules.weights(o).size < step_limits.FEWEST_COMPRESSED_ELEMENTS]
+    room = step_limits.MOST_SPARED_BYTES_SHARE * sum(operator_rules.weights(o).size for o in codes.weights)
     room += sum(_stored_bytes(codes, o, 32) for o in few if o in codes.noise)
     room += sum(_stored_bytes(codes, o, 0) for o in codes.noise if o not in few)
     found = least_noise([_forms(codes, operation) for operation in codes.noise], room)

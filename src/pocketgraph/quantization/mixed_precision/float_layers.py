@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.mixed_precision.sensitivity import scores
@@ -22,7 +22,7 @@ def last_normalizations(program: Program) -> list[Operation]:
     among these: LiteRT looks the exponentials of codes up, which is faster for a few classes.
     """
     producers = program.producers()
-    total = cost_model.total_multiplications(program.operations)
+    total = step_limits.total_multiplications(program.operations)
     found = []
     for output in program.outputs:
         before = producers.get(output)
@@ -30,9 +30,9 @@ def last_normalizations(program: Program) -> list[Operation]:
             before = producers.get(before.inputs[0])
         if before is not None and before.code in LAST:
             rows = 1 if before.code == "LOGISTIC" else before.outputs[0].size // max(before.outputs[0].shape[-1], 1)
-            is_wide = before.code != "LOGISTIC" and before.outputs[0].shape[-1] >= cost_model.WIDE_NORMALIZED_ROW
-            work = cost_model.MULTIPLICATIONS_PER_NORMALIZED_ROW * rows
-            if is_wide or rows <= cost_model.FEW_NORMALIZED_ROWS or work <= cost_model.DEAR_TIME_SHARE * total:
+            is_wide = before.code != "LOGISTIC" and before.outputs[0].shape[-1] >= step_limits.WIDE_NORMALIZED_ROW
+            work = step_limits.MULTIPLICATIONS_PER_NORMALIZED_ROW * rows
+            if is_wide or rows <= step_limits.FEW_NORMALIZED_ROWS or work <= step_limits.DEAR_TIME_SHARE * total:
                 found.append(before)
     return found
 
@@ -51,8 +51,8 @@ def preparation(program: Program) -> list[Operation]:
         else:
             found.append(operation)
     computes = any(OPERATOR_RULES.get(operation.code) is not OperatorRule.SAME for operation in found)
-    total = cost_model.total_multiplications(program.operations)
-    is_little = cost_model.total_multiplications(found) <= cost_model.PREPARATION_WORK_SHARE * total
+    total = step_limits.total_multiplications(program.operations)
+    is_little = step_limits.total_multiplications(found) <= step_limits.PREPARATION_WORK_SHARE * total
     return found if computes and is_little else []
 
 
@@ -73,7 +73,7 @@ def float_ends(
         value = operation.outputs[0]
         if operation.code not in HYBRID or value not in ends or operation in keep:
             continue
-        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= cost_model.MOST_FLOAT_SCORES
+        is_loud = sensitivity.get(value, 0.0) > total / 2 and value.size <= step_limits.MOST_FLOAT_SCORES
         is_one_row = value.size == value.shape[-1] and len(layers) > 1
         if is_loud or is_one_row:
             found.append(operation)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.operator_rules import has_weights
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 
@@ -43,9 +43,9 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
         elif has_weights(operation):
             cut.tie(_MinimumCut.CODES, place[operation], EVERYWHERE)
         else:
-            in_codes = cost_model.FLOAT_ADVANTAGE_SHARE * cost_model.nanoseconds(operation, in_codes=True)
+            in_codes = step_limits.FLOAT_ADVANTAGE_SHARE * step_limits.nanoseconds(operation, in_codes=True)
             cut.tie(place[operation], _MinimumCut.FLOAT, in_codes)
-            cut.tie(_MinimumCut.CODES, place[operation], cost_model.nanoseconds(operation, in_codes=False))
+            cut.tie(_MinimumCut.CODES, place[operation], step_limits.nanoseconds(operation, in_codes=False))
     readers: dict[Value, list[int]] = {}
     for operation in program.operations:
         for value in dict.fromkeys(operation.inputs):
@@ -55,7 +55,7 @@ def faster_in_float(program: Program, coded: Collection[Operation]) -> list[Oper
         readers.setdefault(value, []).append(_MinimumCut.FLOAT)
     makers = {value: place[operation] for value, operation in program.producers().items()}
     for value, reading in readers.items():
-        maker, time = makers.get(value, _MinimumCut.FLOAT), cost_model.conversion_nanoseconds(value.size)
+        maker, time = makers.get(value, _MinimumCut.FLOAT), step_limits.conversion_nanoseconds(value.size)
         if value.constant is None and value.dtype is FLOAT:
             as_float, as_codes = cut.node(), cut.node()
             cut.tie(maker, as_float, time)

@@ -12,7 +12,7 @@ from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
 from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples
@@ -175,7 +175,7 @@ def most_sensitive_stretch(
     """
     room = larger * max(sum(_weights(operation) for operation in program.operations), 1)
     operations = [operation for operation in program.operations if operation in set(coded)]
-    total = cost_model.total_multiplications(program.operations) or 1
+    total = step_limits.total_multiplications(program.operations) or 1
     readers: dict[Value, set[int]] = {}
     for operation in program.operations:
         for value in operation.inputs:
@@ -187,8 +187,8 @@ def most_sensitive_stretch(
         inside: set[int] = set()
         spent = grown = 0
         for end in range(start, len(operations)):
-            spent += cost_model.multiplications(operations[end])
-            grown += cost_model.EXTRA_BYTES_OF_FLOAT_WEIGHT * _weights(operations[end])
+            spent += step_limits.multiplications(operations[end])
+            grown += step_limits.EXTRA_BYTES_OF_FLOAT_WEIGHT * _weights(operations[end])
             if spent > most * total or grown > room:
                 break
             inside.add(id(operations[end]))
@@ -215,8 +215,8 @@ def decibels(noise: float) -> float:
 def measure_sensitivity(state: QuantizationState) -> bool:
     """The step: the noise at the scores that the codes of each tensor cause alone."""
     program, ranges, options, coded = state.program, state.ranges, state.options, state.coded
-    heavy = cost_model.total_multiplications(program.operations) > cost_model.HEAVY_MULTIPLICATIONS
-    most = cost_model.HEAVY_SENSITIVITY_SAMPLES if heavy else cost_model.MOST_SENSITIVITY_SAMPLES
+    heavy = step_limits.total_multiplications(program.operations) > step_limits.HEAVY_MULTIPLICATIONS
+    most = step_limits.HEAVY_SENSITIVITY_SAMPLES if heavy else step_limits.MOST_SENSITIVITY_SAMPLES
     touched = [value for value in program.inputs if value in ranges]
     for operation in coded:
         if OPERATOR_RULES[operation.code] is not OperatorRule.SAME or is_table(operation):
@@ -258,14 +258,14 @@ def keep_most_sensitive(state: QuantizationState) -> bool:
         return False
     inside = [value for operation in stretch[:-1] for value in operation.outputs]
     spared = sum(state.sensitivity.get(value, 0.0) for value in inside)
-    if decibels(total) >= options.loud and spared < cost_model.MUCH_SPARED_SHARE * total:
+    if decibels(total) >= options.loud and spared < step_limits.MUCH_SPARED_SHARE * total:
         return False
-    share = cost_model.total_multiplications(stretch) / cost_model.total_multiplications(program.operations)
+    share = step_limits.total_multiplications(stretch) / step_limits.total_multiplications(program.operations)
     state.kept += stretch
     state.notes.append(
         f"kept {counted(len(stretch), 'operation')} in float ({share:.1%} of all multiplications), from "
         f"{stretch[0].outputs[0].name} to {stretch[-1].outputs[0].name}, because the rounding of all tensors "
-        f"together would leave {decibels(total):.1f} dB; expect up to {cost_model.FLOAT_SLOWDOWN * share:.0%} more "
+        f"together would leave {decibels(total):.1f} dB; expect up to {step_limits.FLOAT_SLOWDOWN * share:.0%} more "
         f"time, {option('float_share')}=0 keeps everything in eight bits"
     )
     return True

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core import cost_model, operator_rules
+from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -54,20 +54,20 @@ def warnings(program: Program, seen: Mapping[Value, Observation], samples: Sampl
             f"warning: all samples hold nothing but {found.low:g} for '{found.name}', so that the ranges found are not "
             "those of real inputs; give samples like those of the real use"
         )
-    if count < cost_model.FEWEST_SAMPLES:
+    if count < step_limits.FEWEST_SAMPLES:
         yield (
             f"warning: only {counted(count, 'sample')} to calibrate with: other inputs will reach "
             "further than these ranges; about 100 do"
         )
     elif not hollow and are_all_the_same(samples):
-        first = min(count, cost_model.SAMPLES_COMPARED)
+        first = min(count, step_limits.SAMPLES_COMPARED)
         yield f"warning: the first {first} samples are all the same; give samples that differ"
 
 
 def are_all_the_same(samples: Samples) -> bool:
     """Whether the first few samples do not differ."""
     first = None
-    for sample in islice(samples(), cost_model.SAMPLES_COMPARED):
+    for sample in islice(samples(), step_limits.SAMPLES_COMPARED):
         if first is None:
             first = [np.array(array) for array in sample]
         elif not all(np.array_equal(a, b) for a, b in zip(first, sample, strict=True)):

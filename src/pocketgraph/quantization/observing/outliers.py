@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -31,13 +31,13 @@ def outliers(program: Program, seen: Mapping[Value, Observation]) -> tuple[list[
     for value in program.inputs:
         peaks = np.asarray(seen[value].peaks if value in seen else ())
         total = max(total, peaks.size)
-        usual = float(np.quantile(peaks, 0.9)) if peaks.size >= cost_model.FEWEST_SAMPLES else 0.0
+        usual = float(np.quantile(peaks, 0.9)) if peaks.size >= step_limits.FEWEST_SAMPLES else 0.0
         if usual > 0:
             found.update(
                 (int(at), (peaks[at] / usual, value.name))
-                for at in np.flatnonzero(peaks > cost_model.OUTLIER_REACH * usual)
+                for at in np.flatnonzero(peaks > step_limits.OUTLIER_REACH * usual)
             )
-    if not found or len(found) > cost_model.MOST_OUTLIERS_SHARE * total:
+    if not found or len(found) > step_limits.MOST_OUTLIERS_SHARE * total:
         return [], ""
     times, name = max(found.values())
     numbers = ", ".join(str(at + 1) for at in sorted(found)[:5]) + (", …" if len(found) > 5 else "")

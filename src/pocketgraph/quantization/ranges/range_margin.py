@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping
 
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
@@ -36,21 +36,21 @@ def with_range_margin(
         count: how many samples there were.
     """
     result = dict(ranges)
-    if count < cost_model.FEWEST_SAMPLES_TO_CLIP:
-        more = cost_model.FEW_SAMPLES_MARGIN_SHARE / math.sqrt(count)
+    if count < step_limits.FEWEST_SAMPLES_TO_CLIP:
+        more = step_limits.FEW_SAMPLES_MARGIN_SHARE / math.sqrt(count)
         for value, span in ranges.items():
             if not has_few_values(seen[value]):
                 result[value] = _stretched(seen[value], span, more, more)
     after = {value: operation.code for operation in program.operations for value in operation.inputs if value}
     for value in scores(program):
         rows = seen[value].samples * value.size / max(value.shape[-1] if value.shape else 1, 1)
-        is_known = rows >= cost_model.FEW_SCORE_ROWS or after.get(value) in SQUEEZED
+        is_known = rows >= step_limits.FEW_SCORE_ROWS or after.get(value) in SQUEEZED
         if is_known or value not in ranges or value in program.inputs:
             continue
         is_normalized = after.get(value) in NORMALIZATIONS
         span = ranges[value] if is_normalized else ranges[value].union(seen[value].range)
         span = Range(span.low, max(span.high, seen[value].range.high))
-        above = cost_model.SCORE_MARGIN_SHARE
+        above = step_limits.SCORE_MARGIN_SHARE
         result[value] = result[value].union(_stretched(seen[value], span, 0.0 if is_normalized else above, above))
     return result
 
@@ -67,7 +67,7 @@ def apply(state: QuantizationState) -> bool:
     """The step; sixteen bits have room for twice what was seen everywhere."""
     before = state.ranges
     if state.options.bits == 16:
-        factor = cost_model.INT16_MARGIN
+        factor = step_limits.INT16_MARGIN
         state.ranges = {value: Range(factor * span.low, factor * span.high) for value, span in before.items()}
     else:
         state.ranges = with_range_margin(state.program, state.seen, before, state.count)

@@ -36,7 +36,7 @@ def decibels_kept(before: Graph, after: Graph, enough: float) -> float | None:
     least: float | None = None
     for low, high in PICTURES:
         try:
-            feeds = _made_up(before, low, high)
+            feeds = _synthetic(before, low, high)
             pairs = zip(_results(before, feeds), _results(after, feeds), strict=True)
             found = [_ratio(x, y) for x, y in pairs if x.dtype == np.float32 and x.shape == y.shape]
         except (PocketgraphError, ArithmeticError, LookupError, MemoryError, TypeError, ValueError):
@@ -49,7 +49,7 @@ def decibels_kept(before: Graph, after: Graph, enough: float) -> float | None:
     return least
 
 
-def _made_up(graph: Graph, low: float, high: float) -> dict[str, Array]:
+def _synthetic(graph: Graph, low: float, high: float) -> dict[str, Array]:
     """Noise for each placeholder that the outputs need.
 
     Raises:

@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import OnnxOperation
+from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 
 SAME_NAME = {
     "Abs": "abs", "Acos": "acos", "Asin": "asin", "Atan": "atan", "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos",

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.translation import MOST_AXES, Translation
-from pocketgraph.exporting.onnx.program import OnnxOperation
+from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 
 
 def moved(to: Translation, operation: OnnxOperation, kind: str, **others: Any) -> Any:

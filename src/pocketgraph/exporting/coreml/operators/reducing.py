@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.onnx.program import OnnxOperation
+from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 
 KINDS = {
     "ReduceSum": "reduce_sum", "ReduceMean": "reduce_mean", "ReduceMax": "reduce_max", "ReduceMin": "reduce_min",

@@ -9,9 +9,9 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first, to_last
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.litert.constant import Array
@@ -49,7 +49,7 @@ def _is_flat(shape: Shape) -> bool:
     return shape.dims is not None and (all(size == 1 for size in shape.dims[1:-1]) or shape.dims[-1] == 1)
 
 
-@converts("Transpose")
+@converts("Transpose", "ConjugateTranspose")
 def transpose(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     rank = emit.rank(value)
@@ -60,11 +60,6 @@ def transpose(emit: OnnxEmit, node: Node) -> OnnxValue:
         return emit.from_first(value)
     else:
         return emit.transpose(value, order)
-
-
-@converts("ConjugateTranspose")
-def conjugate_transpose(emit: OnnxEmit, node: Node) -> None:
-    transpose(emit, node)
 
 
 @converts("ExpandDims")
@@ -180,10 +175,10 @@ def split(emit: OnnxEmit, node: Node) -> None:
         emit.result(part if first is None else emit.from_first(part), port)
 
 
-@converts("Tile")
-def tile(emit: OnnxEmit, node: Node) -> OnnxValue:
-    _, shape = emit.output()
-    return emit.op("Tile", [emit.input(0), emit.as_int64(emit.input(1))], shape)
+@converts("Tile", "BroadcastTo")
+def repeated(emit: OnnxEmit, node: Node) -> OnnxValue:
+    code = "Tile" if node.op == "Tile" else "Expand"
+    return emit.op(code, [emit.input(0), emit.as_int64(emit.input(1))], emit.output()[1])
 
 
 @converts("Pad", "PadV2", "MirrorPad")

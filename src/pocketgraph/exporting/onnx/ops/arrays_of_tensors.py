@@ -6,9 +6,9 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import DType, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.runtime.unrolling.array_origins import WRITES, origin, written

@@ -6,9 +6,9 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.audio.spectrograms import QUIETEST, mel_weights

@@ -6,10 +6,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.channel_order import to_first
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.nn import image, yield_image
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.litert.constant import Array
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING
 
@@ -51,21 +51,11 @@ def nearly_equal(emit: OnnxEmit, node: Node) -> OnnxValue:
     return elementwise(emit, "Less", [difference, limit], BOOL)
 
 
-@converts("Select")
+@converts("Select", "SelectV2")
 def select(emit: OnnxEmit, node: Node) -> OnnxValue:
     condition, a, b = emit.inputs()
-    if condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
+    if node.op == "Select" and condition.rank == 1 and (a.rank is None or a.rank > 1):  # it chooses whole rows
         condition = emit.unsqueeze(condition, list(range(1, emit.rank(a))))
-    return chosen(emit, condition, a, b)
-
-
-@converts("SelectV2")
-def select_v2(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return chosen(emit, *emit.inputs())
-
-
-def chosen(emit: OnnxEmit, condition: OnnxValue, a: OnnxValue, b: OnnxValue) -> OnnxValue:
-    """a where the condition holds, else b; truth values too."""
     if a.dtype is not BOOL:
         return where(emit, condition, a, b)
     return emit.cast(where(emit, condition, emit.cast(a, INT32), emit.cast(b, INT32)), BOOL)

@@ -7,9 +7,9 @@ from math import frexp, pi
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 
@@ -129,14 +129,10 @@ def floor_remainder(emit: OnnxEmit, a: OnnxValue, b: OnnxValue) -> OnnxValue:
     return where(emit, elementwise(emit, "And", [is_other, is_some], BOOL), add(emit, rest, b), rest)
 
 
-@converts("FloorMod")
-def floor_mod(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return floor_remainder(emit, *emit.inputs())
-
-
-@converts("Mod", "TruncateMod")
-def truncated_mod(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return elementwise(emit, "Mod", emit.inputs(), fmod=1)
+@converts("FloorMod", "Mod", "TruncateMod")
+def remainder(emit: OnnxEmit, node: Node) -> OnnxValue:
+    a, b = emit.inputs()
+    return floor_remainder(emit, a, b) if node.op == "FloorMod" else elementwise(emit, "Mod", [a, b], fmod=1)
 
 
 @converts("Pow")
@@ -156,16 +152,10 @@ def extreme(emit: OnnxEmit, node: Node) -> OnnxValue:
     return elementwise(emit, "Max" if node.op == "Maximum" else "Min", emit.inputs())
 
 
-@converts("Square")
+@converts("Square", "SquaredDifference")
 def square(emit: OnnxEmit, node: Node) -> OnnxValue:
-    value = emit.input(0)
+    value = emit.input(0) if node.op == "Square" else sub(emit, *emit.inputs())
     return mul(emit, value, value)
-
-
-@converts("SquaredDifference")
-def squared_difference(emit: OnnxEmit, node: Node) -> OnnxValue:
-    difference = sub(emit, *emit.inputs())
-    return mul(emit, difference, difference)
 
 
 @converts("Rsqrt")
@@ -205,14 +195,11 @@ def clip(emit: OnnxEmit, node: Node) -> OnnxValue:
     return elementwise(emit, "Max", [elementwise(emit, "Min", [value, high]), low])
 
 
-@converts("LeakyRelu")
-def leaky_relu(emit: OnnxEmit, node: Node) -> OnnxValue:
+@converts("LeakyRelu", "Selu")
+def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
+    if node.op == "Selu":
+        return unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA)
     return unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2)))
-
-
-@converts("Selu")
-def selu(emit: OnnxEmit, node: Node) -> OnnxValue:
-    return unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA)
 
 
 @converts("Atan2")

@@ -6,10 +6,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.quantized import F32, linear, stored
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.stored_codes import FAKES
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT8, UINT8

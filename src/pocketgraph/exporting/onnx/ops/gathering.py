@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL
 

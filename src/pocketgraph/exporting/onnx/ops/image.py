@@ -8,10 +8,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.kernels.image.resizing import nearest_places

@@ -9,10 +9,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operands import attr_list, attr_text

@@ -6,11 +6,11 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node
 
 

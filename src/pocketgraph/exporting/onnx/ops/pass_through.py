@@ -6,8 +6,8 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, INT32, STRING
 from pocketgraph.litert.constant import Array
@@ -102,12 +102,6 @@ def filled(emit: OnnxEmit, dims: OnnxValue, number: Array, value: OnnxValue) -> 
 def fill(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
     return emit.op("Expand", [emit.input(1), emit.as_int64(emit.input(0))], shape)
-
-
-@converts("BroadcastTo")
-def broadcast_to(emit: OnnxEmit, node: Node) -> OnnxValue:
-    _, shape = emit.output()
-    return emit.op("Expand", [emit.input(0), emit.as_int64(emit.input(1))], shape)
 
 
 @converts("BroadcastArgs")

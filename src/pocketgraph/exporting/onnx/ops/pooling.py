@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.ops.nn import image, is_channels_first, padding_of, spatial, yield_image
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import INT64

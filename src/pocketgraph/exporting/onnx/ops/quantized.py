@@ -14,11 +14,11 @@ import numpy as np
 from pocketgraph.exporting.onnx.broadcasting import add, div, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spatial, yield_image
 from pocketgraph.exporting.onnx.ops.reductions import reduce
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.exporting.onnx.stored_codes import codes_and_steps
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT32

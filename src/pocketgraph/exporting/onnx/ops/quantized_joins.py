@@ -9,10 +9,10 @@ import numpy as np
 from pocketgraph.exporting.onnx.broadcasting import elementwise, unary
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.array import joined
 from pocketgraph.exporting.onnx.ops.quantized import BYTES, grid, in_codes, known, numbers_of
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import codes_of, joint_range

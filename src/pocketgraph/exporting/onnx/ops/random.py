@@ -7,8 +7,8 @@ import numpy as np
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 

@@ -6,10 +6,10 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.array import divided
 from pocketgraph.exporting.onnx.ops.elementwise import clipped
-from pocketgraph.exporting.onnx.program import OnnxValue
 from pocketgraph.graph import Node, canonical
 from pocketgraph.kernels.nn.recurrent import CELL_FIRST, FORGET_FIRST
 from pocketgraph.litert.constant import Array

@@ -10,9 +10,9 @@ import numpy as np
 from pocketgraph.exporting.onnx.broadcasting import mul
 from pocketgraph.exporting.onnx.channel_order import first_axis, to_first
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
 from pocketgraph.exporting.onnx.layout import is_first
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, INT32, INT64
 from pocketgraph.graph.shape import UNKNOWN

@@ -8,8 +8,8 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import elementwise
 from pocketgraph.exporting.onnx.converter_table import converts
-from pocketgraph.exporting.onnx.emitter import OnnxEmit
-from pocketgraph.exporting.onnx.program import OnnxValue
+from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
+from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
 from pocketgraph.litert.operands import attr_text

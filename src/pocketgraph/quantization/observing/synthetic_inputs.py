@@ -15,7 +15,7 @@ from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
-from pocketgraph.quantization.core import cost_model
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.program_runner import Sample
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ GRAIN = 0.03  # deviation of each pixel
 SMALLEST_PICTURE = 8  # pixels a side
 
 
-def made_up_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int = 0) -> list[Sample]:
+def synthetic_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int = 0) -> list[Sample]:
     """As many as are worth their time; none where an input is no float, since nobody knows what integers stand for.
 
     Pictures and noise lie between -1 and 1; pictures between 0 and 255, or 0 and 1, where a graph shows that it takes
@@ -39,14 +39,16 @@ def made_up_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int = 0
     """
     if not program.inputs or any(value.dtype is not FLOAT for value in program.inputs):
         return []
-    work = max(cost_model.total_multiplications(program.operations), 1)
-    count = min(max(cost_model.MADE_UP_WORK // work, cost_model.FEWEST_MADE_UP), cost_model.MOST_MADE_UP)
+    work = max(step_limits.total_multiplications(program.operations), 1)
+    count = min(max(step_limits.SYNTHETIC_WORK // work, step_limits.FEWEST_SYNTHETIC), step_limits.MOST_SYNTHETIC)
     random = np.random.default_rng(seed)
     scales = [_scale(value, graphs) for value in program.inputs]
     return [
         [
             made * slope + offset
-            for made, (slope, offset) in zip((_made_up(value, random) for value in program.inputs), scales, strict=True)
+            for made, (slope, offset) in zip(
+                (_synthetic(value, random) for value in program.inputs), scales, strict=True
+            )
         ]
         for _ in range(count)
     ]
@@ -68,7 +70,7 @@ def _scale(value: Value, graphs: Sequence[Graph]) -> tuple[np.float32, np.float3
     return np.float32(1), np.float32(0)
 
 
-def _made_up(value: Value, random: np.random.Generator) -> Array:
+def _synthetic(value: Value, random: np.random.Generator) -> Array:
     if len(value.shape) != 4 or min(value.shape[1:3]) < SMALLEST_PICTURE:
         return np.clip(random.normal(0, 0.5, value.shape), -1, 1).astype(np.float32)
     return np.stack([_discs(value.shape[1:], random) for _ in range(value.shape[0])]).astype(np.float32)

@@ -30,8 +30,8 @@ from pocketgraph.exporting.model import (
     Written,
     check_sizes,
 )
-from pocketgraph.exporting.onnx.exporter import converted_entry
-from pocketgraph.exporting.onnx.program import Body, OnnxValue
+from pocketgraph.exporting.onnx.onnx_exporter import converted_entry
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.runtime.session import Session

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.exporting.onnx.channel_order import shape_last, to_last
 from pocketgraph.exporting.onnx.element_types import computed_type, onnx_type, plain_type
 from pocketgraph.exporting.onnx.node_operands import OnnxOperands
-from pocketgraph.exporting.onnx.program import Body, OnnxOperation, OnnxValue
+from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT64, STRING
 from pocketgraph.graph.shape import UNKNOWN

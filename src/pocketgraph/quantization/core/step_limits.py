@@ -60,8 +60,8 @@ FEWEST_COMPRESSED_ELEMENTS = 1024  # of a constant, or of a layer's weights; few
 MOST_COMPRESSION_NOISE = 10**-3.7  # of a constant's power that its codes may be off by; more and it stays float
 
 # Weights without samples
-MADE_UP_WORK = 1_500_000_000  # multiplications of all made-up inputs together, about
-FEWEST_MADE_UP, MOST_MADE_UP = 8, 64  # made-up inputs
+SYNTHETIC_WORK = 1_500_000_000  # multiplications of all made-up inputs together, about
+FEWEST_SYNTHETIC, MOST_SYNTHETIC = 8, 64  # made-up inputs
 FEWEST_CODED_ELEMENTS = 256  # weights of a layer; fewer are never worth codes
 MOST_SPARED_ELEMENTS = 16384  # weights of a layer; more never stay in float for their noise
 MOST_SPARED_BYTES_SHARE = 0.01  # of all weights' bytes; what floats of layers that codes would hurt may add
