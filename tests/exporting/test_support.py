@@ -279,7 +279,7 @@ def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
         # as weights enter a decoder where training's was made first
         + counted_loop("most", body).replace("loop/rounds", "training/rounds")
     )
-    with pytest.raises(LackingError, match="an .onnx file can hold it") as error:
+    with pytest.raises(LackingError, match=r"an \.onnx file can hold it") as error:
         export(graph, tmp_path / "net.tflite")
     said = str(error.value)
     assert "a loop that goes on for as long as its condition says ('loop')" in said
