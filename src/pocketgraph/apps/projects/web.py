@@ -260,7 +260,7 @@ def _anchors(project: Project, need: str, shapes: list[Any]) -> list[float] | No
     if made is None:
         raise UsageError(
             "this detector needs its priors or anchors",
-            hint=f"pass {option('priors', 'boxes')}=FILE, or {option('app')}=benchmark for a page that runs and times it",
+            hint=f"pass {option('priors', 'boxes')}=FILE, or {option('app')}=benchmark for a page that only runs it",
         )
     return [float(v) for v in made.reshape(-1)]
 
