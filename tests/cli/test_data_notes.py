@@ -56,6 +56,41 @@ def test_classes_that_are_not_the_models_are_pointed_out(folder: pathlib.Path, c
     assert "top-1" not in said.out
 
 
+@pytest.mark.parametrize(
+    ("last", "said"),
+    [
+        ("y = Div(l, length, T=float)", "vectors of length 1 and no scores"),
+        (
+            "shape = Const(int32 [-1,1,1,3])\ny = Reshape(l, shape, T=float, Tshape=int32)",
+            "but not which score is whose",
+        ),
+        (
+            "shape = Const(int32 [-1,4,3])\ny = Reshape(four, shape, T=float, Tshape=int32)",
+            "for each place of a sample",
+        ),
+    ],
+)
+def test_answers_that_classes_do_not_judge(tmp_path: pathlib.Path, capsys: Any, last: str, said: str) -> None:
+    rng = np.random.default_rng(4)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4])
+        l = MatMul(x, w, T=float)
+        axis = Const(int32 1)
+        both = Const(int32 [1,4])
+        four = Tile(l, both, T=float, Tmultiples=int32)
+        squares = Square(l, T=float)
+        sum = Sum(squares, axis, T=float, Tidx=int32, keep_dims=true)
+        length = Sqrt(sum, T=float)
+        {last}
+    """)
+    save(Graph([*graph, const("w", rng.normal(size=(4, 3)).astype(np.float32))]), tmp_path / "net.pb")
+    np.savez(tmp_path / "far.npz", x=rng.normal(size=(6, 4)).astype(np.float32), labels=np.arange(6) + 77)
+    assert call("evaluate", tmp_path / "net.pb", "--outputs=y", "--data", tmp_path / "far.npz") == 0
+    out = capsys.readouterr()
+    assert said in out.err
+    assert "top-1" not in out.out
+
+
 @pytest.mark.parametrize("labels", [np.arange(6) % 3, np.arange(6.0) % 3])
 def test_labels_may_be_whole_or_floating_numbers(folder: pathlib.Path, capsys: Any, labels: Any) -> None:
     x = np.random.default_rng(1).random((6, 4, 4, 1), np.float32)

@@ -87,6 +87,19 @@ def test_one_picture(model: pathlib.Path, capsys: Any) -> None:
     assert "give a folder or x.gif" in capsys.readouterr().err
 
 
+def test_without_labels_it_is_said_how_to_give_them(model: pathlib.Path, capsys: Any) -> None:
+    assert call("live", model, f"--input={model.parent / 'photos'}", "--output=-") == 0
+    out = capsys.readouterr()
+    assert json.loads(out.out.splitlines()[0])["classes"][0]["label"] == "index 0"
+    assert "note: nothing names the classes, so they are numbers; --labels names a file" in out.err
+    assert live(model, "photos", "-") == 0
+    assert "--labels" not in capsys.readouterr().err
+    assert call("label_image", model, model.parent / "photos" / "a.png") == 0
+    assert "--labels names a file" in capsys.readouterr().err
+    assert call("label_image", model, model.parent / "photos" / "a.png", f"--labels={model.parent / 'labels.txt'}") == 0
+    assert "--labels" not in capsys.readouterr().err
+
+
 def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:
     (model.parent / "labels.txt").write_text("red\ngreen\n")
     assert live(model, "photos", "-") == 0

@@ -248,6 +248,11 @@ class Labeler(PictureModel):
         return [Prediction(at, class_name(self.labels, at), score) for at, score in best]
 
 
+def without_names() -> str:
+    """What a caller is told who gave no labels to a model whose file has none."""
+    return f"nothing names the classes, so they are numbers; {option('labels')} names a file with one a line"
+
+
 def mismatch(labels: Iterable[str], scores: int) -> str:
     """A warning when a labels file has not one line for each score; else empty."""
     lines = len(list(labels))

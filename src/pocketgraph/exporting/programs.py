@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -39,9 +39,10 @@ class LackingError(UsageError):
     def __init__(self, target: str, graph: Graph, reasons: Mapping[str, str]) -> None:
         self.reasons = dict(reasons)
         loops = _loops(graph, reasons)
+        frames = _frames(graph, loops)
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, reason in reasons.items():
-            if not any(_is_of_loop(graph, name, loop) for loop in loops):
+            if not _is_of_loops(graph, name, loops, frames):
                 by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
@@ -52,6 +53,8 @@ class LackingError(UsageError):
             others = len({op for op, _ in rest})
             listed.append(f"and {others} more ops (`pocketgraph check MODEL` lists all)")
         hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
+        if loops:
+            hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
         super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
 
@@ -62,9 +65,27 @@ def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
     return list(dict.fromkeys(name.rpartition("/")[0] for name in found if "/" in name))
 
 
-def _is_of_loop(graph: Graph, name: str, loop: str) -> bool:
-    """Whether a node is one of a loop's, or one of the arrays that loops fill."""
-    return name.startswith(f"{loop}/") or (name in graph.nodes and graph[name].op.startswith("TensorArray"))
+def _frames(graph: Graph, loops: Sequence[str]) -> set[object]:
+    """The frames of loops, by which nodes that other scopes named are found to be theirs."""
+    return {
+        node.attr("frame_name", None)
+        for node in graph
+        if node.op == "Enter" and any(node.name.startswith(f"{loop}/") for loop in loops)
+    }
+
+
+def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collection[object]) -> bool:
+    """Whether a node is one of a loop's, or of the arrays that loops fill, or counts what these hold."""
+    if any(name.startswith(f"{loop}/") for loop in loops):
+        return True
+    if not loops or name not in graph.nodes:
+        return False
+    node = graph[name]
+    counts = node.op == "Range" and any(
+        (source := graph.find_producer(ref)) is not None and source.op.startswith("TensorArraySize")
+        for ref in node.data_inputs
+    )
+    return counts or node.op.startswith("TensorArray") or (node.op == "Enter" and node.attr("frame_name") in frames)
 
 
 def _names(nodes: list[str], most: int) -> str:

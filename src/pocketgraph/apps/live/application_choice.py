@@ -182,6 +182,18 @@ def misfit(graph: Graph, made: Application) -> str:
     return mismatch(labels, dims[-1]) if dims and dims[-1] else ""
 
 
+def shows_numbers(made: Application) -> bool:
+    """Whether an application shows classes by their numbers, as nothing names them."""
+    from pocketgraph.apps.live.classification import Classification
+    from pocketgraph.apps.live.detection import DetectionApp
+    from pocketgraph.apps.live.pictures import SegmentationApp
+    from pocketgraph.apps.live.speech import SpeechApp
+
+    if isinstance(made, Classification):
+        return not made.labeler.labels
+    return isinstance(made, DetectionApp | SegmentationApp | SpeechApp) and not made.labels
+
+
 def _is_large(size: int | None) -> bool:
     return size is None or size >= LEAST_GRID
 

@@ -258,7 +258,10 @@ def _anchors(project: Project, need: str, shapes: list[Any]) -> list[float] | No
         return [float(v) for v in read_numbers(project.boxes).reshape(-1)]
     made = ssd_anchors(count, (project.inputs[0].sizes or (0, 0))[1] or 0) if need == "anchors" else None
     if made is None:
-        raise UsageError("this detector needs its priors or anchors", hint=f"pass {option('priors', 'boxes')}=FILE")
+        raise UsageError(
+            "this detector needs its priors or anchors",
+            hint=f"pass {option('priors', 'boxes')}=FILE, or {option('app')}=benchmark for a page that only runs it",
+        )
     return [float(v) for v in made.reshape(-1)]
 
 

@@ -65,7 +65,7 @@ def command(
     if how["preset"] == "list":
         list_presets()
         return
-    from pocketgraph.apps.label_image import labeler_of, labelled, pictures_at
+    from pocketgraph.apps.label_image import labeler_of, labelled, pictures_at, without_names
 
     graph, pictures = with_model(graph, pictures, root_dir)
     paths = [file for path in (*image, *pictures) for file in pictures_at(rooted(root_dir, path))]
@@ -89,6 +89,8 @@ def command(
                 echo(line(prediction, style))
     if as_json:
         echo(json.dumps(results, indent=2))
+    if results and not labeler.labels:
+        say(without_names())
     if failures:
         raise PocketgraphError(f"{failures} of {counted(len(paths), 'picture')} could not be labelled")
 

@@ -93,7 +93,8 @@ def command(
 
 def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
     """The application that the flags describe."""
-    from pocketgraph.apps.live.application_choice import APPLICATIONS, application, misfit
+    from pocketgraph.apps.label_image import without_names
+    from pocketgraph.apps.live.application_choice import APPLICATIONS, application, misfit, shows_numbers
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
@@ -106,6 +107,8 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     made: Application = application(graph, kind, read_labels(labels) if labels else (), **how)
     if warning := misfit(graph, made):
         echo(f"warning: {warning}", err=True)
+    if shows_numbers(made):
+        say(without_names())
     if wake:
         from pocketgraph.apps.live.wake_cascade import WakeApp
 

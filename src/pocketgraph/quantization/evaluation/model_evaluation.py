@@ -116,7 +116,7 @@ def judge_models(
     odd: list[int] = []
     classes: list[int] | None = None
     numbers: Array | None = None
-    are_vectors = False
+    unlike_classes = ""
     key = "" if cluster.current() is None else _key(models, data)
     answering = _Answering(tuple(models), data.repetitions)
     for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
@@ -131,7 +131,7 @@ def judge_models(
                 hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
             )
         if done == 0:
-            are_vectors = labels is None and are_unit_vectors(reference)
+            unlike_classes = "" if labels is not None else _unlike_classes(reference)
             classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
@@ -157,7 +157,7 @@ def judge_models(
             for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
                 verdict.times.append(float(took))
     is_guessed = labels is None and classes is not None
-    told = list(notes(verdicts, data, odd, is_guessed=is_guessed, are_vectors=are_vectors))
+    told = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
     return Evaluation(verdicts, len(data), told)
 
 
@@ -219,6 +219,13 @@ def _wanted(
     return classes, numbers
 
 
+def _unlike_classes(answer: Array) -> str:
+    """What an answer is that the class of its sample does not judge; "" where it may."""
+    if are_unit_vectors(answer):
+        return "the answers are vectors of length 1 and no scores"
+    return "the model answers for each place of a sample" if math.prod(answer.shape[1:-1]) > 1 else ""
+
+
 def _fit(model: RunnableModel, other: RunnableModel) -> bool:
     """Whether both take samples of the same shapes, 1 being an open size."""
     if len(model.inputs) != len(other.inputs):
@@ -260,7 +267,7 @@ def notes(
     odd: list[int],
     *,
     is_guessed: bool = False,
-    are_vectors: bool = False,
+    unlike_classes: str = "",
 ) -> Iterator[str]:
     """What the numbers do not say by themselves.
 
@@ -269,7 +276,7 @@ def notes(
         data: what they were judged on.
         odd: the numbers of samples that hold no numbers.
         is_guessed: whether nobody said which score is whose.
-        are_vectors: whether answers are vectors of length 1.
+        unlike_classes: what answers are that classes of samples do not judge; empty where they may.
     """
     names = sorted(set(data.classes))
     first = verdicts[0].accuracy
@@ -283,18 +290,18 @@ def notes(
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
         yield f"{which} NaN or infinity; take such out of {data.place}"
-    if are_vectors and data.classes:
+    is_unjudged = all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts)
+    if unlike_classes and data.classes and is_unjudged:
         yield (
-            f"the answers are vectors of length 1 and no scores, so the classes of {data.place} do not judge them; "
-            "of a second model it counts how near its vectors are"
+            f"{unlike_classes}, so the classes of {data.place} do not judge that; of a second model it counts how near "
+            "its answers are"
         )
-    elif data.classes and all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts):
+    elif data.classes and is_unjudged:
         yield (
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             f"{option('labels')} names the class of each score"
         )
-    is_judged = any(verdict.accuracy is not None or verdict.errors is not None for verdict in verdicts)
-    if len(verdicts) == 1 and not is_judged and not data.classes:
+    if len(verdicts) == 1 and is_unjudged and not data.classes:
         yield (
             f"nothing tells whether the answers are right: {data.place} has no classes (a folder for each, an array "
             "'labels', a column of a table), and there is no second model to compare with"
