@@ -431,7 +431,7 @@ def test_a_failing_second_thread_leaves_no_holes(tmp_path: pathlib.Path, monkeyp
         each.close()
 
 
-@pytest.mark.parametrize("module", [watched_holes, packing_probe])
+@pytest.mark.parametrize("module", [direct_packing, packing_probe])
 def test_without_room_nothing_is_tried(
     module: types.ModuleType, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -449,5 +449,5 @@ def test_without_room_nothing_is_tried(
     np.testing.assert_array_equal(tried.run([X])[0], plain.run([X])[0])
     for each in (plain, tried):
         each.close()
-    assert asked[0] >= (2 * watched_holes.PAGE if module is watched_holes else 2 * 4 * 64 * 9 * 3)
+    assert asked[0] >= (2 * watched_holes.PAGE if module is direct_packing else 2 * 4 * 64 * 9 * 3)
     assert not list((tmp_path / "ours").glob("*.part"))

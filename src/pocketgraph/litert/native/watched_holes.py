@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.litert.writing.free_disk_space import room_for
 from pocketgraph.part_files import part_name
 
 PAGE = 1 << 16
@@ -59,10 +58,11 @@ class WatchedHoles:
 
 
 def tells(folder: str) -> bool:
-    """Whether the system tells when holes of files of this folder are read, by trying it with a small one."""
+    """Whether the system tells when holes of files of this folder are read, by trying it with a small one.
+
+    In memory a hole that is read takes room, and the process ends where there is none: there must be room for it.
+    """
     path = part_name(os.path.join(folder, "holes"))
-    if room_for(path, PAGE, 0):  # in memory a hole that is read takes room, and the process ends where there is none
-        return False
     try:
         with open(path, "xb") as file:
             file.truncate(2 * PAGE)
