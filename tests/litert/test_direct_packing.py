@@ -7,6 +7,7 @@ import mmap
 import os
 import pathlib
 import threading
+import types
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, engine, host, program_building
 from pocketgraph.litert.native import c_library, watched_holes
 from pocketgraph.litert.native.watched_holes import WatchedHoles
-from pocketgraph.litert.packing import direct_packing, weight_cache_file
+from pocketgraph.litert.packing import direct_packing, packing_probe, weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
@@ -423,8 +424,30 @@ def test_a_failing_second_thread_leaves_no_holes(tmp_path: pathlib.Path, monkeyp
     with pytest.warns(RuntimeWarning, match="No space left"):
         part = compiled(tmp_path, graph)
     assert not list(tmp_path.glob("*hollow*"))
-    assert not list(tmp_path.glob("*.part"))
+    assert not list((tmp_path / "ours").glob("*.part"))
     whole = compiled(tmp_path / "whole", graph, without=[engine.DIRECT_PACKING])
     np.testing.assert_array_equal(part.run([X])[0], whole.run([X])[0])
     for each in (part, whole):
         each.close()
+
+
+@pytest.mark.parametrize("module", [direct_packing, packing_probe])
+def test_without_room_nothing_is_tried(
+    module: types.ModuleType, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def full(path: str, size: int, spare: int) -> str:
+        assert not os.path.exists(path)
+        asked.append(2 * size + spare)
+        return "the disk is full"
+
+    monkeypatch.setattr(module, "room_for", full)  # XNNPACK, and a hole that is read in memory, would end the process
+    graph = convolution(3, 3, 64)
+    plain, tried = without_packing(tmp_path / "theirs", graph), compiled(tmp_path / "ours", graph)
+    assert not entry_of(tried).is_hollow
+    np.testing.assert_array_equal(tried.run([X])[0], plain.run([X])[0])
+    for each in (plain, tried):
+        each.close()
+    assert asked[0] >= (2 * watched_holes.PAGE if module is direct_packing else 2 * 4 * 64 * 9 * 3)
+    assert not list((tmp_path / "ours").glob("*.part"))

@@ -40,7 +40,7 @@ TUNING = ("learning_rate", "train_batch_size")
     "--model",
     "--architecture",
     "model",
-    help="The base: any classifier of pictures, recordings or rows, .pb, .tflite or a SavedModel.",
+    help="The base: any classifier of pictures, recordings or rows, a frozen graph or a SavedModel.",
 )
 @click.option("--output_graph", "-o", default="retrained_graph.pb", show_default=True,
               help="The new model: a frozen graph.")  # fmt: skip

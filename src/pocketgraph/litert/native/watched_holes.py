@@ -58,7 +58,10 @@ class WatchedHoles:
 
 
 def tells(folder: str) -> bool:
-    """Whether the system tells when holes of files of this folder are read, by trying it with a small one."""
+    """Whether the system tells when holes of files of this folder are read, by trying it with a small one.
+
+    In memory a hole that is read takes room, and the process ends where there is none: there must be room for it.
+    """
     path = part_name(os.path.join(folder, "holes"))
     try:
         with open(path, "xb") as file:

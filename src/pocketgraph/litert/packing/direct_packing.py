@@ -6,6 +6,7 @@ they are neither transposed, nor written, nor packed from there: the model file 
 
 from __future__ import annotations
 
+import os
 from bisect import bisect
 from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
@@ -17,12 +18,14 @@ from pocketgraph.graph.record import Record
 from pocketgraph.litert.cache_integrity import Section
 from pocketgraph.litert.constant import Array, kept_for
 from pocketgraph.litert.constants_ahead import WORTH_A_THREAD
-from pocketgraph.litert.native.watched_holes import tells
+from pocketgraph.litert.native.watched_holes import PAGE, tells
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, turned_rows
 from pocketgraph.litert.packing.packing_probe import PackedKind, ProbeResult, seen
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.writing.free_disk_space import room_for
+from pocketgraph.part_files import part_name
 
 WEIGHTS, BIAS = 1, 2  # places among an operation's operands
 OPTIONS = ("padding", "stride_h", "stride_w", "dilation_h", "dilation_w", "multiplier")
@@ -112,7 +115,9 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
             found.append(each)
         elif operation.code in PACKED_OTHERWISE:
             return None
-    known = seen([each.kind for each in found], folder) if found and tells(folder) else None
+    if not found or room_for(part_name(os.path.join(folder, "holes")), PAGE, 0) or not tells(folder):
+        return None
+    known = seen([each.kind for each in found], folder)
     if known is None:
         return None
     packed = {id(each.operation) for each in found}

@@ -23,8 +23,10 @@ from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder, order_of
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.writing import writer
+from pocketgraph.litert.writing.free_disk_space import room_for
 from pocketgraph.part_files import part_name
 
+SPARE = 2 << 20  # bytes beside twice the probe's weights: a few columns are padded to whole vectors
 CHANNELS = (3, 5)  # input channels that are tried: of each kind, and of one kind of each operator once more
 
 
@@ -129,6 +131,8 @@ def _packed_by_litert(program: Program, folder: str) -> bytes:
     try:
         with open(model, "xb") as file:
             file.writelines(writer.pieces(program))
+        if why := room_for(packed, os.path.getsize(model), SPARE):
+            raise OSError(why)  # XNNPACK would end the process
         with quiet():
             native_model.NativeModel(model, 1, packed, outputs).close()
         with open(packed, "rb") as file:

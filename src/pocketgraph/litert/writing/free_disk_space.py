@@ -9,13 +9,13 @@ import os
 SPARE = 16 << 20  # bytes beside twice the weights: packing pads channels to whole vectors
 
 
-def room_for(path: str, size: int) -> str:
-    """Why a file of ``2 * size`` bytes and some more cannot be written at ``path``; empty when it can.
+def room_for(path: str, size: int, spare: int = SPARE) -> str:
+    """Why a file of ``2 * size + spare`` bytes cannot be written at ``path``; empty when it can.
 
     Looked at are the limit on the size of files, the free space, and, where the file system can reserve space at once,
     whether it does so (quotas show there only).
     """
-    needed = 2 * size + SPARE
+    needed = 2 * size + spare
     with contextlib.suppress(ImportError, OSError, ValueError):
         import resource
 
