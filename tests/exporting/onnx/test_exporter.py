@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from onnx_runs import onnx, onnxruntime
+from onnx_runs import exported, onnx, onnxruntime, run
 from pocketgraph.errors import MissingExtraError, UsageError
 from pocketgraph.exporting import targets
 from pocketgraph.exporting.model import About
@@ -172,3 +172,23 @@ def test_open_sizes_are_fixed_where_onnx_has_operators_for_nothing_else(tmp_path
     made = pocketgraph.export(parse(text), tmp_path / "net.onnx")
     assert made.checks[0].passed
     assert any(note.startswith("open sizes are fixed (x [1, ") for note in made.notes)
+
+
+@pytest.mark.parametrize(("x", "place"), [([0.1, 0.7, 0.3], 1), ([2.0, 1.0, 1.5], 0)])
+def test_the_place_of_one_number_is_one_row(x: list[float], place: int) -> None:
+    """An index without axes gives a vector, as in TensorFlow; one that is below 0 has no place in it."""
+    text = """
+        x = Placeholder(dtype=float, shape=[3])
+        axis = Const(int32 0)
+        index = ArgMax(x, axis, T=float, Tidx=int32, output_type=int64)
+        eight = Const(int64 8)
+        below = Sub(index, eight, T=int64)
+        depth = Const(int32 4)
+        on = Const(float 1.0)
+        off = Const(float 0.0)
+        y = OneHot(index, depth, on, off, T=float, TI=int64, axis=-1)
+        none = OneHot(below, depth, on, off, T=float, TI=int64, axis=-1)
+    """
+    row, none = run(exported(text, ["y", "none"]), {"x": np.float32(x)})
+    np.testing.assert_array_equal(row, np.eye(4, dtype=np.float32)[place])
+    np.testing.assert_array_equal(none, np.zeros(4, np.float32))

@@ -271,13 +271,16 @@ def one_hot(emit: OnnxEmit, node: Node) -> OnnxValue:
     if dtype.name not in ("float", "int32", "int64"):
         computed = FLOAT if dtype.is_floating else INT32
     values = emit.concat([emit.reshape(emit.cast(value, computed), [1]) for value in (off, on)])
-    places = emit.as_int64(indices)
+    is_one = indices.rank == 0  # ONNX has no OneHot of a scalar
+    places = emit.vector(indices) if is_one else emit.as_int64(indices)
     # ONNX counts negative indices from the end, TensorFlow gives them no place
-    is_none = emit.op("Less", [places, emit.ints([0])], places.shape, BOOL)
+    is_none = emit.op("Less", [places, emit.like(0, places)], places.shape, BOOL)
     beyond = emit.reshape(emit.as_int64(depth), [])
     places = emit.op("Where", [is_none, beyond, places], places.shape, INT64)
-    made = emit.op("OneHot", [places, emit.vector(depth), values], shape, computed, axis=int(node.attr("axis", -1)))
-    return emit.cast(made, dtype)
+    rows = [1, *shape] if is_one and shape.dims is not None else shape
+    axis = -1 if is_one else int(node.attr("axis", -1))
+    made = emit.op("OneHot", [places, emit.vector(depth), values], rows, computed, axis=axis)
+    return emit.cast(emit.squeeze(made, [0]) if is_one else made, dtype)
 
 
 @converts("InvertPermutation")
