@@ -17,7 +17,7 @@ from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.kernels.shapes.infer import in_order, output_dtypes
+from pocketgraph.kernels.shapes.infer import in_order
 
 SHOWN = 20
 """Nodes that an error lists by name."""
@@ -58,7 +58,7 @@ def checked_ref(graph: Graph, ref: str) -> str:
     node = graph.nodes.get(name)
     if node is None or control:
         raise GraphError(f"the graph has no tensor '{ref}'", hint=did_you_mean(name, graph.nodes))
-    dtypes = output_dtypes(node)
+    dtypes = opdefs.known_output_dtypes(node)
     if dtypes is not None and port >= len(dtypes):
         raise GraphError(f"{node.op} has {len(dtypes)} outputs, so that there is no '{ref}'", where=f"node '{name}'")
     return canonical(ref)
@@ -157,7 +157,7 @@ class _WayBack:
 
     def _is_complex(self, node: Node) -> bool:
         """Whether a node takes or gives complex numbers."""
-        known = [*map(self.builder.inferred.dtype, node.data_inputs), *(output_dtypes(node) or ())]
+        known = [*map(self.builder.inferred.dtype, node.data_inputs), *(opdefs.known_output_dtypes(node) or ())]
         return any(dtype is not None and dtype.is_complex for dtype in known)
 
     def _in_order(
@@ -203,7 +203,7 @@ class _WayBack:
             return False
         self.way.add(node.name)
         carrying |= {
-            f"{node.name}:{port}" for port, dtype in enumerate(output_dtypes(node) or ()) if passes(dtype)
+            f"{node.name}:{port}" for port, dtype in enumerate(opdefs.known_output_dtypes(node) or ()) if passes(dtype)
         }  # fmt: skip
         return True
 

@@ -192,6 +192,14 @@ def output_dtypes(node: Node) -> tuple[DType, ...]:
     return tuple([dtype for arg in args for dtype in arg_dtypes(node, arg)])
 
 
+def known_output_dtypes(node: Node) -> tuple[DType, ...] | None:
+    """The type of each output, or None when the op is unknown or its attributes do not tell."""
+    try:
+        return output_dtypes(node)
+    except GraphError:
+        return None
+
+
 def input_dtypes(node: Node) -> tuple[DType, ...]:
     """The type that each data input of a node should have, in order; errors as for ``output_dtypes``."""
     return tuple(dtype for arg in definition(node.op).inputs for dtype in arg_dtypes(node, arg))

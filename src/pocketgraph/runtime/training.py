@@ -10,8 +10,9 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, canonical
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.opdefs import known_output_dtypes
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.shapes.infer import in_order, output_dtypes
+from pocketgraph.kernels.shapes.infer import in_order
 from pocketgraph.runtime.session import Session
 
 LAYERS = ops_with("layer", "fused_batch_norm")
@@ -126,7 +127,7 @@ def _first_broken(session: Session, loss: str, batch: Mapping[str, Any]) -> Node
     nodes = [
         node for node in in_order(graph, [loss])
         if node.op not in SKIPPED and f"{node.name}:0" not in fed
-        and (dtypes := output_dtypes(node)) and dtypes[0] is not None and dtypes[0].is_floating
+        and (dtypes := known_output_dtypes(node)) and dtypes[0] is not None and dtypes[0].is_floating
     ]  # fmt: skip
     for start in range(0, len(nodes), MOST_CHECKED):
         some = nodes[start : start + MOST_CHECKED]

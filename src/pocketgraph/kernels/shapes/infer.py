@@ -295,7 +295,7 @@ class _Walk:
         if alike is not None:
             self.facts[node.name] = alike[1]
             return
-        dtypes = output_dtypes(node)
+        dtypes = opdefs.known_output_dtypes(node)
         handles = tuple([self.handles.get(name) for name, _ in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
         call = rules.ShapeCall(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
@@ -397,11 +397,3 @@ def _equal(one: _TensorFacts, other: _TensorFacts) -> bool:
         if left.dtype.hasobject or left.shape != right.shape or left.tobytes() != right.tobytes():
             return False
     return True
-
-
-def output_dtypes(node: Node) -> tuple[DType, ...] | None:
-    """The type of each output, or None when the op is unknown or its attributes do not tell."""
-    try:
-        return opdefs.output_dtypes(node)
-    except GraphError:
-        return None

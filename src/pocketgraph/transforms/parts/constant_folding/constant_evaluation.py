@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.errors import GraphError, PocketgraphError, TransformError
+from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
 from pocketgraph.kernels import registry
@@ -101,17 +101,10 @@ def _computed(node: Node, inputs: list[Tensor]) -> tuple[Tensor, ...]:
 
 
 def _as_tensor(node: Node, port: int, result: Any, exact: bool) -> Tensor:
-    dtypes = _output_dtypes(node)
+    dtypes = opdefs.known_output_dtypes(node) or ()
     array = np.asarray(result)
     dtype = dtypes[port] if port < len(dtypes) else DType.of_numpy(array.dtype)
     return Tensor.from_numpy(array if exact else _flushed(array, dtype), dtype)
-
-
-def _output_dtypes(node: Node) -> tuple[DType, ...]:
-    try:
-        return opdefs.output_dtypes(node)
-    except GraphError:
-        return ()
 
 
 def _flushed(array: np.ndarray[Any, Any], dtype: DType) -> np.ndarray[Any, Any]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.kernels.shapes.infer import output_dtypes
+from pocketgraph.graph.opdefs import known_output_dtypes
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
 
 MERGES = ops_with("merge")
@@ -141,7 +141,7 @@ def imported(graph: Graph) -> dict[str, FlowStep]:
         mine, refs[i] = refs[i], []
         data = [(name, port) for name, port, control in mine if not control]
         node = _with_defaults(graph, node, defaults)
-        step = FlowStep(node, data, {ref.name for ref in mine if ref.control}, dtypes=output_dtypes(node))
+        step = FlowStep(node, data, {ref.name for ref in mine if ref.control}, dtypes=known_output_dtypes(node))
         steps[node.name] = step
         check_colocation(node, index)
         if loops[i]:
