@@ -63,3 +63,14 @@ def test_a_copy_has_other_values() -> None:
     assert pair == Pair(1, "x")
     with pytest.raises(TypeError, match="Pair takes left, right"):
         pair.replace(middle=2)
+
+
+class Table(Record):
+    fields: str
+
+
+def test_a_field_may_be_called_fields_and_no_record_has_such_without() -> None:
+    assert Table("a b").replace(fields="c") == Table("c")
+    assert not hasattr(Pair(1), "fields")
+    with pytest.raises(TypeError, match="Table takes fields"):
+        Table()  # type: ignore[call-arg]

@@ -234,10 +234,10 @@ def _wrong_kind(node: Node, attr: str, wanted: str) -> GraphError:
 
 @cache
 def _common() -> tuple[str, bytes]:
-    """The first lines of the table, and those that are still packed."""
-    with open(os.path.join(os.path.dirname(__file__), "opdefs.jsonl.gz"), "rb") as file:
-        member = zlib.decompressobj(wbits=GZIP)
-        return member.decompress(file.read()).decode("ascii"), member.unused_data
+    """The first lines of the table, and those that are still packed. The loader reads it, be it in an archive."""
+    data: bytes = __loader__.get_data(os.path.join(os.path.dirname(__file__), "opdefs.jsonl.gz"))  # type: ignore[name-defined]
+    member = zlib.decompressobj(wbits=GZIP)
+    return member.decompress(data).decode("ascii"), member.unused_data
 
 
 @cache

@@ -28,13 +28,13 @@ class Record:
     Two are equal when they are of one class and all their fields are.
     """
 
-    fields: ClassVar[tuple[str, ...]] = ()
+    _fields: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls) -> None:
-        cls.fields = tuple(cls.__annotations__)
+        cls._fields = tuple(cls.__annotations__)
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        fields = self.fields
+        fields = self._fields
         if len(values) == len(fields) and not named:  # as most are made
             self.__dict__.update(zip(fields, values, strict=True))
             return

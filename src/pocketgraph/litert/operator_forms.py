@@ -89,7 +89,7 @@ def misuse(operation: Operation) -> str:
 def _wrong_option(operation: Operation) -> str:
     code, options = operation.code, operation.options
     table = schema.OPERATORS[code].options
-    known = schema.option_fields(table).fields if table else {}
+    known = schema.option_fields(table).by_name if table else {}
     for name, value in options.items():
         if name not in known:
             return f"{code} with the option {name}, and it has {', '.join(known) or 'none'}"

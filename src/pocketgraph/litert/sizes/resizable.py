@@ -11,7 +11,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,26 +196,36 @@ class _SizedRunner(Runner):
 def least_sizes(program: OpenProgram, inputs: Sequence[Sizes]) -> list[list[int]]:
     """The least size along each axis of each input that a program takes, which is told no numbers.
 
+    Sizes that others have to equal are tried with these.
+
     Args:
         program: it.
         inputs: the sizes of its inputs, None where they are open.
     """
-    large = [tuple(LARGE if size is None else size for size in sizes) for sizes in inputs]
-    found: list[list[int]] = []
-    for place, sizes in enumerate(inputs):
-        row: list[int] = []
-        for axis, size in enumerate(sizes):
-            tried = range(1, LARGE + 1) if size is None else (size,)
-            shapes = (
-                (
-                    number,
-                    [*large[:place], (*large[place][:axis], number, *large[place][axis + 1 :]), *large[place + 1 :]],
-                )
-                for number in tried
-            )
-            row.append(next((number for number, each in shapes if program.fits(each, ())), LARGE))
-        found.append(row)
-    return found
+    places = [(at, axis) for at, sizes in enumerate(inputs) for axis, size in enumerate(sizes) if size is None]
+
+    def takes(sizes: Mapping[tuple[int, int], int]) -> bool:
+        shapes = [
+            tuple([sizes.get((at, axis), LARGE) if size is None else size for axis, size in enumerate(row)])
+            for at, row in enumerate(inputs)
+        ]
+        return program.fits(shapes, ())
+
+    def least(group: list[tuple[int, int]]) -> int:
+        if not takes(dict.fromkeys(group, LARGE // 2)):  # they have to equal others
+            return LARGE
+        return next((size for size in range(1, LARGE) if takes(dict.fromkeys(group, size))), LARGE)
+
+    alone = {place: [place] for place in places}
+    alike = {place: [each for each in places if each[1] == place[1]] for place in places}
+    for groups in (alone, alike, dict.fromkeys(places, places)):
+        found = {place: least(group) for place, group in groups.items()}
+        # What is enough for one where the others are large, may be too small together with these.
+        if LARGE not in found.values() and takes(found):
+            break
+    return [
+        [found[at, axis] if size is None else size for axis, size in enumerate(row)] for at, row in enumerate(inputs)
+    ]
 
 
-LARGE = 1 << 10  # a size that all programs take; larger ones are not tried
+LARGE = 1 << 10  # a size that all programs take, as its half; larger ones are not tried

@@ -33,10 +33,11 @@ class ProgramLayers:
         outside = self._with_producers(by_name, layers.before)
         self.is_possible = not any(by_name[name].op in HEAVY for name in outside)
         last = [node for node in nodes if node.name in layers.after]
-        wanted = [*map(str, opened.fetches), *(ref for node in last for ref in node.data_inputs)]
+        taken = [*map(str, opened.fetches), *(ref for node in last for ref in node.data_inputs)]
+        wanted = self._behind_sizes(by_name, list(map(canonical, taken)))
         inside: dict[str, Node] = {}
         inputs: dict[str, None] = {}
-        waiting = list(map(canonical, wanted))
+        waiting = list(wanted)
         while waiting:
             ref = waiting.pop()
             name = parse_ref(ref)[0]
@@ -57,7 +58,7 @@ class ProgramLayers:
                 if enters and ref not in layers.from_sizes and node.name in self.ops and not is_operand:
                     inputs[ref] = None
         self.inputs = tuple(inputs)
-        self.outputs = tuple(dict.fromkeys(ref for ref in map(canonical, wanted) if parse_ref(ref)[0] in self.ops))
+        self.outputs = tuple(dict.fromkeys(ref for ref in wanted if parse_ref(ref)[0] in self.ops))
 
     def origins(self, fixed: Inferred) -> Origins | None:
         """What the program is lowered from; None where numbers that it takes are not known for its own sizes.
@@ -78,6 +79,19 @@ class ProgramLayers:
                 )
         names = {node.name: node for node in self.nodes}
         return Origins(names, operands, self._layers.cuts & names.keys(), self._inferred.value)
+
+    def _behind_sizes(self, by_name: Mapping[str, Node], refs: Sequence[str]) -> list[str]:
+        """These tensors; for numbers that follow from sizes, which are computed without the program, what has these."""
+        found: dict[str, None] = {}
+        waiting, seen = list(reversed(refs)), set[str]()
+        while waiting:
+            ref = waiting.pop()
+            if ref in self._fed or ref not in self._layers.from_sizes or self._is_known(ref):
+                found[ref] = None
+            elif ref not in seen:
+                seen.add(ref)
+                waiting += map(canonical, by_name[parse_ref(ref)[0]].data_inputs)
+        return list(found)
 
     def _with_producers(self, by_name: Mapping[str, Node], names: Mapping[str, Node]) -> set[str]:
         """These nodes, and the layers that they depend on, be it for their shapes."""
