@@ -21,7 +21,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.input_cut import behind
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 Array = np.ndarray[Any, Any]
 READING = ops_with("recording")
@@ -121,7 +121,7 @@ def input_shapes(
     """
     if not inputs:
         try:
-            return sample_shapes(graph, outputs, tuple(fed))
+            return synthetic_shapes(graph, outputs, tuple(fed))
         except UsageError as error:
             hint = (
                 "set it for good when it is a switch or a number, as in "

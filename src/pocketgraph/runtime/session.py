@@ -285,17 +285,17 @@ class Session:
         Raises:
             RunError: an unknown name, a shape that does not fit, or a closed session.
         """
-        from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+        from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
         from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 
         self._plans.check_open()
         if self._saved is not None:
             self._restore()  # which variables change decides what is a constant
-        wanted = listed(fetches) if fetches is not None else sample_fetches(self.graph)
+        wanted = listed(fetches) if fetches is not None else default_fetches(self.graph)
         found = fetched(self.graph, wanted)
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
-            given.update(sample_shapes(self.graph, found.tensors))
+            given.update(synthetic_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         description = self._plans.prepare(call, described=True, measure=measure).description
         assert description is not None

@@ -29,7 +29,7 @@ from pocketgraph.quantization.core.program_runner import Array, Sample
 from pocketgraph.quantization.stated_sizes import Sizes as Stated
 from pocketgraph.quantization.stated_sizes import with_sizes
 from pocketgraph.quantization.text_inputs import model_input
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 IDENTIFIER = b"TFL3"
 AT = 4  # where in a LiteRT file the identifier stands
@@ -155,7 +155,7 @@ class GraphModel:
             for name, value in self.switches.items()
         }
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
-        self.outputs = list(outputs) if outputs else judged_outputs(graph, sample_fetches(graph))
+        self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))
         own = {name: size for name, size in (stated or {}).items() if not name or node_name(name) in graph.nodes}
         self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
