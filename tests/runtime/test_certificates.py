@@ -19,14 +19,13 @@ import pytest
 
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import load, save
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule, reproduction
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
-
-Array = np.ndarray[Any, Any]
 
 STRAIGHT = parse("""
     x = Placeholder(dtype=float, shape=[?, 8])

@@ -15,9 +15,10 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Port
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.graph.model_file_graph import has_codes
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values

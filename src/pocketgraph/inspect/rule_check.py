@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 from pocketgraph.runtime.session import Session
 from pocketgraph.transforms.tool import Applied
-
-Array = np.ndarray[Any, Any]
 
 LOSSY = frozenset({
     "quantize_weights", "quantize_nodes", "round_weights", "fake_quantize_training", "freeze_requantization_ranges",

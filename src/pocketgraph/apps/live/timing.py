@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Settings
+from pocketgraph.apps.live.answers import Answer, Settings
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
 MOST_RUNS = 1000
 

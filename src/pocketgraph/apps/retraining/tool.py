@@ -46,8 +46,8 @@ from pocketgraph.datasets import file_lists
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 WARM_UPS, RUNS = 2, 11
 ITERATIONS = 500
 HEAD_ALONE = "head_cross_validation"

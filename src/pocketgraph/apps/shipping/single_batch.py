@@ -6,7 +6,6 @@ x = Placeholder(shape=[32,24,24,3]) ─ … ─ Reshape(·, [32,-1]) ─ …   b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,12 +13,12 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 
 EQUAL = 1e-5  # of an output's peak: sums of other batch sizes are added up in another order
-Array = np.ndarray[Any, Any]
 
 
 def fixed_batch(graph: Graph, outputs: Sequence[str]) -> int:

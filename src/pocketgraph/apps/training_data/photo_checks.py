@@ -24,8 +24,8 @@ from pocketgraph.apps.training_data.photo_measures import Measures, measured
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 DARK = 60
 """Of 255: a photo of which 99 of 100 pixels stay below is dark."""
 BLURRED = 30.0

@@ -18,9 +18,9 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.parts import Verdict
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled

@@ -16,6 +16,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
@@ -25,7 +26,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     behind_audio_preprocessing,
     input_shapes,
 )
-from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.stated_sizes import Sizes as Stated
 from pocketgraph.quantization.stated_sizes import with_sizes
 from pocketgraph.quantization.text_inputs import model_input
