@@ -14,7 +14,7 @@ import pytest
 import pocketgraph
 from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
-from pocketgraph.exporting.c import building, exporter
+from pocketgraph.exporting.c import building, c_exporter
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text_format import parse
 
@@ -227,7 +227,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
         building.write_files(folder, dict(list(files.items())[:2]))
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(exporter, "write_files", full)
+    monkeypatch.setattr(c_exporter, "write_files", full)
     with pytest.raises(PocketgraphError, match="no space left"):
         pocketgraph.export(NET, tmp_path / "net", target="c")
     assert not list(tmp_path.iterdir())
