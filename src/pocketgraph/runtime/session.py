@@ -14,6 +14,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
+from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.session_arguments import check_arguments, model_path
 from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
@@ -101,19 +102,16 @@ class Session:
 
             recycled_arrays.switch_off(self._state)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
-        self._plans = SessionPlans(
-            source,
-            self.threads,
-            engine,
-            None if cache_dir is None else os.fspath(cache_dir),
-            allowed_ops(allow),
-            memory_limit,
-            self._state,
-            exact=exact,
+        options = Request(
+            threads=self.threads,
+            cache_dir=None if cache_dir is None else os.fspath(cache_dir),
+            engine=engine,
+            exact=exact or strict,
             strict=strict,
             check=check,
             without=names,
         )
+        self._plans = SessionPlans(source, options, allowed_ops(allow), memory_limit, self._state)
         self._calls = self._plans.calls
         self._running = Running(
             self._plans, self._state, step_limit=step_limit, memory_limit=memory_limit, files_dir=files_dir,
