@@ -26,14 +26,13 @@ import tempfile
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
 
 import numpy as np
 
 import pocketgraph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
 
-Array = np.ndarray[Any, Any]
 LEFT_OUT = ((), ("resizable_programs",), ("resizable_programs", "open_sizes"))
 ROUNDS = 5  # of the first lengths; the others are sums of many runs
 

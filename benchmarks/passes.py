@@ -38,7 +38,7 @@ from graph_files import graph_file
 from pocketgraph import Session
 from pocketgraph.formats import load
 from pocketgraph.formats.flatbuffers import Table
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 from pocketgraph.runtime.pass_registry import STEPS, all_passes
 from recorded_runs import recorded_runs
 
@@ -173,9 +173,9 @@ def call_of(path: pathlib.Path) -> Call:
         feeds, results = recorded_runs(path.parent, path.stem)[0]
         return Call(partial(graph_file, path.parent, path.stem), [], list(results), feeds)
     graph = load(path)
-    fetches = list(sample_fetches(graph))
+    fetches = list(default_fetches(graph))
     random = np.random.default_rng(0)
-    shapes = sample_shapes(graph, fetches)
+    shapes = synthetic_shapes(graph, fetches)
     return Call(
         partial(load, path), [], fetches, {name: random.random(shape, np.float32) for name, shape in shapes.items()}
     )

@@ -23,7 +23,7 @@ from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 from pocketgraph.runtime.part_engines.available_engines import find, names
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
@@ -48,8 +48,8 @@ def kind_of(op: str) -> str:
 def profiles(model: pathlib.Path, threads: int, with_reference: bool) -> dict[str, Profile]:
     """How each installed engine profiles the longest part of a model."""
     with Session(model, threads=threads) as session:
-        fetches = list(sample_fetches(session.graph))
-        feeds = sample_feeds(session.graph, fetches, 0, {})
+        fetches = list(default_fetches(session.graph))
+        feeds = synthetic_feeds(session.graph, fetches, 0, {})
         session.run(fetches, feeds)
         plans = session._calls.plans.values()
         executables: list[Any] = [
@@ -98,8 +98,8 @@ def profiled(session: Session, fetches: Sequence[str], feeds: Mapping[str, Any])
 def on_onnx_runtime(path: pathlib.Path, threads: int) -> list[OperationTime]:
     """What ONNX Runtime says of an .onnx file."""
     session = Session(path, threads=threads)
-    fetches = list(sample_fetches(session.graph))
-    return profiled(session, fetches, sample_feeds(session.graph, fetches, 0, {}))
+    fetches = list(default_fetches(session.graph))
+    return profiled(session, fetches, synthetic_feeds(session.graph, fetches, 0, {}))
 
 
 def main() -> None:

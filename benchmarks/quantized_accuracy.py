@@ -36,6 +36,7 @@ from pocketgraph.datasets.dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -45,7 +46,6 @@ from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 
-Array = np.ndarray[Any, Any]
 CALIBRATED = 100
 RATE = 16000  # samples of a recording of one second
 VARIATIONS = 400  # of recordings

@@ -27,8 +27,7 @@ from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, PhotoFeatures
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, softmax, solved
 from pocketgraph.apps.retraining.trained_tail import tail_of
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 def ours(x: Array, mirrored: Array, y: Array, count: int, seed: int) -> Any:

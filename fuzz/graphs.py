@@ -34,6 +34,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import print_graph
 from random_graphs import breaking
 
@@ -44,7 +45,6 @@ LIMIT = 1 << 30  # bytes that a run may take
 MOST_MEMORY = 2 * LIMIT  # bytes that the process may take beyond what it has at first: code, caches, one copy
 ADDRESSES = 8 << 30  # bytes of addresses; beyond, memory is refused
 Broken = breaking.Broken
-Array = np.ndarray[Any, Any]
 
 
 class Made:

@@ -27,13 +27,13 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 
 from pocketgraph import formats
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, const
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 
@@ -43,7 +43,6 @@ MOST_GROWTH = 0.05  # between the second third of the time and the last
 PATIENCE = 60  # seconds for a forked process
 LIFE = (5.0, 20.0)  # seconds that the other process lives
 TOLERANCE = 1e-4
-Array = np.ndarray[Any, Any]
 
 
 def models() -> list[Graph]:

@@ -19,11 +19,11 @@ import subprocess
 import tempfile
 import wave
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
+
 WORDS = (
     "yes", "no", "up", "down", "left", "right", "on", "off", "stop", "go",
     "bed", "cat", "happy", "house", "marvin", "one",

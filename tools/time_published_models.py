@@ -12,7 +12,7 @@ import sys
 from pocketgraph.exporting.devices.family_times import FAMILIES, YARDSTICK, measured_times, yardstick_times
 from pocketgraph.formats import load
 from pocketgraph.inspect.machine import facts
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 
 ROUNDS = 3
 PLACE = pathlib.Path(__file__).parent.parent / "src/pocketgraph/exporting/devices/published_models.toml"
@@ -28,8 +28,8 @@ def main(folder: pathlib.Path, out: pathlib.Path) -> None:
             if path.stem == YARDSTICK:
                 times = yardstick_times().families
             else:
-                fetches = list(sample_fetches(graph))
-                times = measured_times(graph, fetches, sample_feeds(graph, fetches)).families
+                fetches = list(default_fetches(graph))
+                times = measured_times(graph, fetches, synthetic_feeds(graph, fetches)).families
             known = best.get(path.stem)
             if known is None or sum(times.values()) < sum(known.values()):
                 best[path.stem] = times

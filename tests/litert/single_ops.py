@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from litert.parts import compiled_part
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, const
 from pocketgraph.graph.order import topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.part_lowering import Trial
-
-Array = np.ndarray[Any, Any]
 
 STATIC: dict[str, tuple[int, ...]] = {
     "ArgMax": (1,), "ArgMin": (1,), "BatchToSpace": (1,), "BatchToSpaceND": (1, 2), "BroadcastTo": (1,),

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from litert.single_ops import run_node
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowerings.nn import computed_weights
 from support import assert_close
 
-Array = np.ndarray[Any, Any]
 FLOAT = DType.named("float")
 random = np.random.default_rng(7)
 

@@ -14,9 +14,9 @@ from litert.single_ops import run_node
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 
-Array = np.ndarray[Any, Any]
 FLOAT, INT32, INT64 = (DType.named(name) for name in ("float", "int32", "int64"))
 
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from litert.single_ops import run_node
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from support import assert_close
 
-Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(0)
 
 

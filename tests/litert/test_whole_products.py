@@ -8,12 +8,11 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph.dtype import FLOAT, INT8
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.whole_products import multiply_whole_numbers
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-
-Array = np.ndarray[Any, Any]
 
 
 def program(

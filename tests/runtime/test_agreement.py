@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Precision, judged, varied
 from pocketgraph.runtime.certificates.part_reference import PartReference, addends
-
-Array = np.ndarray[Any, Any]
 
 
 def part(text: str, *outputs: str) -> PartReference:

@@ -19,14 +19,13 @@ import pytest
 
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import load, save
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache
 from pocketgraph.litert.lowerings.nn import activations
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule, reproduction
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 STRAIGHT = parse("""
     x = Placeholder(dtype=float, shape=[?, 8])
@@ -226,7 +225,7 @@ def test_the_reproduction_holds_the_part_and_its_feeds(broken: None, tmp_path: p
     np.testing.assert_array_equal(*feeds.values(), ONES)
     graph = load(str(model))
     with Session(graph, engine="reference") as session:
-        assert session.run(sample_fetches(graph), feeds)[0].min() == 16
+        assert session.run(default_fetches(graph), feeds)[0].min() == 16
     assert model.stat().st_mode & 0o077 == 0
 
 

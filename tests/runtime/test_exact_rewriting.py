@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -13,6 +12,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import FLOAT, INT8, QUINT8
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     half_away,
@@ -23,7 +23,6 @@ from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter
 from pocketgraph.transforms.tool import run
 
-Array = np.ndarray[Any, Any]
 F32 = np.float32
 LOG = 'insert_logging(op=RequantizationRange, show_name=true, message="__requant_min_max:")'
 SEARCH = """

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
     F32,
@@ -21,8 +22,6 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 from pocketgraph.runtime.eight_bit.fixed_point import moved, parts, simplest
 from pocketgraph.runtime.eight_bit.range_numbers import COMPUTED
 from pocketgraph.runtime.eight_bit.ranges import moving_line
-
-Array = np.ndarray[Any, Any]
 
 
 def computed(op: str, *operands: Any) -> Array:

@@ -21,7 +21,6 @@ from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import opened_parts
 
-Array = np.ndarray[Any, Any]
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 CONVOLUTIONS = parse("""
     x = Placeholder(dtype=float, shape=[1, ?, ?, 3])

@@ -13,6 +13,7 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
@@ -21,7 +22,6 @@ from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_parts, opened_programs, resizable_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
-Array = np.ndarray[Any, Any]
 SERVED = 20
 """Of 32 sizes: the first has a plan of its own, as those of size 1 have; others are too small for some windows."""
 

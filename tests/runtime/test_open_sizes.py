@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pathlib
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,13 +10,12 @@ import pytest
 from graph_files import graph_names
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.planning import open_sizes
 from pocketgraph.runtime.planning.call_key import CallKey
 from recorded_runs import assert_repeats
-
-Array = np.ndarray[Any, Any]
 
 TEXT = parse("""
     x = Placeholder(dtype=float, shape=[1, ?, 4])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
@@ -15,8 +16,6 @@ from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_parts, sized_executables
 from pocketgraph.runtime.planning.open_sizes import SizedCalls
-
-Array = np.ndarray[Any, Any]
 
 HEAD = """
     words = Placeholder(dtype=int32, shape=[1, ?])

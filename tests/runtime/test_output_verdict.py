@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from pocketgraph.runtime.comparison.compare import Difference
 from pocketgraph.runtime.comparison.output_verdict import judged
 
-Array = np.ndarray[Any, Any]
 FIRST = np.array([[30.0, 29.5, -20, 4, -7, 11], [25, -3, 24, 9, -18, 2]])
 """Logits of two sets of feeds; the two best are as good as equal."""
 NOISE = np.array([[-0.6, 0.6, 0.3, -0.5, 0.4, -0.2], [0.1, 0.5, 0.4, -0.3, -0.1, 0.2]])

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from pocketgraph import Session
 from pocketgraph.graph import Node
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     BYTE,
@@ -25,7 +25,6 @@ from pocketgraph.runtime.eight_bit.exact_rewriting import has_no_halves
 from pocketgraph.runtime.eight_bit.range_numbers import RangeNumber
 from pocketgraph.runtime.eight_bit.ranges import RangeWriter, Span
 
-Array = np.ndarray[Any, Any]
 F32 = np.float32
 COUNT = 5000
 

@@ -11,6 +11,7 @@ import pytest
 
 from function_text import with_functions
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.sizes import open_program
@@ -21,7 +22,6 @@ from pocketgraph.runtime.planning import opened_programs, reference_answers
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 from recorded_runs import assert_repeats
 
-Array = np.ndarray[Any, Any]
 HERE = pathlib.Path(__file__).parent
 
 LAYERS = """

@@ -10,14 +10,13 @@ import pytest
 
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import program_building
 from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_programs, session_plans
-
-Array = np.ndarray[Any, Any]
 
 ATTENTION = parse("""
     x = Placeholder(dtype=float, shape=[?, ?, 8])

@@ -14,8 +14,8 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 F, I, L, B, S = (DType.named(name) for name in ("float", "int32", "int64", "bool", "string"))  # noqa: E741
 BIG = 2**31 - 1
 POOL = {"T": F, "ksize": (1, 2, 2, 1), "strides": (1, 1, 1, 1), "padding": b"SAME"}

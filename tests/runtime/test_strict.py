@@ -12,12 +12,12 @@ import pytest
 
 from loop_text import counted_loop
 from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.type_edges import OPERATORS, OPS, edge_of
 from pocketgraph.runtime import InferenceInterface, Session
 from support import model_dir, model_info, needs_shared
 
-Array = np.ndarray[Any, Any]
 RECORDED = pathlib.Path(__file__).parent.parent / "fixtures" / "edge_values.npz"
 SMALLEST = float(np.finfo(np.float32).tiny)
 

@@ -16,8 +16,8 @@ from kernels.cases import FOLDER, Case
 from kernels.cases import cases as cases
 from pocketgraph.graph import DType, Graph, Node, Shape, opdefs
 from pocketgraph.graph.graph import Versions
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 OTHER_FORM = (
     "eight_bit",
     "eight_bit_1_15",

@@ -18,12 +18,12 @@ import numpy as np
 from pocketgraph import Session, budgets, formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, const, opdefs
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import LOWERINGS
 from random_graphs import judging
 from random_graphs.asking import asked, emptied
 from random_graphs.breaking import FEW, Broken, broken, goldens, retyped
 
-Array = np.ndarray[Any, Any]
 Registered = Mapping[str, Sequence[Mapping[str, Sequence[int]]]]
 BATCH = 400  # nodes for which TensorFlow is started once
 MEMORY = 10 << 30  # bytes of address space that either side may take

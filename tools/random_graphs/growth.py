@@ -9,11 +9,11 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, const, opdefs
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import registry
 from random_graphs import values
 from random_graphs.choices import Choices
 
-Array = np.ndarray[Any, Any]
 Inputs = Sequence[str]
 COMMON = ("float", "float", "float", "int32", "int64", "double", "half", "bool", "uint8", "string")
 LARGEST = 20_000  # elements that a tensor may have before it is left out of the pool

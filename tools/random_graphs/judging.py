@@ -13,13 +13,13 @@ import numpy as np
 from pocketgraph import Session
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, opdefs
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import registry
 from pocketgraph.runtime.planning import partitioning
 from random_graphs.known import explained, is_wild
 
 partitioning.LEAST_PART_NODES = 0  # type: ignore[attr-defined]  # single nodes go to LiteRT as well, where a session finds them too small
 
-Array = np.ndarray[Any, Any]
 WORKER = pathlib.Path(__file__).parent / "worker.py"
 EPSILON = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "complex64": 2.0**-23}
 TINY = {"float16": 7e-5}

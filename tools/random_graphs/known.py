@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 UNORDERED = frozenset((
     "TopK", "TopKV2", "NthElement", "MaxPool3D", "MaxPool3DGrad", "MaxPool3DGradGrad", "SegmentMax", "SegmentMin",
     "UnsortedSegmentMax", "UnsortedSegmentMin", "MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPoolGradWithArgmax",

@@ -11,11 +11,11 @@ import numpy as np
 from pocketgraph import formats
 from pocketgraph.graph import DType, Func, Graph, Node, Shape, const, opdefs
 from pocketgraph.graph.graph import Versions
+from pocketgraph.graph.tensor import Array
 from pocketgraph.protobuf import wire
 from random_graphs import values
 from random_graphs.choices import Choices
 
-Array = np.ndarray[Any, Any]
 FLOAT, INT, LONG, BOOL, TEXT = (DType.named(name) for name in ("float", "int32", "int64", "bool", "string"))
 
 NUMBERS = tuple(DType.named(name) for name in ("float", "float", "float", "double", "int32", "int64", "half"))

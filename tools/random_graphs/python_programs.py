@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from random_graphs.choices import Choices
 
-Array = np.ndarray[Any, Any]
 WIDTH = 4  # of vectors and matrices, and rows of what is ragged
 MOST_ROUNDS = 6  # of one loop
 RESULT = "s0, v0, m0, c0"

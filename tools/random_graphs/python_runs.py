@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph import Session
+from pocketgraph.graph.tensor import Array
 from random_graphs.judging import loose_difference
-from random_graphs.python_programs import KINDS, Array, Source, written
+from random_graphs.python_programs import KINDS, Source, written
 
 WORKER = pathlib.Path(__file__).parent / "python_worker.py"
 BATCH = 40  # programs for which TensorFlow is started once

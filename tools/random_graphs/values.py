@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph import DType
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 WORDS = (b"", b"a", b"Hello", b"x y  z", b"12", b"-3.5", "grüße".encode(), b"a,b,,c", b"  pad ", b"\x00\x01", b"1e5")
 
 

@@ -19,8 +19,8 @@ from pocketgraph.datasets import file_lists
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 KEYS = ("names", "labels", "vectors", "about")
 
 

@@ -81,9 +81,9 @@ def _path_of(graph: Graph, name: str, value: Any) -> str | None:
 
 def _only_input(graph: Graph, outputs: Sequence[str], path: str) -> str:
     from pocketgraph.graph import canonical
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+    from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
-    inputs = sample_inputs(graph, list(outputs) or sample_fetches(graph))
+    inputs = needed_placeholders(graph, list(outputs) or default_fetches(graph))
     if len(inputs) != 1:
         raise UsageError(
             f"the model has {counted(len(inputs), 'input')}", where=path, hint=f"say which it is for: NAME={path}"

@@ -16,7 +16,7 @@ from pocketgraph.graph import Graph, node_name
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds, synthetic_shapes
 
 
 def plan(
@@ -60,13 +60,13 @@ def plan(
         model = for_session(model, outputs, signature=signature, notify=notify)
     with Session(model, threads, engine=engine, strict=strict, check="always" if check else "first") as session:
         graph = session.graph
-        wanted = list(outputs) if outputs else list(sample_fetches(graph))
+        wanted = list(outputs) if outputs else list(default_fetches(graph))
         pairs = pairs_of(inputs)
         sizes = {name: tuple(value) for name, value in pairs if _is_shape(value)}
         files = [(name, value) for name, value in pairs if name not in sizes]
         fed = feeds_of(graph, files, SampleReading(notify=notify or unheard), wanted) if files else {}
         given = {**sizes, **{node_name(name): np.shape(value) for name, value in fed.items()}}
-        shapes = {**sample_shapes(graph, wanted, given), **given}
+        shapes = {**synthetic_shapes(graph, wanted, given), **given}
         description = session.plan(wanted, shapes, measure=engine == "auto")
         return description._replace(checked=_checked(session, wanted, given)) if check else description
 
@@ -79,7 +79,7 @@ def _checked(
     session: Session, wanted: Sequence[str], shapes: Mapping[str, tuple[int, ...]]
 ) -> tuple[tuple[str, str], ...]:
     """Runs once, on random numbers or, where the model does not take these, on ones; see Session.checked_parts."""
-    feeds = sample_feeds(session.graph, wanted, 0, dict(shapes))
+    feeds = synthetic_feeds(session.graph, wanted, 0, dict(shapes))
     try:
         session.run(wanted, feeds)
     except RunError:

@@ -19,7 +19,7 @@ from pocketgraph.inspect.benchmark_result import Benchmark
 from pocketgraph.inspect.peers import PEERS, PeerResult, check_programs, compare
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
 
 def benchmark(
@@ -135,7 +135,7 @@ def needed_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
         for signature in graph.signatures.values():
             if wanted <= set(map(canonical, signature.outputs.values())):
                 return [name.removesuffix(":0") for name in signature.inputs.values()]
-    return list(sample_inputs(graph, fetches))
+    return list(needed_placeholders(graph, fetches))
 
 
 def _layer(graph: Graph, name: str, shape: tuple[int, ...], data: Any = None) -> BenchmarkLayer:
@@ -159,7 +159,7 @@ def likely_output_names(graph: Graph) -> list[str]:
     from pocketgraph.graph.entry_points import likely_outputs
 
     if not graph.outputs and len(graph.public_signatures) > 1:
-        return list(sample_fetches(graph))
+        return list(default_fetches(graph))
     ranked = [name for name, _ in likely_outputs(graph)]
     if not ranked:
         hint = f"pass {option('output_layer', 'outputs')}=NAME"

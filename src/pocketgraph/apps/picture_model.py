@@ -21,11 +21,11 @@ from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 
-Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
 SHARES = ("Softmax", "tfl.softmax")
 """Not a trait: what gives shares of classes, in a graph and in a LiteRT file."""

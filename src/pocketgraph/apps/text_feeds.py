@@ -24,7 +24,7 @@ from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, Model
-from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import PLACEHOLDERS, default_fetches, needed_placeholders
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 OPEN = -1
@@ -68,7 +68,7 @@ def feeds_behind_texts(
     Raises:
         UsageError: the file takes something else.
     """
-    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    wanted = list(outputs) if outputs else list(default_fetches(graph))
     taken = text_inputs(graph, wanted, tuple(values or {}))
     if not taken:
         return None
@@ -104,7 +104,7 @@ def _ends(file: Model) -> list[ModelInput]:
         graph = model.graph
         found = []
         for endpoint, label in feed_endpoints(
-            graph, dict.fromkeys(sample_inputs(graph, sample_fetches(graph)))
+            graph, dict.fromkeys(needed_placeholders(graph, default_fetches(graph)))
         ).items():
             node = graph[endpoint.node]
             shape = node.shape()

@@ -6,15 +6,14 @@ import os
 import re
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.pages.quantities import counted
 
-Array = np.ndarray[Any, Any]
 MAX_LABEL_BYTES = 1 << 24
 LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")

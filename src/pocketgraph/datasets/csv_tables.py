@@ -7,14 +7,16 @@ import io
 import re
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 SUFFIXES = (".csv", ".tsv")
 CLASS_COLUMNS = ("label", "class", "target", "y")
 MOST_VALUES = 50  # of a column of texts, that each can be a column of its own

@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -21,9 +20,9 @@ from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, rate_of,
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
-Array = np.ndarray[Any, Any]
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,9 +13,9 @@ from pocketgraph.datasets import class_labels
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
-Array = np.ndarray[Any, Any]
 IN_MEMORY = "the samples"
 SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
 """Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""

@@ -11,13 +11,15 @@ import os
 import struct
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 FEWEST_SAMPLES = 160  # that a model hears; 10 ms, and fewer are numbers made of a recording
 USUAL_RATE = 16000
 """Samples a second that networks for speech are trained with, as a rule."""

@@ -9,13 +9,15 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Iterator
-from typing import IO, Any, TypeAlias
+from typing import IO, TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import FormatError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 LARGE = 1 << 24  # bytes, from which an array stays in its file
 LOCAL_HEADER = 30  # bytes of a member's header in a zip file, before its name
 PIECE = 1 << 20  # bytes that are unpacked at a time

@@ -17,9 +17,9 @@ from pocketgraph.datasets.text_tables import TextTable, read_text_table
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.example_writer import RecordFeature, serialized
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
-Array = np.ndarray[Any, Any]
 BESIDE = "\x1f"  # between the values of a cell: the unit separator of ASCII, which texts do not have
 
 

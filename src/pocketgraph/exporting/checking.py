@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import Difference, compared
 from pocketgraph.runtime.session import Session
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime.session import Session
 
-Array = np.ndarray[Any, Any]
 Feeds: TypeAlias = Mapping[str, Array]
 """One set of inputs of an entry point, by their public names."""
 Samples: TypeAlias = Callable[[], Iterable[Feeds]]

@@ -26,13 +26,13 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.float_program import with_value
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import (
+from pocketgraph.runtime.feeding.synthetic_feeds import (
+    default_fetches,
     is_cached_layer,
-    sample_fetches,
-    sample_inputs,
-    sample_shapes,
+    needed_placeholders,
     side_effects,
-    sizes_made_up,
+    synthetic_shapes,
+    synthetic_sizes,
 )
 from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
@@ -236,7 +236,7 @@ def _sole(
     graph: Graph, inputs: Sequence[str] | None, outputs: Sequence[str] | None
 ) -> tuple[dict[str, Signature], Graph, AudioPreprocessing | None]:
     """The one entry point of a graph without signatures, with the graph, and what was cut off: it reads recordings."""
-    fetches = list(outputs) if outputs else list(sample_fetches(graph))
+    fetches = list(outputs) if outputs else list(default_fetches(graph))
     for name in fetches:
         fetch_endpoint(graph, name)
     front = None
@@ -246,7 +246,7 @@ def _sole(
         front = audio_preprocessing_of(graph, fetches)
         if front is not None:
             graph = behind_audio_preprocessing(graph, front.shapes)
-        fed = list(front.shapes) if front is not None else sample_inputs(graph, fetches)
+        fed = list(front.shapes) if front is not None else needed_placeholders(graph, fetches)
     return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph, front
 
 
@@ -277,7 +277,7 @@ def _entry(graph: Graph, key: str, signature: Signature, shapes: Sizes, unused: 
 def _fitting_sizes(graph: Graph, signature: Signature, known: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Sizes of placeholders that fit the weights behind them, by tensor; none where they cannot be found."""
     try:
-        found = sample_shapes(graph, list(signature.outputs.values()), known)
+        found = synthetic_shapes(graph, list(signature.outputs.values()), known)
     except UsageError:
         return {}
     return {canonical(name): sizes for name, sizes in found.items()}
@@ -339,7 +339,7 @@ def _input(
             else f"say it with its sizes, as in {option('input_shape', 'shapes')}={name}:1,224,224,3",
         )
     return Port(
-        name, ref, dtype, dims, fitting if fitting and Shape(dims).fits(fitting) else sizes_made_up(dims, dtype)
+        name, ref, dtype, dims, fitting if fitting and Shape(dims).fits(fitting) else synthetic_sizes(dims, dtype)
     )
 
 

@@ -15,13 +15,14 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Port
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
 from pocketgraph.graph.model_file_graph import has_codes
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.compare import plain_values
-from pocketgraph.runtime.feeding.made_up_feeds import random_values
+from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 
 
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
@@ -89,7 +90,7 @@ def _normalization(model: ExportModel, scaling: PictureScaling, *, is_fed: bool)
 
 
 def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict[str, Array]:
-    """One set of made-up inputs, the same for the same seed; see runtime.feeding.made_up_feeds.sample_feeds.
+    """One set of made-up inputs, the same for the same seed; see runtime.feeding.synthetic_feeds.synthetic_feeds.
 
     Args:
         entry: what they go into.

@@ -22,7 +22,7 @@ from pocketgraph.exporting.tool import export_model
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import reachable
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.unsupported_help import help_with
 
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
@@ -127,7 +127,7 @@ def support(
 def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
     """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
     graph = source if isinstance(source, Graph) else read_model(source, outputs)
-    wanted = [node_name(name) for name in (outputs or sample_fetches(graph))]
+    wanted = [node_name(name) for name in (outputs or default_fetches(graph))]
     for name in wanted:
         if name not in graph:
             raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))

@@ -13,7 +13,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.quantization.text_cut import NoCutError, text_preprocessing_of
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs
 from pocketgraph.quantization.text_preprocessing import Sample, TextPreprocessing
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 Texts = Callable[[tuple[ModelInput, ...]], Iterable[Sample]]
 """Gives samples for what a model takes, by which the lengths of texts are chosen."""
@@ -43,7 +43,7 @@ def text_front(
         if not any(strings) and not reads_spectrum(graph, fetches):
             return None
     else:
-        fetches = list(outputs) if outputs else list(sample_fetches(graph))
+        fetches = list(outputs) if outputs else list(default_fetches(graph))
     numeric = _numbers(graph, fetches)
     fed: Collection[str] = tuple(fixed)
     taken = text_inputs(graph, numeric, fed)
@@ -78,7 +78,7 @@ def outputs_behind(graph: Graph, chosen: Mapping[str, Signature], outputs: Seque
     if chosen:
         named = dict(next(iter(chosen.values())).outputs)
     else:
-        fetches = list(outputs) if outputs else list(sample_fetches(graph))
+        fetches = list(outputs) if outputs else list(default_fetches(graph))
         named = {canonical(name).removesuffix(":0"): canonical(name) for name in fetches}
     kept = _numbers(graph, list(named.values()))
     return {name: canonical(tensor) for name, tensor in named.items() if tensor in kept}

@@ -7,14 +7,13 @@ list whose last value repeats until the shape is full (Tensor::FromProto).
 from __future__ import annotations
 
 import sys
-from typing import Any, TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.files import check_length
 from pocketgraph.graph.dtype import BOOL, STRING, DType
-from pocketgraph.graph.tensor import Tensor
+from pocketgraph.graph.tensor import Array, Tensor
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import FIXED32, FIXED64, LEN, VARINT, Buffer, Chunks, WireError
 
@@ -22,7 +21,6 @@ LARGEST = 1 << 33  # bytes that a tensor may take when the file does not hold th
 
 CONTENT, STRING_VAL, FLOAT8_VAL = 4, 8, 18
 
-Array: TypeAlias = np.ndarray[Any, Any]
 
 ELEMENTS: dict[int, tuple[int, str]] = {
     5: (FIXED32, "<f4"), 6: (FIXED64, "<f8"), 7: (VARINT, "i4"), 9: (FIXED32, "<f4"), 10: (VARINT, "i8"),

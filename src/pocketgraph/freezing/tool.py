@@ -203,12 +203,7 @@ def freeze_with_report(
     if source.is_saved_model:
         part, dropped = without_dead_updates(part, names)
         lines += dropped
-    wanted = {
-        name: variable
-        for name, variable in variables(part).items()
-        if (variable_names_whitelist is None or name in variable_names_whitelist)
-        and (variable_names_blacklist is None or name not in variable_names_blacklist)
-    }
+    wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
     values = _values(wanted, graph, source, store, initializer_nodes, saver)
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
@@ -232,6 +227,15 @@ def freeze_with_report(
         (*repairs_made, *lines),
         tuple(state),
     )
+
+
+def _listed(graph: Graph, white: Collection[str] | None, black: Collection[str] | None) -> dict[str, VariableNode]:
+    """The variables that become constants, by name."""
+    return {
+        name: variable
+        for name, variable in variables(graph).items()
+        if (white is None or name in white) and (black is None or name not in black)
+    }
 
 
 def _values(

@@ -59,7 +59,7 @@ class Record:
         Raises:
             TypeError: there is no such field.
         """
-        return type(self)(**{**self.__dict__, **changes})
+        return type(self)(*{**self.__dict__, **changes}.values())  # in the fields' order, as __init__ puts them
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"a {type(self).__name__} does not change")

@@ -15,8 +15,8 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
 FED_TYPES = ("float", "int32", "int64", "quint8", "uint8", "int8", "bool", "half", "double", "string")
@@ -132,7 +132,7 @@ def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
 def _fitting(graph: Graph) -> dict[str, tuple[int, ...]]:
     """Shapes of inputs with which the likely outputs can be computed; none where the weights do not tell."""
     try:
-        return sample_shapes(graph, [name for name, _ in likely_outputs(graph)])
+        return synthetic_shapes(graph, [name for name, _ in likely_outputs(graph)])
     except PocketgraphError:
         return {}
 

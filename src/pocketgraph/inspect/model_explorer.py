@@ -18,7 +18,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.spelling import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
 from pocketgraph.runtime import StepTrace
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 
 LONGEST = 400  # letters of an attribute
 MAIN = "main"
@@ -165,7 +165,7 @@ def _shapes(graph: Graph) -> dict[str, list[Shaped]]:
 
 def _operations(graph: Graph) -> Iterable[tuple[str, int]]:
     try:
-        feeds = sample_shapes(graph, sample_fetches(graph))
+        feeds = synthetic_shapes(graph, default_fetches(graph))
     except PocketgraphError:
         feeds = {}
     try:

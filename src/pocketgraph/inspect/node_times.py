@@ -10,7 +10,7 @@ from pocketgraph.freezing.ready_models import Tell, for_session
 from pocketgraph.graph import Graph
 from pocketgraph.runtime import Session, StepTrace
 from pocketgraph.runtime.description import Description
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 
 
 class Measured(NamedTuple):
@@ -34,8 +34,8 @@ def measured(model: Graph | str | os.PathLike[str], notify: Tell | None = None) 
     """
     with Session(model if isinstance(model, Graph) else for_session(model, notify=notify)) as session:
         graph = session.graph
-        fetches = list(sample_fetches(graph))
-        feeds = sample_feeds(graph, fetches)
+        fetches = list(default_fetches(graph))
+        feeds = synthetic_feeds(graph, fetches)
         session.profile(fetches, feeds)  # the first run plans and compiles
         trace = session.profile(fetches, feeds)
         try:

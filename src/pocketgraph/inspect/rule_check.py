@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 from pocketgraph.runtime.session import Session
 from pocketgraph.transforms.tool import Applied
-
-Array = np.ndarray[Any, Any]
 
 LOSSY = frozenset({
     "quantize_weights", "quantize_nodes", "round_weights", "fake_quantize_training", "freeze_requantization_ranges",
@@ -59,7 +56,7 @@ class RuleCheck:
         if after is before:
             self.passed.append((name, 0.0))
             return
-        outputs = [ref for ref in sample_fetches(before) if node_name(ref) in before]
+        outputs = [ref for ref in default_fetches(before) if node_name(ref) in before]
         feeds = self._feeds(before, after, outputs)
         expected = self._expected(before, outputs, feeds, name)
         names = self._names_after(before, after, outputs)
@@ -123,7 +120,7 @@ class RuleCheck:
         problem: PocketgraphError | None = None
         for graph in (before, after):  # a rule may make a placeholder with a shape out of what had none
             try:
-                made = sample_feeds(_fed(graph, before.inputs, after), outputs, self.seed)
+                made = synthetic_feeds(_fed(graph, before.inputs, after), outputs, self.seed)
             except PocketgraphError as error:
                 problem = problem or error
                 continue

@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
 from pocketgraph.inspect.rule_check import LOSSY
 from pocketgraph.runtime.comparison.answer_metrics import signal_to_noise
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders, synthetic_feeds
 from pocketgraph.runtime.session import Session
 
 LEAST_DECIBELS = 20.0  # of results that are left; with less, many answers are others
@@ -46,7 +46,7 @@ def check_cut(graph: Graph, after: Graph, inputs: Sequence[str], outputs: Sequen
 def _needed_feeds(graph: Graph, outputs: Sequence[str]) -> list[str]:
     """What has to be fed for the outputs; none where that is not known."""
     try:
-        return [name.removesuffix(":0") for name in sample_inputs(graph.replace(inputs=()), list(outputs))]
+        return [name.removesuffix(":0") for name in needed_placeholders(graph.replace(inputs=()), list(outputs))]
     except PocketgraphError:
         return []
 
@@ -55,8 +55,8 @@ def decibels_left(before: Graph, after: Graph) -> float | None:
     """The least signal-to-noise ratio of a float output, in dB, on one set of made-up inputs; None where none can be
     made up or a graph does not run."""
     try:
-        fetches = sample_fetches(before)
-        feeds = sample_feeds(before, fetches)
+        fetches = default_fetches(before)
+        feeds = synthetic_feeds(before, fetches)
         with Session(before) as first, Session(after) as second:
             wanted, given = first.run(fetches, feeds), second.run(fetches, feeds)
     except PocketgraphError:

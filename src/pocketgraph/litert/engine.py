@@ -94,16 +94,9 @@ def compile(
     if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
-        if folder is not None:
-            try:
-                opened = open_tier if in_tiers else open_entry
-                found = opened(folder, name, threads, opener, whole=whole)
-            except RunError as error:
-                raise Unsupported(error.what) from error
-            if found == "wrong":
-                raise Unsupported("it gave other results than the reference engine")
-            if found is not None and not with_program:
-                return found
+        found = None if folder is None else _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        if found is not None and not with_program:
+            return found
     from pocketgraph.litert.part_lowering import lowered
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 
@@ -119,7 +112,7 @@ def compile(
     optimize(program, FIRST_TIER.union(without) if is_first else without)
     is_first = is_first or (may_wait and _is_slow_to_compile(program))
     optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
-    if isinstance(found, Executable):
+    if found is not None:
         found.program = program
         return found
     types = [input_specs[name][0].numpy.name for name in inputs]
@@ -143,6 +136,23 @@ def compile(
     if is_first and made.kept_as is not None and folder is not None:
         made.next_tier = folder, name
     return made
+
+
+def _kept(
+    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool
+) -> Executable | None:
+    """The part that the cache has under this name; None where it has none.
+
+    Raises:
+        Unsupported: it was tried before, and gave other results than the reference engine, or the engine refuses it.
+    """
+    try:
+        found = (open_tier if in_tiers else open_entry)(folder, name, threads, opener, whole=whole)
+    except RunError as error:
+        raise Unsupported(error.what) from error
+    if isinstance(found, str):
+        raise Unsupported("it gave other results than the reference engine")
+    return found
 
 
 DIRECT_PACKING = "direct_packing"

@@ -137,14 +137,14 @@ def _seconds(operation: Operation, threads: int) -> float:
     except RunError:
         return 0.0
     try:
-        return runner.seconds(_made_up(variables), SAMPLE_SECONDS, MOST_SAMPLES)
+        return runner.seconds(_synthetic(variables), SAMPLE_SECONDS, MOST_SAMPLES)
     except RuntimeError:
         return 0.0
     finally:
         runner.close()
 
 
-def _made_up(values: Sequence[Value]) -> list[Array]:
+def _synthetic(values: Sequence[Value]) -> list[Array]:
     random = np.random.default_rng(0)
     return [
         random.random(value.shape, np.float32) if value.dtype.is_floating else np.zeros(value.shape, value.dtype.numpy)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import content_at
 from pocketgraph.errors import FormatError, RunError, UsageError, option
@@ -19,11 +17,11 @@ from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.input_cut import behind
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
-Array = np.ndarray[Any, Any]
 READING = ops_with("recording")
 """Ops that make numbers out of a recording."""
 
@@ -121,7 +119,7 @@ def input_shapes(
     """
     if not inputs:
         try:
-            return sample_shapes(graph, outputs, tuple(fed))
+            return synthetic_shapes(graph, outputs, tuple(fed))
         except UsageError as error:
             hint = (
                 "set it for good when it is a switch or a number, as in "

@@ -22,7 +22,7 @@ from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
@@ -64,8 +64,8 @@ def lowered_graph(
     """
     fixed = dict(values or {})
     graph = graph.map_nodes(lambda node: with_value(node, fixed))
-    wanted = list(outputs) if outputs else list(sample_fetches(graph))
-    simple = simplified(graph, wanted, dict(shapes) if shapes else sample_shapes(graph, wanted))
+    wanted = list(outputs) if outputs else list(default_fetches(graph))
+    simple = simplified(graph, wanted, dict(shapes) if shapes else synthetic_shapes(graph, wanted))
     try:
         program = simple.lowered()
     except Unsupported as refusal:

@@ -49,7 +49,7 @@ from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
-from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_lengths
 from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
@@ -204,7 +204,7 @@ class _Quantizer:
         if switches:
             reading.notify(switches_note(switches))
             feeds = {**switches, **feeds}
-        self.outputs = list(outputs) or outputs_of_numbers(graph, sample_fetches(graph), reading.notify)
+        self.outputs = list(outputs) or outputs_of_numbers(graph, default_fetches(graph), reading.notify)
         graph = with_sizes(graph, self.outputs, stated or {}, tuple(feeds))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if not inputs and self.audio is None:
@@ -225,7 +225,7 @@ class _Quantizer:
         self.scaling = reading.scaling(graph if has_pictures else None, inputs)
         if self.audio is None and self.texts is None:
             shapes = reading.sized(graph, shapes, samples)
-            if samples is None and (lengths := made_up_lengths(graph, shapes, self.outputs)):
+            if samples is None and (lengths := synthetic_lengths(graph, shapes, self.outputs)):
                 sizes = list(shapes[lengths[0]])
                 reading.notify(
                     f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "

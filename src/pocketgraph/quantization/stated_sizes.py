@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Shape, node_name
 from pocketgraph.quantization.text_inputs import with_shapes
-from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
 Sizes = Mapping[str, Sequence[int]]
 
@@ -27,7 +27,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
     if not shapes:
         return graph
     others = {node_name(name) for name in fed}
-    inputs = [name for name in map(node_name, sample_inputs(graph, list(outputs))) if name not in others]
+    inputs = [name for name in map(node_name, needed_placeholders(graph, list(outputs))) if name not in others]
     given: dict[str, tuple[int, ...]] = {}
     for name, sizes in shapes.items():
         node = node_name(name) if name else inputs[0] if len(inputs) == 1 else ""

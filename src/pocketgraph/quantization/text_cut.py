@@ -21,6 +21,7 @@ from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.passes.inlining import inlined
@@ -28,7 +29,7 @@ from pocketgraph.quantization.float_program import simplified, with_value
 from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
-from pocketgraph.quantization.text_preprocessing import Array, CutTensor, Sample, TextPreprocessing, dependent_nodes
+from pocketgraph.quantization.text_preprocessing import CutTensor, Sample, TextPreprocessing, dependent_nodes
 from pocketgraph.quantization.vocabulary import synthetic_texts
 from pocketgraph.runtime.tensor_names import output_types
 

@@ -17,8 +17,8 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import PLACEHOLDERS, sample_shapes
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
+from pocketgraph.runtime.feeding.synthetic_feeds import PLACEHOLDERS, synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoints
 from pocketgraph.runtime.unsupported_help import SPECTRA
 
@@ -75,7 +75,7 @@ def text_inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str] = ())
 
 
 def _inputs(graph: Graph, outputs: Sequence[str], fed: Collection[str]) -> tuple[ModelInput, ...]:
-    shapes = sample_shapes(graph, outputs, tuple(fed))
+    shapes = synthetic_shapes(graph, outputs, tuple(fed))
     found = []
     for endpoint, label in feed_endpoints(graph, shapes).items():
         dtype = FeedSpec.of(graph, endpoint, label).numpy or np.dtype(np.float32)
@@ -107,7 +107,7 @@ def of_heard_length(
     """
     if source is None or not reads_spectrum(graph, outputs):
         return graph
-    made = sample_shapes(graph, outputs, tuple(fed))
+    made = synthetic_shapes(graph, outputs, tuple(fed))
     chosen = reading.sized(graph, made, source)
     return with_shapes(graph, chosen) if chosen != made else graph
 

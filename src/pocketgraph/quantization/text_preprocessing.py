@@ -21,11 +21,11 @@ from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.order import dependents
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.input_cut import behind
 from pocketgraph.quantization.pooled_embeddings import STEPS
 from pocketgraph.quantization.vocabulary import SPOKEN
 
-Array = np.ndarray[Any, Any]
 Sample = Sequence[Array]
 MOST_COMPARED = 50  # texts, to see what padding does
 CHANGING = 0.01  # of the largest result, from which padding is said to change the answers

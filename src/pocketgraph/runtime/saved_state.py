@@ -21,6 +21,7 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.kernels.state.variables import Variable, variable_key
 from pocketgraph.runtime.execution import Running
 from pocketgraph.runtime.permissions import check_permissions
+from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.resolved_call import resolve_call
 
@@ -113,6 +114,6 @@ def _run(
     state: dict[str, Any],
 ) -> None:
     """Runs nodes on the reference engine for what they do to ``state``; ``allowed`` ops may read the folder."""
-    plans = SessionPlans(graph, 1, "reference", None, allowed, False, state)
+    plans = SessionPlans(graph, Request(engine="reference"), allowed, None, state)
     call = resolve_call(graph, [], feeds, targets)
     Running(plans, state, files_dir=folder).execution(plans.prepare(call))(call.values)

@@ -14,6 +14,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
 from pocketgraph.runtime.pass_registry import switched_off
 from pocketgraph.runtime.permissions import allowed_ops
+from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 from pocketgraph.runtime.session_arguments import check_arguments, model_path
 from pocketgraph.runtime.tensor_names import TensorName, fetched, listed
@@ -101,19 +102,16 @@ class Session:
 
             recycled_arrays.switch_off(self._state)
         self._saved = source if isinstance(source, str) and os.path.isdir(source) else None
-        self._plans = SessionPlans(
-            source,
-            self.threads,
-            engine,
-            None if cache_dir is None else os.fspath(cache_dir),
-            allowed_ops(allow),
-            memory_limit,
-            self._state,
-            exact=exact,
+        options = Request(
+            threads=self.threads,
+            cache_dir=None if cache_dir is None else os.fspath(cache_dir),
+            engine=engine,
+            exact=exact or strict,
             strict=strict,
             check=check,
             without=names,
         )
+        self._plans = SessionPlans(source, options, allowed_ops(allow), memory_limit, self._state)
         self._calls = self._plans.calls
         self._running = Running(
             self._plans, self._state, step_limit=step_limit, memory_limit=memory_limit, files_dir=files_dir,
@@ -285,17 +283,17 @@ class Session:
         Raises:
             RunError: an unknown name, a shape that does not fit, or a closed session.
         """
-        from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+        from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
         from pocketgraph.runtime.resolved_call import resolve_call_by_shape
 
         self._plans.check_open()
         if self._saved is not None:
             self._restore()  # which variables change decides what is a constant
-        wanted = listed(fetches) if fetches is not None else sample_fetches(self.graph)
+        wanted = listed(fetches) if fetches is not None else default_fetches(self.graph)
         found = fetched(self.graph, wanted)
         given: dict[Any, Any] = dict(feeds) if feeds is not None else {}
         if feeds is None:
-            given.update(sample_shapes(self.graph, found.tensors))
+            given.update(synthetic_shapes(self.graph, found.tensors))
         call = resolve_call_by_shape(self.graph, found.tensors, given, (*listed(targets), *found.operations))
         description = self._plans.prepare(call, described=True, measure=measure).description
         assert description is not None

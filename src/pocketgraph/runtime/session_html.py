@@ -9,7 +9,7 @@ from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
 from pocketgraph.pages.quantities import counted
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
 
 MOST = 40  # inputs, and outputs
@@ -21,7 +21,7 @@ def as_text(graph: Graph, engine: str | None, threads: int) -> str:
     """One line, as in ``<Session of 9 nodes: x float[?,8] -> y; LiteRT where it can, 2 threads>``; see ``as_html``."""
     where = f"{engine or 'LiteRT where it can'}, {threads} thread{'s' * (threads != 1)}"
     try:
-        fetches = sample_fetches(graph)
+        fetches = default_fetches(graph)
         specs = input_specs(graph, inferring=False).values()
     except PocketgraphError:
         return f"<Session of {counted(len(graph), 'node')}, which have no likely outputs; {where}>"

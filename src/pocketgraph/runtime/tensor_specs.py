@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 from pocketgraph.runtime.signatures import DEFAULT, INITIALIZER
 
 LARGE = 20_000  # nodes; of more, shapes that are not declared are not worked out
@@ -59,10 +59,10 @@ def input_names(graph: Graph) -> list[str]:
     Raises:
         UsageError: no likely output was found.
     """
-    fetches = sample_fetches(graph)
+    fetches = default_fetches(graph)
     named = sorted(graph.signatures.items(), key=lambda item: item[0] != DEFAULT)
     entry = next((item.inputs for _, item in named if tuple(item.outputs.values()) == fetches), {})
-    return list(graph.inputs or entry.values() or sample_inputs(graph, fetches))
+    return list(graph.inputs or entry.values() or needed_placeholders(graph, fetches))
 
 
 def input_specs(graph: Graph, *, inferring: bool = True) -> dict[str, TensorSpec]:
@@ -72,7 +72,7 @@ def input_specs(graph: Graph, *, inferring: bool = True) -> dict[str, TensorSpec
 
 def output_specs(graph: Graph) -> dict[str, TensorSpec]:
     """The graph's outputs, declared or likely; errors as for ``input_names``."""
-    return specs(graph, sample_fetches(graph))
+    return specs(graph, default_fetches(graph))
 
 
 def signature_specs(graph: Graph) -> dict[str, SignatureSpec]:

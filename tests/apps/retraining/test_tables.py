@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import pathlib
 import shlex
-from typing import Any
 
 import numpy as np
 import pytest
@@ -16,10 +15,10 @@ from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats import load, save
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
 from support import with_weights
 
-Array = np.ndarray[Any, Any]
 KINDS = ("crow", "kite", "wren")
 CENTERS = np.array([[500.0, 90, 45], [800, 150, 60], [10, 14, 10]])
 

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from kernels.image.box_overlap import overlap
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.image.non_max_suppression import suppressed
 from pocketgraph.kernels.image.soft_non_max_suppression import softly_apart
 
-Array = np.ndarray[Any, Any]
 FLOAT = np.float32
 
 

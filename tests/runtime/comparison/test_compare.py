@@ -12,7 +12,12 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.compare import compared
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches, sample_inputs, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import (
+    default_fetches,
+    needed_placeholders,
+    synthetic_feeds,
+    synthetic_shapes,
+)
 
 
 def model(bias: str = "[0.0, 0.0]") -> Graph:
@@ -91,21 +96,21 @@ def test_made_up_feeds_are_seeded_and_fit_the_declaration() -> None:
         all = Pack(x, k, i, t, s, h)
         unused = Placeholder(dtype=float, shape=<unknown>)
     """)
-    feeds = sample_feeds(graph, ["all"], seed=3)
+    feeds = synthetic_feeds(graph, ["all"], seed=3)
     assert {name: (v.dtype.name, v.shape) for name, v in feeds.items()} == {
         "x": ("float32", (1, 3)), "k": ("uint8", (64,)), "i": ("int64", (50,)), "t": ("bool", ()),
         "s": ("object", (2,)), "h": ("bfloat16", (2,)),
     }  # fmt: skip
     assert feeds["k"].max() > 200
     assert feeds["i"].max() < 10
-    again, other = sample_feeds(graph, ["all"], seed=3), sample_feeds(graph, ["all"], seed=4)
+    again, other = synthetic_feeds(graph, ["all"], seed=3), synthetic_feeds(graph, ["all"], seed=4)
     np.testing.assert_array_equal(again["x"], feeds["x"])
     assert not np.array_equal(other["x"], feeds["x"])
     with pytest.raises(UsageError, match="how many dimensions the input 'unused'"):
-        sample_feeds(graph, ["unused"])
+        synthetic_feeds(graph, ["unused"])
     huge = parse("x = Placeholder(dtype=float, shape=[100000,100000])\n y = Neg(x, T=float)")
     with pytest.raises(UsageError, match="too large to make up"):
-        sample_feeds(huge, ["y"])
+        synthetic_feeds(huge, ["y"])
 
 
 def test_pictures_of_open_size_are_made_up_as_large_as_pictures_are() -> None:
@@ -117,7 +122,7 @@ def test_pictures_of_open_size_are_made_up_as_large_as_pictures_are() -> None:
         tall = Placeholder(dtype=float, shape=[?,8,?,3])
         all = Pack(picture, bytes, features, steps, tall)
     """)
-    assert sample_shapes(graph, ["all"]) == {
+    assert synthetic_shapes(graph, ["all"]) == {
         "picture": (1, 224, 224, 3), "bytes": (2, 224, 224, 1), "features": (1, 1, 1, 64), "steps": (1, 1, 3),
         "tall": (1, 8, 1, 3),
     }  # fmt: skip
@@ -148,7 +153,7 @@ def test_likely_outputs_leave_branches_out() -> None:
         cond/switch_t = Identity(cond/Switch:1, T=bool)
         y = Softmax(x, T=float)
     """)
-    assert sample_fetches(graph) == ("y",)
+    assert default_fetches(graph) == ("y",)
 
 
 @pytest.mark.parametrize("key", ["in/x:0", "in/x", "in/x_0", "in_x_0", "in_in/x_0", "in_in_x_0", "in_in/x:0", "in_x"])
@@ -205,7 +210,7 @@ def test_a_default_from_a_queue_is_fed_and_a_constant_one_is_not() -> None:
         keep = PlaceholderWithDefault(one, dtype=float, shape=[])
         y = Mul(image, keep, T=float)
     """)
-    assert {name: feed.shape for name, feed in sample_feeds(graph, ["y"]).items()} == {"image": (1, 2)}
+    assert {name: feed.shape for name, feed in synthetic_feeds(graph, ["y"]).items()} == {"image": (1, 2)}
     assert verify(graph, graph, outputs=["y"])
 
 
@@ -217,7 +222,7 @@ def test_a_default_from_an_iterator_is_fed_though_a_placeholder_names_the_iterat
         image = PlaceholderWithDefault(batch, dtype=float, shape=[?,2])
         y = Relu(image, T=float)
     """)
-    assert sample_inputs(graph, ["y"]) == ["image"]
+    assert needed_placeholders(graph, ["y"]) == ["image"]
 
 
 def test_a_layer_that_training_cached_is_not_fed() -> None:
@@ -227,7 +232,7 @@ def test_a_layer_that_training_cached_is_not_fed() -> None:
         cached = PlaceholderWithDefault(features, dtype=float, shape=[?,2])
         y = Softmax(cached, T=float)
     """)
-    assert sample_inputs(graph, ["y"]) == ["image"]
+    assert needed_placeholders(graph, ["y"]) == ["image"]
 
 
 @pytest.mark.parametrize(("tolerance", "passed"), [(0.02, True), (0.005, False)])

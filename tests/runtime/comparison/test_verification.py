@@ -12,7 +12,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import verify
 from pocketgraph.runtime.comparison.compared_models import ComparedModel, reached
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 
 def network(weight: str = "[[1.0, 2.0], [3.0, -4.0]]") -> Graph:
@@ -33,7 +33,7 @@ def cut() -> Graph:
 
 
 def test_a_default_stays_and_what_lies_behind_it_is_compared() -> None:
-    assert list(sample_shapes(network(), ["y"])) == ["x"]
+    assert list(synthetic_shapes(network(), ["y"])) == ["x"]
     assert verify(network(), network(), outputs=["y"])
     assert not verify(network(), network("[[1.0, 2.0], [3.0, 4.0]]"), outputs=["y"])
 

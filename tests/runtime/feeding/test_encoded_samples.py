@@ -16,7 +16,7 @@ from pocketgraph.graph.entry_points import likely_outputs, other_ends
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 LOOP = """
     files = Placeholder(dtype=string, shape=[?])
@@ -59,7 +59,7 @@ def test_a_list_of_files_is_made_up_where_a_loop_decodes_them() -> None:
     graph = parse(LOOP)
     decoder = decoder_of(graph, "files")
     assert decoder is graph["pixels"]
-    feeds = sample_feeds(graph, ["y"])
+    feeds = synthetic_feeds(graph, ["y"])
     assert feeds["files"].shape == (1,)
     with Session(graph) as session:
         [y] = session.run(["y"], feeds)

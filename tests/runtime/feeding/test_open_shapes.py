@@ -8,7 +8,7 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds, synthetic_shapes
 
 
 def graph(text: str, **shapes: tuple[int, ...]) -> Graph:
@@ -28,16 +28,16 @@ CONVOLUTION = """
 @pytest.mark.parametrize("declared", ["", ", shape=[]", ", shape=[?,?,?,1]"])
 def test_a_picture_has_the_size_that_the_last_layer_takes(declared: str) -> None:
     model = graph(f"x = Placeholder(dtype=float{declared}){CONVOLUTION}", w=(3, 3, 1, 8), v=(512, 3))
-    assert sample_shapes(model, ["y"]) == {"x": (1, 16, 16, 1)}
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, 16, 16, 1)}
     with Session(model) as session:
-        assert session.run("y", sample_feeds(model, ["y"]))[0].shape == (1, 3)
+        assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 3)
 
 
 def test_a_row_has_as_many_numbers_as_the_matrix_has_rows() -> None:
     model = graph("x = Placeholder(dtype=float)\nz = Relu(x, T=float)\ny = MatMul(z, w, T=float)", w=(7, 2))
-    assert sample_shapes(model, ["y"]) == {"x": (1, 7)}
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, 7)}
     turned = graph("x = Placeholder(dtype=float)\ny = MatMul(x, w, T=float, transpose_b=true)", w=(7, 2))
-    assert sample_shapes(turned, ["y"]) == {"x": (1, 2)}
+    assert synthetic_shapes(turned, ["y"]) == {"x": (1, 2)}
 
 
 def test_a_share_that_is_divided_by_is_one_number_and_keeps_all() -> None:
@@ -50,7 +50,7 @@ def test_a_share_that_is_divided_by_is_one_number_and_keeps_all() -> None:
         """,
         w=(4, 2),
     )
-    feeds = sample_feeds(model, ["y"])
+    feeds = synthetic_feeds(model, ["y"])
     assert feeds["keep"] == np.float32(1)
     assert feeds["keep"].shape == ()
 
@@ -71,14 +71,14 @@ def test_a_share_that_is_known_leaves_the_other_shapes_to_be_found() -> None:
         """,
         v=(5, 7), w=(7, 2),
     )  # fmt: skip
-    assert sample_shapes(model, ["y"], ["keep"]) == {"x": (1, 5)}
+    assert synthetic_shapes(model, ["y"], ["keep"]) == {"x": (1, 5)}
 
 
 def test_sizes_that_fit_stay_what_they_were() -> None:
     text = 'x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Conv2D(x, w, strides=[1,1,1,1], padding="SAME", T=float)'
-    assert sample_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}
+    assert synthetic_shapes(graph(text, w=(3, 3, 3, 4)), ["y"]) == {"x": (1, 224, 224, 3)}
     plain = parse("x = Placeholder(dtype=float, shape=[?,?])\ny = Relu(x, T=float)")
-    assert sample_shapes(plain, ["y"]) == {"x": (1, 1)}
+    assert synthetic_shapes(plain, ["y"]) == {"x": (1, 1)}
 
 
 def test_a_sequence_is_as_long_as_what_is_cut_off_asks_for() -> None:
@@ -91,6 +91,6 @@ def test_a_sequence_is_as_long_as_what_is_cut_off_asks_for() -> None:
         y = StridedSlice(x, begin, end, strides, T=float, Index=int32, begin_mask=5, end_mask=5)
         """
     )
-    assert sample_shapes(model, ["y"]) == {"x": (1, 16384, 4)}
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, 16384, 4)}
     with Session(model) as session:
-        assert session.run("y", sample_feeds(model, ["y"]))[0].shape == (1, 6384, 4)
+        assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 6384, 4)

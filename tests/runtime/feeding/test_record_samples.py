@@ -12,8 +12,8 @@ from pocketgraph.inspect.benchmark_layers import BenchmarkLayer
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.verification import verify
 from pocketgraph.runtime.feeding.feed_files import read_input
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 V1 = """
     given = Placeholder(dtype=string, shape=[?])
@@ -62,13 +62,13 @@ SINGLE = """
 def test_examples_have_what_the_parser_insists_on(text: str) -> None:
     graph = parse(text)
     wanted = ["floats", "integers", "texts"]
-    feeds = sample_feeds(graph, wanted, seed=3)
+    feeds = synthetic_feeds(graph, wanted, seed=3)
     floats, integers, texts = Session(graph).run(wanted, feeds)
     assert floats.shape[-1] == 3
     assert np.unique(floats).size == 3
     assert np.all((integers >= 0) & (integers < 10))
     assert set(texts.ravel().tolist()) == {b""}
-    assert feeds["given"].ravel().tolist() == sample_feeds(graph, wanted, seed=3)["given"].ravel().tolist()
+    assert feeds["given"].ravel().tolist() == synthetic_feeds(graph, wanted, seed=3)["given"].ravel().tolist()
     assert verify(graph, graph, outputs=wanted).passed
 
 
@@ -81,7 +81,7 @@ def test_rows_of_csv_have_the_fields_that_are_wanted() -> None:
         row = DecodeCSV(given, f, i, s, OUT_TYPE=[float, int32, string])
         y = Identity(row:1, T=int32)
     """)
-    feeds = sample_feeds(graph, ["row", "y"])
+    feeds = synthetic_feeds(graph, ["row", "y"])
     floats, integers = Session(graph).run(["row", "y"], feeds)
     assert -1 <= floats.item() < 1
     assert 0 <= integers.item() < 10
@@ -141,11 +141,11 @@ def test_what_comes_out_of_an_iterator_is_made_up(tmp_path: pathlib.Path) -> Non
         number = Cast(next:1, SrcT=int64, DstT=float)
         y = Add(sum, number, T=float)
     """)
-    feeds = sample_feeds(graph, ["y"])
+    feeds = synthetic_feeds(graph, ["y"])
     assert {name: (value.shape, value.dtype) for name, value in feeds.items()} == {
         "next": ((1, 3), np.float32),
         "next:1": ((1,), np.int64),
     }
-    assert sample_feeds(graph, ["sum"]).keys() == {"next"}
+    assert synthetic_feeds(graph, ["sum"]).keys() == {"next"}
     assert verify(graph, graph).passed
     assert benchmark(graph, max_runs=1).plain.count == 1

@@ -6,7 +6,7 @@ import pytest
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.comparison.verification import verify
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 LOOKUP = """
     text = Placeholder(dtype=string, shape=[?])
@@ -45,7 +45,7 @@ SHOWN = """
 
 
 def words(text: str, seed: int = 0) -> list[bytes]:
-    (given,) = sample_feeds(parse(text), ["y"], seed).values()
+    (given,) = synthetic_feeds(parse(text), ["y"], seed).values()
     assert given.shape == (1,)
     return given[0].split(b" ")  # type: ignore[no-any-return]
 

@@ -16,9 +16,8 @@ from flwr.common import Code, FitIns, GetPropertiesIns, ndarrays_to_parameters, 
 from flwr.server.strategy import FedAvg
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,9 @@ from flwr.common import (
 )
 from flwr.server.client_proxy import ClientProxy
 
-from pocketgraph.apps.federated.participant import Array, Participant
+from pocketgraph.apps.federated.participant import Participant
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph.tensor import Array
 
 
 class FlowerClient(NumPyClient):  # type: ignore[misc]  # Flower's classes are not known where it is not installed

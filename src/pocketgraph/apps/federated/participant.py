@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,9 +13,8 @@ from pocketgraph.errors import GraphError, RunError, UsageError
 from pocketgraph.freezing.graph_variables import variables
 from pocketgraph.graph import Graph
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session, train
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -9,18 +9,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from pocketgraph.apps.federated.participant import LocalTraining, Participant, first_values
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.errors import FormatError, MissingExtraError, PocketgraphError, RunError, UsageError, option
 from pocketgraph.formats.files import reason
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
 if TYPE_CHECKING:
     from pocketgraph.apps.federated.averaging import Round
-
-Array = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 ALIKE = 0.5
 """Intersection over union from which two boxes are of the same thing."""
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.errors import FormatError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 MOST_BYTES = 1 << 26
 SSD_LAYERS, SSD_RATIOS = 6, (1.0, 2.0, 0.5, 3.0, 1 / 3)
 

@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-import numpy as np
-
 from pocketgraph.apps.detections import Detection
 
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-Array = np.ndarray[Any, Any]
+    from pocketgraph.graph.tensor import Array
+
 T = TypeVar("T")
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
+from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import center_square
+from pocketgraph.graph.tensor import Array
 
 
 class DecayingAverage:

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_overlaps
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 YOLO_ANCHORS = (1.08, 1.19, 3.42, 4.41, 6.63, 11.38, 9.42, 5.11, 16.62, 10.52)
 """Widths and heights in cells, of tiny-yolo-voc."""
 LARGEST_SHARE = 2.0  # that a box reaches beyond its picture; more are pixels

@@ -10,13 +10,14 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
+from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
 from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array
+from pocketgraph.apps.live.answers import Answer
+from pocketgraph.graph.tensor import Array
 
 if TYPE_CHECKING:
     from PIL import ImageDraw

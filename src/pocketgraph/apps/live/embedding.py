@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Settings, timed
+from pocketgraph.apps.live.answers import Answer, Frame, Settings, timed
 from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph.graph.tensor import Array
 
 MOST_EXAMPLES = 10000
 

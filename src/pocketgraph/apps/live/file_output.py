@@ -13,11 +13,12 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Sound
+from pocketgraph.apps.live.answers import Answer, Frame, Sound
 from pocketgraph.apps.live.drawing import annotated
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.errors import UsageError, option
 from pocketgraph.formats.files import check_place, write_atomically
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
 GIF_SIDE = 480

@@ -7,13 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Frame, Setting, Settings, timed
+from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.apps.live.pose_decoding import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
 SIZES = (32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024)
 """Sides of the picture that the original Stylize application steps through."""

@@ -6,13 +6,15 @@ Cao et al., "Realtime Multi-Person 2D Pose Estimation using Part Affinity Fields
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 PARTS = (
     "nose", "neck", "right shoulder", "right elbow", "right wrist", "left shoulder", "left elbow", "left wrist",
     "right hip", "right knee", "right ankle", "left hip", "left knee", "left ankle", "right eye", "left eye",

@@ -11,9 +11,10 @@ from typing import IO, Any, BinaryIO
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Array, Frame, Sound
+from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.geometry import from_yuv
 from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.graph.tensor import Array
 
 VIDEO_RATE = 25.0
 """Frames a second of a video that does not tell."""

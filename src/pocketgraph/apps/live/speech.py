@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Setting, Settings, Sound, timed
+from pocketgraph.apps.live.answers import Answer, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.heard_rate import heard_rate
@@ -19,6 +19,7 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.training_switches import training_switches
 
 MOST_SAMPLES = 16 * 192000

@@ -10,9 +10,9 @@ from time import strftime
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Array
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.graph.tensor import Array
 
 MOST_PIXELS = 1 << 24
 MOST_STILLS = 100000

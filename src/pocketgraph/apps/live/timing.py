@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Array, Settings
+from pocketgraph.apps.live.answers import Answer, Settings
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
 MOST_RUNS = 1000
 
@@ -26,11 +27,11 @@ class BenchmarkApp(Settings):
 
     def __init__(self, graph: Graph, *, threads: int | None = None, outputs: list[str] | None = None) -> None:
         from pocketgraph.runtime import Session
-        from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+        from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 
         self._session = Session(graph, threads=threads)
-        self._outputs = outputs or list(sample_fetches(graph))
-        self._feeds = sample_feeds(graph, self._outputs)
+        self._outputs = outputs or list(default_fetches(graph))
+        self._feeds = synthetic_feeds(graph, self._outputs)
         self._session.run(self._outputs, self._feeds)
         self.begin()
 

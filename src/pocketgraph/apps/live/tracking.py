@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection, overlaps
 from pocketgraph.apps.live.geometry import resized_nearest
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 SIGHT = 320
 """Pixels of the longer side of the picture in which points are followed."""
 POINTS = 24

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 SILENCE = "_silence_"
 
 

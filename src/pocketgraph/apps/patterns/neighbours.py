@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, UsageError
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 MOST_EXACT = 100_000
 """With more vectors a search goes through a graph of neighbours (hnswlib)."""
 BREADTH = 100

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.audio.spectrograms import audio_spectrogram
 from pocketgraph.pages.quantities import counted
-
-Array = np.ndarray[Any, Any]
 
 
 def spectrogram_picture(

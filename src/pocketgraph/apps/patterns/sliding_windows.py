@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.apps.detections import Detection, without_overlaps
 from pocketgraph.datasets.image_loading import normalise, resize_bilinear
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 Scores = Callable[[Array], Array]
 """A batch of pictures [n, height, width, 3] to scores [n, classes]."""
 LEAST_SIDE = 4

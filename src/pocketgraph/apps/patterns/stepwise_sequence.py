@@ -9,8 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, canonical
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 class Stepper:

@@ -12,9 +12,10 @@ import numpy as np
 
 from pocketgraph.apps.projects.app_names import AppName
 from pocketgraph.apps.projects.sound import MfccParameters
-from pocketgraph.exporting.model import Array, ExportModel, Port
+from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
+from pocketgraph.graph.tensor import Array
 
 TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
 """The largest difference on a device, as a share of the output's peak: of floats, and of models in eight bits."""

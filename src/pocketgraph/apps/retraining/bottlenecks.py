@@ -6,7 +6,6 @@ import hashlib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -16,8 +15,7 @@ from pocketgraph.apps.retraining.photo_features import PLAIN, FeatureModel
 from pocketgraph.errors import FormatError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
-
-Array = np.ndarray[Any, Any]
+from pocketgraph.graph.tensor import Array
 
 
 class Bottlenecks:

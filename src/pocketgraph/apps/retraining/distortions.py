@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import io
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image, ImageFilter
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 LEAST_FRAME, ASPECT = 0.4, 4 / 3
 """The least share of a photo's area that a frame shows, and how far its sides' ratio is from the photo's, at most."""
 TILT, BULGE = 12.0, 0.3  # degrees; how much farther from the middle a lens puts the corners

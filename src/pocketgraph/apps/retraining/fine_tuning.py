@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -21,10 +20,10 @@ from pocketgraph.differentiation.trainable import weights
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.runtime import Session, train
 
-Array = np.ndarray[Any, Any]
 ONE_AT_A_TIME = "the base's layers take one example at a time, and training needs several"
 WARM_UP, AVERAGED_FROM, AVERAGED_EVERY = 0.06, 0.4, 10
 START_SHARE = 0.25  # of the weights that training begins with, in those that come out

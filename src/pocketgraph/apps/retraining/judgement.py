@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.softmax_head import fold_of, solved
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)
 """Of the training examples, for the learning curve."""
 FOLDS = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -13,8 +13,8 @@ from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.datasets import image_loading
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 PLAIN, MIRRORED, DISTORTED = 0, 1, 2
 """Variants of an example: as it is, mirrored, and from here on distorted at random, one a number."""
 MOST_SIDE = 512  # pixels of a distorted photo, where the model says no size

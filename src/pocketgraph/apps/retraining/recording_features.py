@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -13,8 +12,8 @@ from pocketgraph.apps.live.speech import SoundModel
 from pocketgraph.apps.retraining.photo_features import PLAIN, file_content
 from pocketgraph.datasets.recordings import samples_at
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 RECORDINGS = (".wav",)
 SHIFT, GAIN, NOISE = 0.1, 0.7, 0.02
 """Of the clip's length, to either side; a logarithm, at most; of the full scale, standard deviation at most."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.apps.retraining.softmax_head import Head
@@ -12,7 +10,6 @@ from pocketgraph.graph import Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.order import reachable
 
-Array = np.ndarray[Any, Any]
 BOTTLENECK = "input/BottleneckInputPlaceholder"
 LAYER = "final_training_ops"
 

@@ -6,11 +6,12 @@ import os
 from collections.abc import Sequence
 
 from pocketgraph.apps.photo_figures import figure, thumbnail
-from pocketgraph.apps.retraining.judgement import Array, Mistake, gain_of_last_half
+from pocketgraph.apps.retraining.judgement import Mistake, gain_of_last_half
 from pocketgraph.apps.retraining.table_features import is_table
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained
 from pocketgraph.datasets import presets
 from pocketgraph.errors import quoted
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.document import report, text
 from pocketgraph.pages.parts import (
     Cell,

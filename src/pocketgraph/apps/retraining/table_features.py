@@ -7,7 +7,6 @@ import math
 import os
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
 
 import numpy as np
 
@@ -22,10 +21,10 @@ from pocketgraph.graph import Graph, Node, Shape, const
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime import Session
 
-Array = np.ndarray[Any, Any]
 SUFFIXES = (*csv_tables.SUFFIXES, ".npz")
 INPUT, ALIKE = "row", "columns/alike"
 

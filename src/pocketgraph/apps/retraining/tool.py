@@ -46,8 +46,8 @@ from pocketgraph.datasets import file_lists
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 WARM_UPS, RUNS = 2, 11
 ITERATIONS = 500
 HEAD_ALONE = "head_cross_validation"
@@ -198,11 +198,7 @@ def retrain(
 
     cached = Bottlenecks(source, content_digest(base.graph), bottleneck_dir)
     data = _features(base, cached, progress and partial(progress, "photos"), broken)
-    train = data.places["training"]
-    chosen, x, y = [data.examples[row] for row in train], data.features[train], data.classes[train]
-    more = [MIRRORED] if base.distortions.flip else []
-    more += range(DISTORTED, DISTORTED + copies) if base.distortions and tuning is None else []
-    variants = cached.all(chosen, more, progress=progress and partial(progress, "variants"))[1] if more else None
+    chosen, x, y, variants = _training(base, data, cached, copies, progress and partial(progress, "variants"))
     weights = _class_weights(y, len(labels)) if class_weights else None
     groups = [entry.group for entry in chosen]
     strength, held = cross_validated(
@@ -210,7 +206,7 @@ def retrain(
     )
     figures: list[tuple[int, Mapping[str, float]]] = []
     head, _ = solved(
-        *joined(x, y, variants, np.ones(len(train), bool)),
+        *joined(x, y, variants, np.ones(len(chosen), bool)),
         len(labels),
         strength,
         class_weights=weights,
@@ -345,6 +341,22 @@ def _features(
         tensor = base.cut.tensor
         raise UsageError(f"the base gives numbers that are not finite at '{tensor}'", hint="look at mean and std")
     return _Features(examples, features, classes, places)
+
+
+def _training(
+    base: _Base,
+    data: _Features,
+    cached: Bottlenecks,
+    copies: int,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[list[Example], Array, Array, Array | None]:
+    """The examples that train, their features and classes, and the features of their variants, if there are any."""
+    train = data.places["training"]
+    chosen = [data.examples[row] for row in train]
+    more = [MIRRORED] if base.distortions.flip else []
+    more += range(DISTORTED, DISTORTED + copies) if base.distortions and base.tuning is None else []
+    variants = cached.all(chosen, more, progress=progress)[1] if more else None
+    return chosen, data.features[train], data.classes[train], variants
 
 
 def _accuracy(data: _Features, scores: Array, held: Array, of_held: str) -> dict[str, float]:

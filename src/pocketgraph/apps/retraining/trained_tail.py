@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,10 +13,10 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.transforms import TransformGraph
 
-Array = np.ndarray[Any, Any]
 LAYERS = ops_with("matrix_product", "convolution")
 
 SCOPE = "retrain"

@@ -12,7 +12,7 @@ from pocketgraph.formats import load
 from pocketgraph.graph import canonical
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
-from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 
 def device_times(frozen: str, model: str, outputs: Sequence[str], target: str, form: str) -> tuple[list[str], str]:
@@ -28,7 +28,7 @@ def device_times(frozen: str, model: str, outputs: Sequence[str], target: str, f
     try:
         graph = behind_texts(load(frozen), outputs, model)
         front = audio_preprocessing_of(graph, outputs)  # which fit cuts off, so that its source has no shape
-        shapes = sample_shapes(graph, outputs)
+        shapes = synthetic_shapes(graph, outputs)
         if front is not None:
             shapes = {name: shape for name, shape in shapes.items() if canonical(name) != front.source}
         found = fit(graph, outputs=outputs, shapes=shapes)

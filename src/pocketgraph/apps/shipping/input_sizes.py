@@ -8,7 +8,12 @@ from pocketgraph.errors import option, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.runtime.feeding.made_up_feeds import made_up_lengths, sample_fetches, sample_inputs, sample_shapes
+from pocketgraph.runtime.feeding.synthetic_feeds import (
+    default_fetches,
+    needed_placeholders,
+    synthetic_lengths,
+    synthetic_shapes,
+)
 
 
 def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
@@ -16,8 +21,8 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
 
     That is where an axis that the model leaves open, such as the length of a series, is made 1.
     """
-    made = sample_shapes(graph, list(outputs))
-    names = made_up_lengths(graph, made, outputs)
+    made = synthetic_shapes(graph, list(outputs))
+    names = synthetic_lengths(graph, made, outputs)
     if not names:
         return ""
     name, sizes = node_name(names[0]), Shape(made[names[0]])
@@ -35,12 +40,12 @@ SIZED_BENCHMARK = "pocketgraph benchmark_model --graph={model} --input_layer={na
 def benchmark_command(path: str) -> str:
     """What times a file in a shell, with sizes of the inputs that it leaves open."""
     graph = load(path)
-    fetches = sample_fetches(graph)
-    names = sample_inputs(graph, fetches)
+    fetches = default_fetches(graph)
+    names = needed_placeholders(graph, fetches)
     known = infer(graph)
     dims = [known.shape(name).dims for name in names]
     if all(sizes is not None and None not in sizes[1:] for sizes in dims):
         return f"pocketgraph benchmark_model --graph={quoted(path)}"
-    shapes = sample_shapes(graph, fetches)
+    shapes = synthetic_shapes(graph, fetches)
     listed = ":".join(",".join(map(str, shapes[name])) for name in names)
     return SIZED_BENCHMARK.format(model=quoted(path), names=quoted(",".join(names)), shapes=listed)

@@ -21,7 +21,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.quantization.stated_sizes import Sizes, with_sizes
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 PLACES = 1024  # from which one picture says as much as many
 
@@ -101,13 +101,13 @@ def whole_model(graph: Graph, notify: Notify) -> list[str]:
     scores of classes rather than the class that is picked from them."""
     stated = graph.outputs or graph.public_signatures
     if stated:
-        named = sample_fetches(graph)
+        named = default_fetches(graph)
         found = judged_outputs(graph, named)
         for name in named:
             if name not in found and (scores := scores_picked_from(graph, name)):
                 notify(picked_note(name, scores))
         return found
-    guessed = main_outputs(graph) or list(sample_fetches(graph))[:1]
+    guessed = main_outputs(graph) or list(default_fetches(graph))[:1]
     for name in guessed:
         if scores := scores_picked_from(graph, name):
             notify(f"{picked_note(name, scores)}; {option('outputs')}={name} ships the place alone")

@@ -53,7 +53,7 @@ from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
-from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 from pocketgraph.transforms import transform
 
 MOST_CALIBRATED = 100  # samples
@@ -191,7 +191,7 @@ class _Work:
     def run(self, graph: Graph) -> Shipment:
         os.makedirs(self.folder, exist_ok=True)
         whole = freeze(graph, self.outputs, repair=True)
-        frozen = transform(whole, "mobile", sample_inputs(whole, self.outputs), self.outputs)
+        frozen = transform(whole, "mobile", needed_placeholders(whole, self.outputs), self.outputs)
         save(frozen, self.path(FROZEN))
         result = self.result
         result.steps.append(

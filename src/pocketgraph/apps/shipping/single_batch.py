@@ -6,7 +6,6 @@ x = Placeholder(shape=[32,24,24,3]) ─ … ─ Reshape(·, [32,-1]) ─ …   b
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
@@ -14,17 +13,17 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 
 EQUAL = 1e-5  # of an output's peak: sums of other batch sizes are added up in another order
-Array = np.ndarray[Any, Any]
 
 
 def fixed_batch(graph: Graph, outputs: Sequence[str]) -> int:
     """How many samples a graph takes at a time; 1 where it leaves that open, or its inputs differ in it."""
-    sizes = {_first(graph[node_name(name)]) for name in sample_inputs(graph, list(outputs))}
+    sizes = {_first(graph[node_name(name)]) for name in needed_placeholders(graph, list(outputs))}
     size = sizes.pop() if len(sizes) == 1 else None
     return size if size is not None and size > 1 else 1
 
@@ -39,7 +38,7 @@ def for_one_sample(graph: Graph, outputs: Sequence[str]) -> Graph | None:
         outputs: what it computes.
     """
     batch = fixed_batch(graph, outputs)
-    inputs = [node_name(name) for name in sample_inputs(graph, list(outputs))]
+    inputs = [node_name(name) for name in needed_placeholders(graph, list(outputs))]
     needed = reachable(graph, [node_name(name) for name in outputs])
     shapes = {
         node_name(node.data_inputs[1])
@@ -57,7 +56,7 @@ def for_one_sample(graph: Graph, outputs: Sequence[str]) -> Graph | None:
 
     made = graph.map_nodes(opened)
     try:
-        feeds = sample_feeds(graph, list(outputs), 0, {})
+        feeds = synthetic_feeds(graph, list(outputs), 0, {})
         with Session(graph, engine="reference") as whole, Session(made, engine="reference") as single:
             wanted = whole.run(list(outputs), feeds)
             for at in (0, batch - 1):

@@ -8,14 +8,13 @@ Processes for Machine Learning" (2006), equation 5.12.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.softmax_head import fold_of
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 CROPS = (("whole", 1.0, 0.5, 0.5), ("middle", 0.75, 0.5, 0.5), ("inner", 0.5, 0.5, 0.5), ("above left", 0.7, 0, 0),
          ("above right", 0.7, 0, 1), ("below left", 0.7, 1, 0), ("below right", 0.7, 1, 1))  # fmt: skip
 """Parts of a photo: the share of its sides, and where from 0 to 1 the part lies down and across."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -24,8 +24,8 @@ from pocketgraph.apps.training_data.photo_measures import Measures, measured
 from pocketgraph.datasets import image_loading
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 DARK = 60
 """Of 255: a photo of which 99 of 100 pixels stay below is dark."""
 BLURRED = 30.0
@@ -189,29 +189,12 @@ def check_dataset(
     model = None
     if graph is not None:
         model = cut_model(graph, tensor, **how)[1]
-    total = len(examples) + len(others)
-    photos: list[_Photo] = []
-    findings: list[Finding] = []
-
     paths = [entry.path for entry in (*examples, *others)]
     key = ""
     if cluster.current() is not None:
         key = cluster.source_key("check", None if graph is None else _model_key(graph, tensor, how), paths=paths)
-    rows = cluster.map_in_order(_Looking(model), paths, key=key)
-
-    def look(entry: Example, done: int, inside: str) -> _Photo | FormatError:
-        row = next(rows)
-        if progress is not None:
-            progress(done, total)
-        return _photo(entry, row, inside)
-
-    for number, entry in enumerate(examples):
-        seen = look(entry, number + 1, place)
-        if isinstance(seen, _Photo):
-            photos.append(seen)
-        else:
-            name = os.path.relpath(entry.path, place).replace(os.sep, "/")
-            findings.append(Finding("broken", name, seen.what, "drop"))
+    rows = _told(cluster.map_in_order(_Looking(model), paths, key=key), len(paths), progress)
+    photos, findings = _opened(examples, rows, place)
     labels = sorted({entry.label for entry in examples})
     classes = np.array([labels.index(photo.example.label) for photo in photos], np.int64)
     counts = Counter(dict.fromkeys(labels, 0))
@@ -220,8 +203,7 @@ def check_dataset(
     findings += [*_duplicates(photos, held, classes), *_wrong_labels(photos, held, classes, labels), *_poor(photos)]
     apart = None
     if others:
-        seen_others = [look(entry, len(examples) + i + 1, os.fspath(against)) for i, entry in enumerate(others)]
-        far = [photo for photo in seen_others if isinstance(photo, _Photo)]
+        far, _ = _opened(others, rows, os.fspath(against))
         if min(len(far), len(photos)) < FEWEST:
             raise UsageError(f"fewer than {FEWEST} photos open on one side", where=os.fspath(against))
         apart = distance(_whole(photos), _whole(far))
@@ -236,6 +218,31 @@ def check_dataset(
         apart,
         None if held is None else float((held.argmax(axis=1) == classes).mean()),
     )
+
+
+def _told(
+    rows: Iterator[Mapping[str, Array]], total: int, progress: Callable[[int, int], None] | None
+) -> Iterator[Mapping[str, Array]]:
+    """The rows, of each of which ``progress`` is told."""
+    for done, row in enumerate(rows, 1):
+        if progress is not None:
+            progress(done, total)
+        yield row
+
+
+def _opened(
+    entries: Sequence[Example], rows: Iterator[Mapping[str, Array]], inside: str
+) -> tuple[list[_Photo], list[Finding]]:
+    """The photos that open, out of the next rows, and what is found of the others."""
+    photos, broken = [], []
+    for entry in entries:
+        seen = _photo(entry, next(rows), inside)
+        if isinstance(seen, _Photo):
+            photos.append(seen)
+        else:
+            name = os.path.relpath(entry.path, inside).replace(os.sep, "/")
+            broken.append(Finding("broken", name, seen.what, "drop"))
+    return photos, broken
 
 
 def _photo(entry: Example, row: Mapping[str, Array], inside: str) -> _Photo | FormatError:

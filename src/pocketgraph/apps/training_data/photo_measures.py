@@ -6,12 +6,14 @@ import hashlib
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from PIL import Image
 
-Array = np.ndarray[Any, Any]
+if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
+
 LONG_SIDE = 256  # pixels that sharpness is measured at, so that it does not depend on the camera's
 HASHED = 32  # pixels a side, of which the lowest 8 x 8 frequencies are kept
 FILL = 128

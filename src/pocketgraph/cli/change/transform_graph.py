@@ -114,10 +114,8 @@ def command(
     for path in rules:
         load_file(os.path.expanduser(path))
     _check_transforms(transforms, compat)
-    try:
+    with _failing_with(f"Loading graph '{in_graph or model}'"):
         graph = read_directory(source, names(outputs), notify=say)
-    except PocketgraphError as error:
-        raise type(error)(f"Loading graph '{in_graph or model}' failed with {error}") from error
     fed, fetched = names(inputs) or graph.inputs, names(outputs) or graph.outputs
     _check_names(graph, fed, fetched, is_original=compat == "original")
     recorder, problem = Recorder() if report else None, ""
@@ -149,10 +147,8 @@ def command(
 
         check_cut(before, graph, fed, fetched)
     size = _size(source)  # now: the result may take its place
-    try:
+    with _failing_with(f"Saving graph '{out_graph}'"):
         formats.save(graph, target, text=output_as_text)
-    except PocketgraphError as error:
-        raise type(error)(f"Saving graph '{out_graph}' failed with {error}") from error
     if checks is not None:
         _tell_passed(checks)
     _tell_outcome(before, graph, size, _size(target), transforms, compat)
@@ -166,6 +162,15 @@ def _check_paths(model: str | None, in_graph: str, out_graph: str) -> None:
         raise UsageError("out_graph graph can't be empty", hint="pass --out_graph=FILE.pb")
     if in_graph and model:
         raise UsageError(f"two graphs to read, '{model}' and --in_graph={in_graph}", hint="pass one of them")
+
+
+@contextmanager
+def _failing_with(what: str) -> Iterator[None]:
+    """Has errors say what failed, in the words of the original."""
+    try:
+        yield
+    except PocketgraphError as error:
+        raise type(error)(f"{what} failed with {error}") from error
 
 
 def _tell_passed(checks: RuleCheck) -> None:

@@ -89,9 +89,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
     from pocketgraph.cli.shared.benchmark_inputs import banner, chosen_layers
     from pocketgraph.formats.files import write_atomically
     from pocketgraph.inspect.benchmark import time_session
-    from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
     from pocketgraph.inspect.step_flops import count_step
-    from pocketgraph.inspect.tracing import check_ending
     from pocketgraph.runtime.profiling.stat_summarizer import Options, StatSummarizer
 
     path = graph or model
@@ -99,14 +97,7 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
         raise UsageError("no model given", hint="pass --graph=MODEL.pb")
     in_the_old_way(flags)
     writes = bool(flags["benchmark_name"] and flags["output_prefix"])
-    if writes:
-        refuse_existing(flags["output_prefix"], flags["benchmark_name"])
-    if flags["trace_file"]:
-        check_ending(flags["trace_file"])
-    if report_path:
-        report_path = page_place(report_path)
-    for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"], report_path)):
-        refuse_no_folder(file)
+    report_path = _checked_places(flags, report_path, writes)
     programs = programs_of(flags["compare"])
     say = (lambda line: None) if as_json else echo
     start = time.perf_counter()
@@ -145,6 +136,22 @@ def command(model: str | None, graph: str, report_path: str, as_json: bool, **fl
             echo(report.as_json(path, session, layers, outputs, result))
         elif result.peers:
             report.show_peers(result.peers)
+
+
+def _checked_places(flags: dict[str, Any], report: str, writes: bool) -> str:
+    """The place of the report; files that cannot be written are refused before anything is timed."""
+    from pocketgraph.inspect.benchmark_files import refuse_existing, refuse_no_folder
+    from pocketgraph.inspect.tracing import check_ending
+
+    if writes:
+        refuse_existing(flags["output_prefix"], flags["benchmark_name"])
+    if flags["trace_file"]:
+        check_ending(flags["trace_file"])
+    if report:
+        report = page_place(report)
+    for file in filter(None, (flags["trace_file"].rstrip("/" + os.sep), flags["step_stats_name"], report)):
+        refuse_no_folder(file)
+    return report
 
 
 def limits_of(flags: dict[str, Any]) -> Limits:

@@ -318,7 +318,7 @@ def fed_inputs(facts: Summary) -> list[EndpointSummary]:
     constant (``keep_prob``) or for a layer of the network (a retrained model's)."""
     from pocketgraph.graph.op_traits import ops_with
     from pocketgraph.graph.order import reachable
-    from pocketgraph.runtime.feeding.made_up_feeds import wants_a_feed
+    from pocketgraph.runtime.feeding.synthetic_feeds import wants_a_feed
 
     if not facts.outputs or facts.graph.dangling():
         return list(facts.inputs)
@@ -378,9 +378,9 @@ def _value_to_feed(graph: Graph, end: EndpointSummary, shape: tuple[int, ...]) -
 def open_shapes(facts: Summary) -> dict[str, tuple[int, ...]]:
     """Shapes of what the main outputs need, by node name; none where the graph does not tell them."""
     from pocketgraph.errors import PocketgraphError
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_shapes
+    from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
     try:
-        return sample_shapes(facts.graph, facts.main_outputs)
+        return synthetic_shapes(facts.graph, facts.main_outputs)
     except PocketgraphError:
         return {}

@@ -123,16 +123,7 @@ def command(
     from pocketgraph.freezing.ready_models import read_model
 
     base = base or model
-    if not base and not (image_dir and is_table(image_dir)):
-        raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
-    if base and not os.path.exists(base):
-        raise UsageError(
-            f"there is no model '{base}'", hint="the base is a file; architectures are not downloaded any more"
-        )
-    if not image_dir:
-        raise UsageError(
-            "Must set flag --image_dir.", hint="a folder with one folder of photos a class; or --data=TABLE.csv"
-        )
+    image_dir = _checked_folder(base, image_dir)
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
     tuning = _tuning(train_layers, how_many_training_steps, given)
     distortions = Distortions(*(how.pop(name) for name in DISTORTIONS))
@@ -166,19 +157,31 @@ def command(
     shutil.rmtree(unfinished, ignore_errors=True)
     kind = "rows" if is_table(image_dir) else "photos" if made.scaling else "recordings"
     _print_figures(made, kind)
-    if print_misclassified_test_images:
-        echo("=== MISCLASSIFIED TEST IMAGES ===")
-        for mistake in made.mistakes:
-            echo(f"{mistake.path:>70}  {mistake.answer}")
-    if made.wants_more_photos:
-        echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
-    if made.left_out:
-        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
-        left_out = counted(len(made.left_out), "file that did not open was", "files that did not open were")
-        echo(f"{left_out} left out: {some}")
+    _print_notes(made, kind, print_misclassified_test_images)
     echo(f"{output_graph}, {labels_file}, {page}; next:")
     for command_line in commands:
         echo(f"  {command_line}")
+
+
+def _checked_folder(base: str | None, folder: str | None) -> str:
+    """The folder of examples, or the table.
+
+    Raises:
+        UsageError: there is none, or no base for it.
+    """
+    from pocketgraph.apps.retraining.table_features import is_table
+
+    if not base and not (folder and is_table(folder)):
+        raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
+    if base and not os.path.exists(base):
+        raise UsageError(
+            f"there is no model '{base}'", hint="the base is a file; architectures are not downloaded any more"
+        )
+    if not folder:
+        raise UsageError(
+            "Must set flag --image_dir.", hint="a folder with one folder of photos a class; or --data=TABLE.csv"
+        )
+    return folder
 
 
 def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning | None:
@@ -227,6 +230,19 @@ def _print_figures(made: Retrained, kind: str) -> None:
             echo(f"{text} = {100 * made.accuracy[name]:.1f}%")
     if "testing" in made.accuracy:
         echo(f"Final test accuracy = {100 * made.accuracy['testing']:.1f}% (N={counts['testing']})")
+
+
+def _print_notes(made: Retrained, kind: str, lists_mistakes: bool) -> None:
+    if lists_mistakes:
+        echo("=== MISCLASSIFIED TEST IMAGES ===")
+        for mistake in made.mistakes:
+            echo(f"{mistake.path:>70}  {mistake.answer}")
+    if made.wants_more_photos:
+        echo(f"accuracy still rose with the second half of the {kind}: more of them would help")
+    if made.left_out:
+        some = ", ".join(made.left_out[:NAMED]) + (", …" if len(made.left_out) > NAMED else "")
+        left_out = counted(len(made.left_out), "file that did not open was", "files that did not open were")
+        echo(f"{left_out} left out: {some}")
 
 
 @contextlib.contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.array.gathering import summed_rows
+from pocketgraph.differentiation.array.gather_scatter import summed_rows
 from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
 

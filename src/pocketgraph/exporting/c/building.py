@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.c.source import CTensor
-from pocketgraph.exporting.model import Array
+from pocketgraph.graph.tensor import Array
 
 FLAGS = ("-O3", "-std=c99")
 XNNPACK_LINKS = ("-lXNNPACK", "-lm")

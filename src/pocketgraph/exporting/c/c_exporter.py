@@ -12,9 +12,10 @@ from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compile
 from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Place, built
 from pocketgraph.exporting.c_identifiers import checked_name
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import taken_feeds
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 

@@ -16,7 +16,8 @@ from pocketgraph.exporting.c.source import CTensor, Source, filled_in, template
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.exporting.c.unit import C_TYPES, Unit, number
 from pocketgraph.exporting.c_identifiers import literal
-from pocketgraph.exporting.model import Array, Normalization
+from pocketgraph.exporting.model import Normalization
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
 

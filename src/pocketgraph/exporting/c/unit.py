@@ -11,8 +11,8 @@ import numpy as np
 
 from pocketgraph.exporting.arena import Buffer, aligned
 from pocketgraph.exporting.c.storage import Storage
-from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
 

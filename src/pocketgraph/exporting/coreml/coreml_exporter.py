@@ -20,20 +20,12 @@ from pocketgraph.exporting.coreml.evaluation import Package
 from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.coreml.translation import Translation, oldest_ios
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import (
-    CODED_TOLERANCE,
-    Array,
-    ExportModel,
-    Feeds,
-    Normalization,
-    Port,
-    Written,
-    check_sizes,
-)
+from pocketgraph.exporting.model import CODED_TOLERANCE, ExportModel, Feeds, Normalization, Port, Written, check_sizes
 from pocketgraph.exporting.onnx.onnx_exporter import converted_entry
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import taken_feeds
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.session import Session
 
 SUFFIX = ".mlpackage"

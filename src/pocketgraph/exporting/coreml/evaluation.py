@@ -14,7 +14,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.coreml.definitions import DEFINITIONS
-from pocketgraph.exporting.model import Array
+from pocketgraph.graph.tensor import Array
 
 DATA = os.path.join("Data", "com.apple.CoreML")
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.exporting.model import Array
+from pocketgraph.graph.tensor import Array
 
 
 @dataclass(frozen=True, eq=False)

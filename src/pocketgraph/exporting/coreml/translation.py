@@ -11,8 +11,8 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.exporting.coreml.operator_table import TRANSLATIONS
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
-from pocketgraph.exporting.model import Array
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue
+from pocketgraph.graph.tensor import Array
 
 MOST_AXES = 5
 """Of a Core ML tensor."""

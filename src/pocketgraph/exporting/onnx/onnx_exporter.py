@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.model import CODED_TOLERANCE, Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
 from pocketgraph.exporting.onnx.to_onnx import OPSET, Converted, converted
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 
 BESIDE = ".data"

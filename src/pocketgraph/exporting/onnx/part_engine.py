@@ -8,8 +8,8 @@ from importlib.util import find_spec
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, RunError
-from pocketgraph.exporting.model import Array
 from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.onnx_runner import OnnxRunner, node_times
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner
 

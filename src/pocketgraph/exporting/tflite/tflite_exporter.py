@@ -10,13 +10,14 @@ from typing import Literal
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.programs import float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
 from pocketgraph.exporting.tflite.variable_subgraphs import first_values, with_variables
 from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Program, Value, passed_through

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pocketgraph.exporting.model import Array, EntryPoint
+from pocketgraph.exporting.model import EntryPoint
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.model import Array, EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
+from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.session import Session
 
 STEPS = 3

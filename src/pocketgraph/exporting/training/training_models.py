@@ -17,7 +17,7 @@ from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape, Signature
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import counted
-from pocketgraph.runtime.feeding.made_up_feeds import side_effects
+from pocketgraph.runtime.feeding.synthetic_feeds import side_effects
 from pocketgraph.runtime.session import Session
 
 VARIABLES = ops_with("variable")

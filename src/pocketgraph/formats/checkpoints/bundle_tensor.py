@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import struct
 import sys
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import crc32c
 from pocketgraph.graph import DType
+from pocketgraph.graph.tensor import Array
 from pocketgraph.protobuf.wire import varint
 
-Array = np.ndarray[Any, Any]
 _DAMAGED = "the file is damaged, copy it again"
 
 

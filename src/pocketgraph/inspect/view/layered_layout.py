@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from pocketgraph.graph.disjoint_sets import DisjointSets
+
 ROW_GAP = 46  # pixels between ranks
 ITEM_GAP = 26  # pixels between neighbours of a rank
 BEND_GAP = 14  # pixels beside an edge that passes through a rank
@@ -67,23 +69,12 @@ def layered(sizes: Sequence[tuple[int, int]], edges: Sequence[tuple[int, int]]) 
 
 def _pieces(count: int, edges: Sequence[tuple[int, int]]) -> list[tuple[list[int], list[int]]]:
     """The connected pieces, the largest first: their items and the numbers of their edges."""
-    root = list(range(count))
-
-    def find(item: int) -> int:
-        while root[item] != item:
-            root[item] = root[root[item]]
-            item = root[item]
-        return item
-
+    joined = DisjointSets(range(count))
     for a, b in edges:
-        ra, rb = find(a), find(b)
-        if ra != rb:
-            root[max(ra, rb)] = min(ra, rb)
-    found: dict[int, tuple[list[int], list[int]]] = {}
-    for item in range(count):
-        found.setdefault(find(item), ([], []))[0].append(item)
+        joined.join(a, b)
+    found: dict[int, tuple[list[int], list[int]]] = {joined.find(items[0]): (items, []) for items in joined.groups()}
     for number, (a, _) in enumerate(edges):
-        found[find(a)][1].append(number)
+        found[joined.find(a)][1].append(number)
     return sorted(found.values(), key=lambda piece: -len(piece[0]))
 
 

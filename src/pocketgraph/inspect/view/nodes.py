@@ -186,10 +186,10 @@ def _held(node: Node) -> str:
 def _flops(graph: Graph) -> Mapping[str, int | None]:
     """Operations by node, for the shapes that samples would have; None where these cannot be told."""
     from pocketgraph.inspect.flops import count_graph
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_shapes
+    from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 
     try:
-        feeds = sample_shapes(graph, sample_fetches(graph))
+        feeds = synthetic_shapes(graph, default_fetches(graph))
     except PocketgraphError:
         feeds = {}
     try:

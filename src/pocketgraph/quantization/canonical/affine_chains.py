@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.value_uses import ValueUses
-from pocketgraph.quantization.core.program_runner import Array
 
 SMALLEST, LARGEST = 1e-30, 1e30  # of a divisor, and of what several steps together come to
 

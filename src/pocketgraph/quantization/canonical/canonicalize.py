@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.named_pass import Pass
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
@@ -35,7 +36,6 @@ from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
 from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.program_pass import copied, run_passes
 
 MOST_ADDED_ZEROS_SHARE = 0.08

@@ -13,9 +13,9 @@ from collections.abc import Collection
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.mixed_precision.float_layers import preparation
 from pocketgraph.quantization.program_pass import copied

@@ -16,9 +16,10 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 
 BY_NUMBER = frozenset((
     "ABS", "ADD", "CEIL", "COS", "DIV", "ELU", "EXP", "FLOOR", "GREATER", "GREATER_EQUAL", "LEAKY_RELU", "LESS",

@@ -14,13 +14,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.channels.cross_layer_equalization import PASSING, scale_operand, scale_results
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.observing.calibration import observe_tensors
 from pocketgraph.quantization.program_pass import copied

@@ -21,13 +21,13 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.core.value_range import Range

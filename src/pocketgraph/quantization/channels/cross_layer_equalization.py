@@ -13,12 +13,13 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.quantized_weights import Array, float_weights, replace_weights
+from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
 from pocketgraph.quantization.observing.calibration import reobserve
 from pocketgraph.quantization.program_pass import copied
 

@@ -18,12 +18,12 @@ from itertools import islice
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, HALF
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.program_pass import copied
 
-Array = np.ndarray[Any, Any]
 SMALLEST = 64
 """Elements of a constant; fewer are not worth an operator."""
 LARGEST = 65504.0  # of float16

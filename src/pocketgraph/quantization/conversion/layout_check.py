@@ -8,19 +8,18 @@ the graph that is written gives other numbers: it is run once, beside the one th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.conversion.to_graphdef import to_graphdef
 from pocketgraph.runtime.session import Session
 
-Array = np.ndarray[Any, Any]
 TOLERANCE = 1e-2  # of the largest number: folded batch norms round elsewhere, wrong layouts are off by all of it
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.operator_rules import (
     OPERATOR_RULES,
@@ -13,7 +14,7 @@ from pocketgraph.quantization.core.operator_rules import (
     float_operands,
     is_table,
 )
-from pocketgraph.quantization.core.quantized_weights import Array, QuantizedWeights
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights
 from pocketgraph.quantization.core.value_range import Range
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from copy import copy
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.core.value_range import Range
 
-Array = np.ndarray[Any, Any]
 BINS = 2048
 MOST_COUNTED = 1 << 11  # values of one tensor and sample that go into the histogram; the extremes see more
 MOST_CHANNELS = 1 << 14

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import UINT8
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
-Array = np.ndarray[Any, Any]
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
 """Gives all samples anew each time it is called; a sample is one array for each input of the program."""

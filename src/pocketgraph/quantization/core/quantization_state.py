@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, ConvertedProgram, quantized_operations
 from pocketgraph.quantization.core.observation import Observation
-from pocketgraph.quantization.core.program_runner import Array, Samples
+from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantized_weights import QuantizedWeights
 from pocketgraph.quantization.core.resume_state import ResumeState

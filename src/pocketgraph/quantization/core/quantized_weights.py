@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import LARGEST_CODE, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules
 
-Array = np.ndarray[Any, Any]
 LARGEST_CODE_4 = 7  # of four bits
 LARGEST_BIAS = 2**30  # of a 32-bit sum, which must hold the products as well
 ROOM_OF_64_BITS = (

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.graph.tensor import Array
 
-Array = np.ndarray[Any, Any]
 KEY = "key"
 PAUSE = 5.0  # seconds between two writings
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.errors import UsageError
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Quantization
 
-Array = np.ndarray[Any, Any]
 LOWEST, HIGHEST = -128, 127  # int8
 LEVELS = HIGHEST - LOWEST
 HIGHEST_16 = 32767  # int16, whose codes are symmetric

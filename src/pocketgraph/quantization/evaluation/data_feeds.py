@@ -16,7 +16,7 @@ from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of,
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.tensor_names import feed_endpoints
 
 
@@ -48,7 +48,7 @@ def data_feeds(
     """
     check_feeds(values or {}, [graph])
     fed = {canonical(name): np.asarray(value) for name, value in (values or {}).items()}
-    wanted = list(outputs) if outputs else list(sample_fetches(graph))
+    wanted = list(outputs) if outputs else list(default_fetches(graph))
     audio = None if inputs else audio_preprocessing_of(graph, wanted, tuple(fed))
     if audio is not None:
         shapes = dict(audio.shapes)

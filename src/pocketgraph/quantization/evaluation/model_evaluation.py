@@ -18,9 +18,9 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.parts import Verdict
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core.program_runner import Array
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation import evaluation_page
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled
@@ -101,12 +101,7 @@ def judge_models(
     Raises:
         UsageError: the models do not take or give the same shapes, or the labels are not the data's.
     """
-    for model in models[1:]:
-        if not _fit(model, models[0]):
-            raise UsageError(
-                f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path,
-                hint="evaluate models of different inputs one by one",
-            )  # fmt: skip
+    _check_inputs(models)
     verdicts = [
         ModelVerdict(model.path, model.size, Comparison() if at else None, answers=AnswerCounts(way_in=way_in(data)))
         for at, model in enumerate(models)
@@ -125,11 +120,7 @@ def judge_models(
         row |= {str(at): of_two(row[str(at)], labels) for at in range(len(models))}
         reference = row["0"]
         if classes is not None and labels is not None and len(labels) == 2 and reference.size == 1:
-            raise UsageError(
-                f"its score is {float(reference.reshape(-1)[0]):g}, no share from 0 to 1 that tells two classes apart",
-                where=models[0].path,
-                hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
-            )
+            raise _no_share(models[0], reference)
         if done == 0:
             unlike_classes = "" if labels is not None else _unlike_classes(reference)
             classes, numbers = _wanted(data, labels, reference, verdicts)
@@ -140,11 +131,7 @@ def judge_models(
             if isinstance(model, BehindTexts):
                 own, answer = model.shared_steps(own, answer)
             if answer.size != own.size:
-                raise UsageError(
-                    f"its output is {list(answer.shape)}, that of {models[0].path} {list(reference.shape)}",
-                    where=model.path,
-                    hint=f"name the outputs with {option('outputs')}",
-                )
+                raise _unlike_outputs(model, answer, models[0], reference)
             if verdict.comparison is not None and classes is None:
                 verdict.comparison.note_distance(*row["distance_from_input"].tolist())
             label = None if classes is None else classes[done]
@@ -159,6 +146,32 @@ def judge_models(
     is_guessed = labels is None and classes is not None
     told = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
     return Evaluation(verdicts, len(data), told)
+
+
+def _check_inputs(models: Sequence[RunnableModel]) -> None:
+    """Refuses models that do not take what the first takes."""
+    for model in models[1:]:
+        if not _fit(model, models[0]):
+            raise UsageError(
+                f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path,
+                hint="evaluate models of different inputs one by one",
+            )  # fmt: skip
+
+
+def _no_share(model: RunnableModel, score: Array) -> UsageError:
+    return UsageError(
+        f"its score is {float(score.reshape(-1)[0]):g}, no share from 0 to 1 that tells two classes apart",
+        where=model.path,
+        hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
+    )
+
+
+def _unlike_outputs(model: RunnableModel, answer: Array, first: RunnableModel, reference: Array) -> UsageError:
+    return UsageError(
+        f"its output is {list(answer.shape)}, that of {first.path} {list(reference.shape)}",
+        where=model.path,
+        hint=f"name the outputs with {option('outputs')}",
+    )
 
 
 def _has_effects(model: RunnableModel) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.quantization.core.program_runner import Array
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
 from pocketgraph.runtime.profiling.statistic import Statistic

@@ -16,6 +16,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
@@ -25,11 +26,11 @@ from pocketgraph.quantization.audio_preprocessing import (
     behind_audio_preprocessing,
     input_shapes,
 )
-from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.stated_sizes import Sizes as Stated
 from pocketgraph.quantization.stated_sizes import with_sizes
 from pocketgraph.quantization.text_inputs import model_input
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 IDENTIFIER = b"TFL3"
 AT = 4  # where in a LiteRT file the identifier stands
@@ -155,7 +156,7 @@ class GraphModel:
             for name, value in self.switches.items()
         }
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
-        self.outputs = list(outputs) if outputs else judged_outputs(graph, sample_fetches(graph))
+        self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))
         own = {name: size for name, size in (stated or {}).items() if not name or node_name(name) in graph.nodes}
         self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import canonical
-from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.graph.tensor import Array
+from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.text_cut import text_preprocessing_at
 from pocketgraph.quantization.text_inputs import reads_spectrum, text_inputs, with_shapes

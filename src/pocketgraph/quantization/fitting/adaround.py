@@ -7,13 +7,11 @@ Down? Adaptive Rounding for Post-Training Quantization", 2020).
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import LARGEST_CODE
 
-Array = np.ndarray[Any, Any]
 STEPS = 600
 LEARNING_RATE = 0.1  # of a step; Adam's
 ADAM_DECAYS = (0.9, 0.999)  # of Adam's two averages

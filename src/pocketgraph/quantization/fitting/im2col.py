@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation
 from pocketgraph.quantization.core import operator_rules
-
-Array = np.ndarray[Any, Any]
 
 
 def row_count(operation: Operation) -> int:

@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import Any
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
@@ -26,7 +26,6 @@ from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import curvature, loss, round_rows
 
-Array = np.ndarray[Any, Any]
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
 MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried

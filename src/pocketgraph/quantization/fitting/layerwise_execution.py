@@ -7,8 +7,9 @@ from itertools import islice
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples, real
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, real
 
 MOST_BYTES = 1 << 28  # of the tensors that are held between two steps
 FEWEST = 16  # samples that are held whatever they take

@@ -7,13 +7,13 @@ small: first one after the other, the error of each being made up for by those s
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import LARGEST_CODE
 
-Array = np.ndarray[Any, Any]
 SWEEPS = 4
 SWEPT = 512  # inputs up to which single codes are changed afterwards; more take long and gain little
 BLOCK = 64

@@ -7,13 +7,14 @@ import zlib
 from collections import Counter
 from dataclasses import replace
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import Array, Samples
+from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded

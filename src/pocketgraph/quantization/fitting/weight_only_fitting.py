@@ -18,6 +18,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.linear import LINEAR
@@ -26,7 +27,7 @@ from pocketgraph.quantization.conversion.float16_weights import fits_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import Array, Sample
+from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.core.quantized_weights import (
     QuantizedWeights,

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample
 
 Held: TypeAlias = dict[Value, Array]
 """The tensors that what follows a cut reads."""

@@ -10,12 +10,13 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
-from pocketgraph.quantization.core.program_runner import Array, ProgramRunner, Sample, Samples
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import replace_weights
 from pocketgraph.quantization.core.value_range import Range

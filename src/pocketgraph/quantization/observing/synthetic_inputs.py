@@ -7,18 +7,17 @@ Mumford and Huang, "Occlusion Models for Natural Images", 2001); noise has neith
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.program_runner import Sample
 
-Array = np.ndarray[Any, Any]
 DISCS = 200  # a picture; enough to cover it
 SMALLEST_RADIUS, LARGEST_RADIUS = 0.02, 0.5  # of the shorter side
 COLOUR = 0.35  # deviation of a disc's channels from its brightness

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -14,7 +13,6 @@ from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import LEVELS, Range, dequantized, quantized
 
-Array = np.ndarray[Any, Any]
 TRIED_SHARES = tuple(np.linspace(0.3, 1.0, 36))
 PERCENTILE = 99.99
 FEW_VALUES = 320  # different ones, of a tensor whose values are known one by one: 256 and some

@@ -10,11 +10,12 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import INT16
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
-from pocketgraph.quantization.core.program_runner import Array, Samples, as_fed
+from pocketgraph.quantization.core.program_runner import Samples, as_fed
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 TURNS = 5  # in which both programs are timed one after the other; the least time counts

@@ -8,7 +8,7 @@ from typing import Any
 
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
-from pocketgraph.runtime.feeding.made_up_feeds import sample_fetches, sample_inputs
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
 
 
 class Counterparts:
@@ -78,7 +78,7 @@ def _inputs(graph: Graph) -> list[str]:
     if declared:
         return list(dict.fromkeys(map(canonical, declared)))
     fetches = _outputs(graph)
-    return [canonical(name) for name in sample_inputs(graph, fetches)] if fetches else []
+    return [canonical(name) for name in needed_placeholders(graph, fetches)] if fetches else []
 
 
 def _outputs(graph: Graph) -> list[str]:
@@ -88,7 +88,7 @@ def _outputs(graph: Graph) -> list[str]:
     if declared:
         return list(dict.fromkeys(map(canonical, declared)))
     try:
-        return [canonical(name) for name in sample_fetches(graph)]
+        return [canonical(name) for name in default_fetches(graph)]
     except UsageError:  # the caller names those to compare
         return []
 

@@ -24,7 +24,7 @@ from pocketgraph.runtime.comparison.compared_runs import ComparedRuns, Feeds
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
-from pocketgraph.runtime.feeding.made_up_feeds import sample_feeds, sample_fetches
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
 
 IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
 COLUMNS = (
@@ -173,7 +173,7 @@ def verify(
         sets: list[dict[str, Any]]
         if inputs is None:
             sizes = _fixed_shapes(first, second, wanted, same) | _named(shapes, first, wanted)
-            made = [sample_feeds(first.graph, wanted, seed + run, sizes) for run in range(runs)]
+            made = [synthetic_feeds(first.graph, wanted, seed + run, sizes) for run in range(runs)]
             sets = [{name: numbers(first.graph, name, value) for name, value in feeds.items()} for feeds in made]
         else:
             sets = _given(inputs, first.graph)
@@ -243,7 +243,7 @@ def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> boo
 
 def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
     """The outputs that A has for certain or is likely to have, as far as B has them too."""
-    likely = sample_fetches(first.graph)
+    likely = default_fetches(first.graph)
     common = [name for name in likely if same.has_output(name)]
     if not common:
         raise UsageError(
@@ -280,9 +280,9 @@ def _named(
     Raises:
         UsageError: no such input, or a shape without a name for one of several.
     """
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
+    from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
-    inputs = [node_name(name) for name in sample_inputs(model.graph, wanted)]
+    inputs = [node_name(name) for name in needed_placeholders(model.graph, wanted)]
     found = {}
     for name, shape in (shapes or {}).items():
         if not name and len(inputs) != 1:
@@ -300,10 +300,10 @@ def _fixed_shapes(
     first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts
 ) -> dict[str, tuple[int, ...]]:
     """Shapes of inputs that the first model leaves open and the second one does not, by node name."""
-    from pocketgraph.runtime.feeding.made_up_feeds import sample_inputs
+    from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
     found = {}
-    for name in map(node_name, sample_inputs(first.graph, wanted)):
+    for name in map(node_name, needed_placeholders(first.graph, wanted)):
         other = node_name(same.input(name))
         if other not in second.graph or name not in first.graph:
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.graph import Node
+from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
@@ -113,22 +114,16 @@ def _hanging_together(
         dynamic: tells the heavy nodes.
         plan: what is compiled.
     """
-    inside, group = set(part), {name: name for name in part}
-
-    def home(name: str) -> str:
-        while group[name] != name:
-            group[name] = group[group[name]]
-            name = group[name]
-        return name
-
+    inside = set(part)
+    joined = DisjointSets(part)
     for name in part:
         for endpoint in plan.items[name].data:
             if endpoint.node in inside and endpoint not in plan.fed:
-                group[home(name)] = home(endpoint.node)
-    heavy = {home(name) for name in part if dynamic.is_heavy(plan.items[name])}
-    if len({home(name) for name in part}) == len(heavy):
+                joined.join(name, endpoint.node)
+    heavy = {joined.find(name) for name in part if dynamic.is_heavy(plan.items[name])}
+    if len(joined.groups()) == len(heavy):
         return part
-    kept = {name for name in part if home(name) in heavy}
+    kept = {name for name in part if joined.find(name) in heavy}
     before, after = set(kept), set(kept)  # what kept nodes depend on, and what depends on them
     for name in reversed(part):
         if name in before:

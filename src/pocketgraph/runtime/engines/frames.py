@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError
+from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
@@ -132,24 +133,14 @@ def split(
         is_inside = frame.depth > within.depth
         leaves = item.node.op in EXIT and frame == within
         (inner if is_inside or leaves else own).append(name)
-    groups: dict[str, str] = {name: name for name in inner}
-
-    def find(name: str) -> str:
-        while groups[name] != name:
-            groups[name] = groups[groups[name]]
-            name = groups[name]
-        return name
-
+    joined = DisjointSets(inner)
     for name in inner:
         item = items[name]
         for source in (*(e.node for e in item.data), *item.control):
-            if source in groups and frames[source].depth > within.depth:
-                groups[find(name)] = find(source)
-    members: dict[str, list[str]] = {}
-    for name in inner:
-        members.setdefault(find(name), []).append(name)
+            if source in joined and frames[source].depth > within.depth:
+                joined.join(name, source)
     loops = []
-    for group in members.values():
+    for group in joined.groups():
         entered = [frames[n] for n in group if items[n].node.op in ENTER and frames[n].depth == within.depth + 1]
         if not entered:
             raise RunError("Invalid loop structure: a loop that nothing enters", where=f"node '{group[0]}'")

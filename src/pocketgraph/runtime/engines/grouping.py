@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import TypeVar
 
+from pocketgraph.graph.disjoint_sets import DisjointSets
+
 MOST_MERGES = 64  # each looks once at everything that depends on each other: milliseconds in graphs of thousands
 
 Key = TypeVar("Key", bound=Hashable)
@@ -25,24 +27,17 @@ def grouped(sources: Mapping[Key, Sequence[Key]], kinds: Mapping[Key, Hashable |
         kinds: the kind of each unit; None: it belongs to no group.
     """
     level: dict[Key, int] = {}
-    group: dict[Key, Key] = {}
-
-    def root(unit: Key) -> Key:
-        while group[unit] != unit:
-            group[unit] = group[group[unit]]
-            unit = group[unit]
-        return unit
-
+    joined: DisjointSets[Key] = DisjointSets()
     for unit, given in sources.items():
         kind = kinds[unit]
         level[unit] = max((level[s] + (kinds[s] != kind) for s in given if s in level), default=0)
         if kind is None:
             continue
-        group[unit] = unit
+        joined.add(unit)
         for source in given:
-            if source in group and kinds[source] == kind and level[source] == level[unit]:
-                group[root(unit)] = root(source)
-    return {unit: root(unit) for unit in group}
+            if source in joined and kinds[source] == kind and level[source] == level[unit]:
+                joined.join(unit, source)
+    return {unit: joined.find(unit) for unit in joined}
 
 
 def merged(

@@ -33,6 +33,26 @@ def made_by(plan: Plan, endpoint: Endpoint, *ops: str) -> Item | None:
     return item if item is not None and item.node.op in ops else None
 
 
+def chain(plan: Plan, endpoint: Endpoint, *ops: str) -> list[Item]:
+    """The nodes that a tensor comes from, each the first input of the one before it, of these ops one after the other.
+
+    Args:
+        plan: what is compiled.
+        endpoint: the tensor.
+        ops: one for each node, or several by ``|``.
+
+    Returns:
+        The nodes; none where there are others.
+    """
+    found: list[Item] = []
+    for op in ops:
+        item = made_by(plan, found[-1].data[0] if found else endpoint, *op.split("|"))
+        if item is None:
+            return []
+        found.append(item)
+    return found
+
+
 def readers(plan: Plan, item: Item) -> list[Item]:
     """The nodes that take a node's outputs, one as often as it does."""
     return [plan.items[name] for found in plan.taken_from(item.node.name).values() for name in found]

@@ -28,6 +28,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_float_images,
     are_free,
     attributes,
+    chain,
     made_by,
     nodes_of,
     readers,
@@ -72,14 +73,11 @@ def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
 
 def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     """The layer whose weights' gradient this is, if it is one."""
-    mask = made_by(plan, by_weights.data[2], "ReluGrad")
-    pool_gradient = None if mask is None else made_by(plan, mask.data[0], "MaxPoolGrad")
-    relu = None if pool_gradient is None else made_by(plan, pool_gradient.data[0], "Relu")
-    bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
-    conv = None if bias is None else made_by(plan, bias.data[0], "Conv2D")
-    pool = None if pool_gradient is None else made_by(plan, pool_gradient.data[1], "MaxPool")
-    if mask is None or pool_gradient is None or relu is None or bias is None or conv is None or pool is None:
+    found = chain(plan, by_weights.data[2], "ReluGrad", "MaxPoolGrad", "Relu", "BiasAdd", "Conv2D")
+    pool = made_by(plan, found[1].data[1], "MaxPool") if found else None
+    if pool is None:
         return None
+    mask, pool_gradient, relu, bias, conv = found
     by_bias = next((item for item in readers(plan, mask) if item.node.op == "BiasAddGrad"), None)
     layer = PooledLayer(conv, bias, relu, pool, pool_gradient, mask, by_weights, by_bias)
     is_one = pool.data[0] == mask.data[1] == Endpoint(relu.node.name, 0) and conv.data[0] == by_weights.data[0]

@@ -28,7 +28,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_float_images,
     are_free,
     attributes,
-    made_by,
+    chain,
     nodes_of,
     readers,
     waited_for,
@@ -36,7 +36,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
 
-CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+CONVOLUTIONS = "Conv2D|DepthwiseConv2dNative"
 RECTIFIERS = {"ReluGrad": "Relu", "Relu6Grad": "Relu6"}
 """By the op of a gradient: whose it is."""
 
@@ -83,11 +83,10 @@ def rectified_layers(plan: Plan, held: Collection[str]) -> list[RectifiedLayer]:
 
 def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
     """The layer whose rectifier's gradient this is, if it is one."""
-    relu = made_by(plan, mask.data[1], RECTIFIERS[mask.node.op])
-    bias = None if relu is None else made_by(plan, relu.data[0], "BiasAdd")
-    conv = None if bias is None else made_by(plan, bias.data[0], *CONVOLUTIONS)
-    if relu is None or bias is None or conv is None:
+    found = chain(plan, mask.data[1], RECTIFIERS[mask.node.op], "BiasAdd", CONVOLUTIONS)
+    if not found:
         return None
+    relu, bias, conv = found
     gradients = {item.node.op: item for item in readers(plan, mask)}
     by_bias = gradients.pop("BiasAddGrad", None)
     by_weights = gradients.pop(f"{conv.node.op}BackpropFilter", None)

@@ -7,7 +7,7 @@ from typing import Any
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
-from pocketgraph.runtime.engines.depthwise_gradients import depthwise_gradient_parts, depthwise_gradients
+from pocketgraph.runtime.engines.depthwise_input_gradients import depthwise_gradient_parts, depthwise_gradients
 from pocketgraph.runtime.engines.layer_nodes import RunApart, names_of, take_values
 from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_parts
 from pocketgraph.runtime.engines.rectified_layers import rectified_layers, rectified_parts

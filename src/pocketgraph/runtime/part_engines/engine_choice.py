@@ -197,7 +197,7 @@ class _EngineChoice:
         if entry is None:
             raise RunError("the part is no longer in the cache")
         runner = loaded(engine, label.partition(" ")[0], OfferedPart(entry, self.nodes), self.executable.threads)
-        self.executable.beside(runner, label).computed(made_up(self.executable))
+        self.executable.beside(runner, label).computed(synthetic_arrays(self.executable))
         return runner
 
     def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
@@ -219,7 +219,7 @@ class _EngineChoice:
         ours = None
         try:
             other = self.executable.beside(runner, label)
-            feeds = made_up(self.executable)
+            feeds = synthetic_arrays(self.executable)
             assert self.executable.kept_as is not None
             ours = open_entry(*self.executable.kept_as, self.executable.threads)
             if not isinstance(ours, Executable):
@@ -305,7 +305,7 @@ def consider(
         choice.prepare()
 
 
-def made_up(executable: Executable) -> list[Array]:
+def synthetic_arrays(executable: Executable) -> list[Array]:
     """Inputs of a part: numbers from 0 to 1 that are unlike their neighbours, and zeros where whole ones are wanted."""
     found: list[Array] = []
     for _, name, shape in executable.about["inputs"]:

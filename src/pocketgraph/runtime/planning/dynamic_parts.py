@@ -75,19 +75,15 @@ class DynamicParts:
         """Plans a part for its inputs' types and shapes (see dynamic_part.PartPlanner)."""
         planner = self.request.planner
         assert planner is not None
-        wanted = Request(
-            NO_GRAPH,
-            CallKey.of(feeds, part.outputs, (), {}, traced=by_steps),
-            threads=self.request.threads,
-            cache_dir=self.request.cache_dir,
+        wanted = self.request.replace(
+            graph=NO_GRAPH,
+            call=CallKey.of(feeds, part.outputs, (), {}, traced=by_steps),
+            values={},
             key="" if by_steps else part.key,
             engine="auto" if self.request.engine == "auto" else None,
             exact=True,
-            strict=self.request.strict,
-            check=self.request.check,
-            checked=self.request.checked,
-            planner=planner,
-            without=self.request.without,
+            measure=False,
+            files=None,
         )
         found = planner(wanted, lambda: part.graph)
         self.opened.extend(found.executables)

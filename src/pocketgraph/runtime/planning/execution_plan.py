@@ -51,7 +51,7 @@ class Request(Record):
 
     Attributes:
         graph: the whole graph.
-        call: what is fed, fetched and run.
+        call: what is fed, fetched and run; nothing in the options of a session, whatever the call.
         values: feeds that the decision may rest on, by tensor name (see feeds.is_switch).
         threads: how many threads LiteRT may use.
         cache_dir: where LiteRT's compiled parts are kept; None for the user's cache directory.
@@ -68,8 +68,8 @@ class Request(Record):
         files: what the session keeps of files that hold variables of their own, by form.
     """
 
-    graph: Graph
-    call: CallKey
+    graph: Graph = NO_GRAPH
+    call: CallKey = CallKey((), ())
     values: Mapping[str, Array] = {}
     threads: int = 1
     cache_dir: Any = None

@@ -39,11 +39,10 @@ class SessionPlans:
 
     Args:
         graph: the graph, or the path of the file to read it from when it is first needed.
-        threads, engine, cache_dir, exact, strict, check: as for Session.
+        options: what is asked of each plan, whatever the call.
         allowed: the ops that may touch files or run code.
         memory_limit: bytes that a run's tensors may take; with one, plans know each part's operations.
         state: the session's variables and tables.
-        without: passes that are switched off.
 
     Attributes:
         calls: what this session has run and planned.
@@ -54,32 +53,19 @@ class SessionPlans:
     def __init__(
         self,
         graph: Graph | str,
-        threads: int,
-        engine: str | None,
-        cache_dir: str | None,
+        options: Request,
         allowed: frozenset[str],
         memory_limit: int | None,
         state: Mapping[str, Any],
-        *,
-        exact: bool = False,
-        strict: bool = False,
-        check: str = "first",
-        without: frozenset[str] = frozenset(),
     ) -> None:
-        self.threads = threads
-        self.engine = engine
-        self.exact = exact or strict
-        self.strict = strict
-        self.check = check
         self.checked: list[Any] = []
-        self.without = without
+        self._options = options.replace(planner=plan_for, checked=self.checked)
         self.calls = CallCache()
         self.lock = threading.RLock()
-        permits = " exact" * self.exact + " strict" * self.strict
+        permits = " exact" * options.exact + " strict" * options.strict
         permits += "".join(f" {op}" for op in sorted(allowed))
-        permits += "".join(f" without {name}" for name in sorted(without - {TIERS}))
-        self._source = SessionGraph(graph, engine, cache_dir, permits)
-        self._cache_dir = cache_dir
+        permits += "".join(f" without {name}" for name in sorted(options.without - {TIERS}))
+        self._source = SessionGraph(graph, options.engine, options.cache_dir, permits)
         self._allowed = allowed
         self._by_steps = memory_limit is not None
         self._memory_limit = memory_limit
@@ -208,7 +194,11 @@ class SessionPlans:
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
-        if self.engine is not None or self.check == "always" or "resizable_programs" in self.without:
+        if (
+            self._options.engine is not None
+            or self._options.check == "always"
+            or "resizable_programs" in self._options.without
+        ):
             return False
         return not (key.is_traced or key.is_described or key.targets or self._of_values or not key.feeds)
 
@@ -239,12 +229,14 @@ class SessionPlans:
         items = self._needed(key)
         nodes = list(FunctionLibrary(self.graph).with_bodies(item.node for item in items.values()))
         check_permissions(nodes, self._allowed)
-        may_freeze = self.engine != "reference" and "freeze_variables" not in self.without
+        may_freeze = self._options.engine != "reference" and "freeze_variables" not in self._options.without
         state = self._state if may_freeze else {}
         graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, _weakly(self._let_go))
         if holds_values:
             self._of_values.add(key)
-        is_kept = not (key.is_traced and self.engine in (None, "litert")) and self.engine != "reference"
+        is_kept = (
+            not (key.is_traced and self._options.engine in (None, "litert")) and self._options.engine != "reference"
+        )
         digest = self._source.key() if is_kept and key not in self._of_values else ""
         request = self._request(graph, key, call.switches, digest).replace(measure=measure)
         if digest:
@@ -254,7 +246,12 @@ class SessionPlans:
 
     def _runs_open(self, key: CallKey) -> bool:
         """Whether a call is to be run with open sizes, as far as its key tells."""
-        if self.engine not in (None, "auto") or key.is_traced or key.is_described or "open_sizes" in self.without:
+        if (
+            self._options.engine not in (None, "auto")
+            or key.is_traced
+            or key.is_described
+            or "open_sizes" in self._options.without
+        ):
             return False
         return self._sized(key).is_due(key)
 
@@ -293,10 +290,7 @@ class SessionPlans:
                 self.calls.drop([key])
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
-        return Request(
-            graph, key, values, self.threads, self._cache_dir, digest, self.engine, self.exact, self.strict, self.check,
-            self.checked, plan_for, self.without, files=self._files,
-        )  # fmt: skip
+        return self._options.replace(graph=graph, call=key, values=values, key=digest, files=self._files)
 
     def _let_go(self) -> None:
         """Forgets the plans that hold values of variables, one of which has changed."""
@@ -312,7 +306,7 @@ class SessionPlans:
         This way neither the graph is read nor anything is planned. What a number, a list or an array of another type
         stands for, the graph must say, or have said to an earlier process.
         """
-        if self._source.is_read or self.engine == "reference" or self._by_steps:
+        if self._source.is_read or self._options.engine == "reference" or self._by_steps:
             return None
         labels = {canonical(text): text for text in map(spelled, feeds)}
         wanted = [canonical(name) for name in fetches]
@@ -325,7 +319,7 @@ class SessionPlans:
             if found is None:
                 from pocketgraph.runtime.planning import declared_feeds
 
-                converted = declared_feeds.converted(self._source.key(), self._cache_dir, values, labels)
+                converted = declared_feeds.converted(self._source.key(), self._options.cache_dir, values, labels)
                 if converted is not None:
                     found, values = self._found(converted, wanted, targets), converted
         return None if found is None else (found, list(values.values()))
@@ -359,14 +353,14 @@ class SessionPlans:
     def keep_declared(self, feeds: Iterable[Any]) -> None:
         """Notes for later processes what the graph declares of these tensors, whose values had to be converted."""
         names = {spelled(feed) for feed in feeds} - self._declared
-        if not names or self.engine == "reference" or self._by_steps:
+        if not names or self._options.engine == "reference" or self._by_steps:
             return
         from pocketgraph.runtime.feeding.feeds import FeedSpec
         from pocketgraph.runtime.planning import declared_feeds
 
         self._declared |= names
         specs = {canonical(name): FeedSpec.of(self.graph, Endpoint.of(canonical(name)), name) for name in names}
-        declared_feeds.keep(self._source.key(), self._cache_dir, specs)
+        declared_feeds.keep(self._source.key(), self._options.cache_dir, specs)
 
 
 def _weakly(method: Callable[..., None], *arguments: Any) -> Callable[..., None]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import AttrValue, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.passes.batch_norm_parameters import affine_of, arranged
 from pocketgraph.passes.channel_scaling import (
@@ -25,8 +26,6 @@ from pocketgraph.passes.channel_scaling import (
     scaled_weights,
 )
 from pocketgraph.passes.constant_values import ConstantValues
-
-Array = np.ndarray[Any, Any]
 
 BATCH_NORMS = ops_with("batch_norm")
 SUMS = ops_with("sum", "difference") | {"BiasAdd"}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.dtype import FLOAT, QINT8, QINT16, QUINT8, QUINT16
+from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.channel_scaling import LINEAR
-
-Array = np.ndarray[Any, Any]
 
 CHANNELS = {
     "Conv2D": (3,), "DepthwiseConv2dNative": (2, 3), "Conv2DBackpropInput": (2,), "MatMul": (1,), "Conv3D": (4,),

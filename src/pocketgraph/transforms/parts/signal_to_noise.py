@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 
@@ -12,9 +11,8 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, node_name, parse_ref
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import registry
-
-Array = np.ndarray[Any, Any]
 
 PICTURES = ((0.0, 1.0), (0.0, 255.0))
 """The ranges of the inputs that are made up, one after the other: what models of pictures are fed with most often."""

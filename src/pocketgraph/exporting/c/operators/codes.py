@@ -29,8 +29,8 @@ from pocketgraph.exporting.c.operators.pooling_and_resizing import resized
 from pocketgraph.exporting.c.operators.shapes import paired_walk, reduced_walk
 from pocketgraph.exporting.c.unit import CConstant as Place
 from pocketgraph.exporting.c.unit import Unit, array_of, c_type, number, operand, pair_and_result
-from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT, INT8, INT32
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Quantization, Value

@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.exporting.c.operators.emitter_table import emits
 from pocketgraph.exporting.c.operators.shapes import joined, stretched
 from pocketgraph.exporting.c.unit import Unit, array_of, operand, pair_and_result
-from pocketgraph.exporting.model import Array
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.translation import Translation
-from pocketgraph.exporting.model import Array
 from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
+from pocketgraph.graph.tensor import Array
 
 RANKS = range(3, 6)
 """Axes of an image with one, two or three spatial ones."""

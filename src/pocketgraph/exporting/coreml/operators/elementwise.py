@@ -19,9 +19,9 @@ SAME_NAME = {
 }  # fmt: skip
 """Operators of one operand that both languages have."""
 PAIRS = {
-    "Add": "add", "Sub": "sub", "Mul": "mul", "Max": "maximum", "Min": "minimum", "Pow": "pow", "Equal": "equal",
-    "Less": "less", "LessOrEqual": "less_equal", "Greater": "greater", "GreaterOrEqual": "greater_equal",
-    "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
+    "Add": "add", "Sum": "add", "Sub": "sub", "Mul": "mul", "Max": "maximum", "Min": "minimum", "Pow": "pow",
+    "Equal": "equal", "Less": "less", "LessOrEqual": "less_equal", "Greater": "greater",
+    "GreaterOrEqual": "greater_equal", "And": "logical_and", "Or": "logical_or", "Xor": "logical_xor",
 }  # fmt: skip
 """Operators of two operands, or, folded, of more."""
 WITH_ALPHA = {"Elu": ("elu", 1.0), "LeakyRelu": ("leaky_relu", 0.01)}
@@ -68,14 +68,6 @@ def _shifted_codes(to: Translation, operation: OnnxOperation) -> Any:
         ):
             return stored.plus(float(other.constant.numpy().reshape(-1)[0]))
     return None
-
-
-@translates("Sum")
-def total(to: Translation, operation: OnnxOperation) -> Any:
-    found = to.input(operation, 0)
-    for index in range(1, len(operation.inputs)):
-        found = to.op("add", x=found, y=to.input(operation, index))
-    return found
 
 
 @translates("Div")

@@ -14,10 +14,9 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.image.resizing import nearest_places
 from pocketgraph.litert.operands import attr_text
-
-Array = np.ndarray[Any, Any]
 
 
 @converts("ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic")

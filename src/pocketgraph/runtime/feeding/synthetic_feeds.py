@@ -33,7 +33,7 @@ CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
 
 
-def sample_fetches(graph: Graph) -> tuple[str, ...]:
+def default_fetches(graph: Graph) -> tuple[str, ...]:
     """The graph's outputs: declared ones, else the likely ones.
 
     Of several entry points without a default, the first counts that changes nothing and touches no files.
@@ -76,12 +76,12 @@ def _is_branch(graph: Graph, name: str) -> bool:
     return False
 
 
-def sample_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:
+def needed_placeholders(graph: Graph, fetches: Sequence[str]) -> list[str]:
     """The placeholders that these fetches need and that have no constant default."""
     return [spec.label for spec in _specs(graph, fetches)]
 
 
-def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
+def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] = ()) -> dict[str, tuple[int, ...]]:
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
     Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
@@ -112,7 +112,7 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
         if dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
             dims = (SIDE, SIDE, dims[2])
         if dims is not None:
-            shapes[spec.label] = sizes_made_up(dims, spec.dtype)
+            shapes[spec.label] = synthetic_sizes(dims, spec.dtype)
     if is_open and (not fed or fed <= training_switches(graph).keys()):
         types = {spec.label: spec.dtype or FLOAT for spec in specs}
         types |= {name: graph[name].dtype("dtype") for name in fed}
@@ -126,15 +126,15 @@ def sample_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str] =
     return shapes
 
 
-def sizes_made_up(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
-    """A shape with a number for each open size, as ``sample_shapes`` chooses them."""
+def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
+    """A shape with a number for each open size, as ``synthetic_shapes`` chooses them."""
     is_picture = len(dims) == 4 and dims[1] is dims[2] is None and dims[3] in CHANNELS and dtype in (FLOAT, UINT8)
     return tuple(
         size if size is not None else SIDE if is_picture and axis in (1, 2) else 1 for axis, size in enumerate(dims)
     )
 
 
-def made_up_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str]) -> list[str]:
+def synthetic_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: Sequence[str]) -> list[str]:
     """The inputs of these shapes, in the graph's own names, of which an axis is 1 because the graph leaves it open.
 
     That is the length of a series. The first axis is the batch's, but the only one is a length, as that of a waveform,
@@ -153,7 +153,7 @@ def made_up_lengths(graph: Graph, shapes: Mapping[str, Sequence[int]], outputs: 
     return found
 
 
-def sample_feeds(
+def synthetic_feeds(
     graph: Graph, fetches: Sequence[str], seed: int = 0, given: Mapping[str, tuple[int, ...]] | None = None
 ) -> dict[str, np.ndarray[Any, Any]]:
     """Random feeds for the placeholders that these fetches need; the same for the same seed.
@@ -165,7 +165,7 @@ def sample_feeds(
     Raises:
         UsageError: a placeholder's shape or type is not declared, or it is too large to make up.
     """
-    shapes = {**sample_shapes(graph, fetches, given or ()), **(given or {})}
+    shapes = {**synthetic_shapes(graph, fetches, given or ()), **(given or {})}
     switches = training_switches(graph)
     rng = np.random.default_rng(seed)
     feeds = {}
@@ -264,7 +264,7 @@ def _ops_of_default(graph: Graph, node: Node) -> set[str]:
 
 
 def random_values(dtype: DType, shape: tuple[int, ...], rng: np.random.Generator, label: str) -> np.ndarray[Any, Any]:
-    """An array for the input ``label``, as ``sample_feeds`` makes them; errors as there."""
+    """An array for the input ``label``, as ``synthetic_feeds`` makes them; errors as there."""
     elements = 1
     for size in shape:
         elements *= size
