@@ -83,6 +83,15 @@ def test_each_run_has_the_weights_it_is_given(op: str, shape: tuple[int, ...], p
             np.testing.assert_allclose(made, expected, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("taps", [(2, 3), (2, 4), (4, 5)])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_windows_smaller_than_a_kernel_are_left(taps: tuple[int, int], stride: int) -> None:
+    """XNNPACK's kernel of more elements reads other pixels, too: a NaN there, times zero, would reach the result."""
+    spans = [window(11, each, stride, "VALID") for each in taps]
+    with ChangingConvolutions(threads=1).given(DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16)) as run:
+        assert run is None
+
+
 def test_weights_need_not_be_in_one_piece() -> None:
     x, weights, spans = drawn(2, 6, 6, 8), drawn(3, 3, 16, 8), spans_of("SAME", 3, 6, 6)
     turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)

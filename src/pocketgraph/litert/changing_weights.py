@@ -29,6 +29,7 @@ from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
+from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.runner import close_at_exit
 from pocketgraph.litert.writing import writer
@@ -208,8 +209,20 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
         return None
     where = listed.base + listed.buffers[0].offset
     room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
-    found = _Program(model, room, _sources(room, size, kind.columns))
+    sources = _sources(room, size, kind.columns)
+    if kind.is_depthwise and not _has_kernels_of_its_own(sources, kind):
+        return None
+    found = _Program(model, room, sources)
     return found if _is_right(found, kind) else None
+
+
+def _has_kernels_of_its_own(sources: Array, kind: ConvolutionKind) -> bool:
+    """Whether weights were packed for a kernel of as many elements as a depthwise window has; one of more reads pixels
+    elsewhere and multiplies them by zeros, which makes NaN of what is not finite there."""
+    elements = math.prod(kind.weights[:2])
+    first = [int(np.argmax(sources == place)) for place in (0, elements * kind.columns)]  # the weight, the bias
+    width = first[0] - first[1]
+    return width > 0 and PackingOrder(width).size(elements, kind.columns) == sources.size * 4
 
 
 def _sources(packed: Array, weights: int, columns: int) -> Array:
