@@ -35,6 +35,12 @@ def spans_of(padding: str, taps: int, *sizes: int, stride: int = 1, dilation: in
     return [window(size, taps, stride, padding, dilation) for size in sizes]
 
 
+def asked_before(found: ChangingConvolutions, *asked: Any) -> ChangingConvolutions:
+    """Whose programs are opened when they are asked for the next time."""
+    with found.given(*asked):
+        return found
+
+
 def computed(
     found: ChangingConvolutions,
     op: str,
@@ -46,7 +52,8 @@ def computed(
 ) -> Array | None:
     outputs = weights.shape[2] if op == DEPTHWISE else weights.shape[3]
     result = np.empty((len(x), *(span.output for span in spans), outputs), np.float32)
-    with found.given(op, weights, bias, spans, (some, *x.shape[1:])) as run:
+    asked = op, weights, bias, spans, (some, *x.shape[1:])
+    with asked_before(found, *asked).given(*asked) as run:
         if run is None:
             return None
         for first in range(0, len(x), some):
@@ -88,7 +95,8 @@ def test_each_run_has_the_weights_it_is_given(op: str, shape: tuple[int, ...], p
 def test_windows_smaller_than_a_kernel_are_left(taps: tuple[int, int], stride: int) -> None:
     """XNNPACK's kernel of more elements reads other pixels, too: a NaN there, times zero, would reach the result."""
     spans = [window(11, each, stride, "VALID") for each in taps]
-    with ChangingConvolutions(threads=1).given(DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16)) as run:
+    asked = DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
 
@@ -110,7 +118,8 @@ def test_weights_need_not_be_in_one_piece() -> None:
     ids=["a border of its own", "several for each channel", "a large window", "nothing"],
 )
 def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
-    with ChangingConvolutions(threads=1).given(op, drawn(*shape), None, spans, (2, 6, 6, 4)) as run:
+    asked = op, drawn(*shape), None, spans, (2, 6, 6, 4)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
 
@@ -128,24 +137,46 @@ def not_known() -> Any:
 )
 def test_what_is_not_known_is_left(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: Any) -> None:
     monkeypatch.setattr(owner, name, other)
-    with ChangingConvolutions(threads=1).given(
-        PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
-    ) as run:
+    asked = PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
 
 def test_few_programs_are_kept_and_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """Where a step has more convolutions than there may be programs, some stay in NumPy: none is opened again and again."""
     monkeypatch.setattr(changing_weights, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(changing_weights, "LONG_AGO", 12)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    found, weights = ChangingConvolutions(threads=1), drawn(1, 1, 4, 8)
-    for count in (3, 2, 1, 3):
+    opened, opening = [], changing_weights._opened
+    monkeypatch.setattr(
+        changing_weights, "_opened", lambda *asked: opened.append(asked[0].images[0]) or opening(*asked)
+    )
+    found, weights, spans = ChangingConvolutions(threads=1), drawn(1, 1, 4, 8), spans_of("SAME", 1, 5, 5)
+    for count in (4, 3, 2, 1, 4, 3, 2, 1, 4):
         x = drawn(count, 5, 5, 4)
-        made = computed(found, PLAIN, x, weights, None, spans_of("SAME", 1, 5, 5), count)
-        np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+        made = np.empty((count, 5, 5, 8), np.float32)
+        with found.given(PLAIN, weights, None, spans, x.shape) as run:
+            if run is not None:
+                run(x, made)
+                np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
         assert len(found._programs) <= 2
         assert not list(tmp_path.iterdir())
+    assert opened == [4, 3]
+    for _ in range(12):  # the others have been asked for long ago
+        asked_before(found, PLAIN, weights, None, spans, (2, 5, 5, 4))
+    assert opened == [4, 3, 2]
+    assert [kind.images[0] for kind in found._asked] == [2]
     del found
     gc.collect()
+
+
+def test_sizes_that_come_once_are_not_worth_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing_weights, "_opened", lambda *_: pytest.fail("a program is opened"))
+    found = ChangingConvolutions(threads=1)
+    for size in range(4, 9):
+        asked = PLAIN, drawn(1, 1, 4, 8), None, spans_of("SAME", 1, size, size), (2, size, size, 4)
+        with found.given(*asked) as run:
+            assert run is None
 
 
 def test_threads_do_not_take_each_others_weights() -> None:
@@ -197,6 +228,9 @@ def test_a_process_that_ends_says_nothing() -> None:
         found = ChangingConvolutions(threads=2)
         x, y = np.ones((2, 4, 4, 8), np.float32), np.empty((2, 4, 4, 8), np.float32)
         weights, spans = np.ones((1, 1, 8, 8), np.float32), [window(4, 1, 1, "SAME")] * 2
+        for _ in range(2):
+            with found.given("Conv2D", weights, None, spans, x.shape) as run:
+                pass
         with found.given("Conv2D", weights, None, spans, x.shape) as run:
             run(x, y)
         print(y.sum())

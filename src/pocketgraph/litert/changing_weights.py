@@ -38,6 +38,7 @@ CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
 MOST_WEIGHTS = 1 << 24  # up to here float32 tells whole numbers apart
 MOST_ELEMENTS = 25  # of a depthwise window; for larger ones XNNPACK has no kernels of their own
 MOST_PROGRAMS = 32  # of a session; each has memory for its images and results, a megabyte of either
+LONG_AGO = 2048  # convolutions: more than a step has; a program that none of so many was for makes room for another
 CLOSE_TO = 1e-4  # the most by which results differ from NumPy's, relative to the largest
 
 Run = Callable[[Array, Array], None]
@@ -85,7 +86,7 @@ class ConvolutionKind(NamedTuple):
 
 
 class ChangingConvolutions:
-    """The programs of a session.
+    """The programs of a session, each opened when its like is asked for the second time.
 
     Args:
         threads: how many to compute with.
@@ -97,8 +98,10 @@ class ChangingConvolutions:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._programs: OrderedDict[ConvolutionKind, _Program | None] = OrderedDict()
+        self._programs: dict[ConvolutionKind, _Program | None] = {}
+        self._asked: OrderedDict[ConvolutionKind, int] = OrderedDict()  # when each was last asked for, latest last
         self._lock = threading.Lock()
+        self._now = 0
 
     @contextlib.contextmanager
     def given(
@@ -148,13 +151,20 @@ class ChangingConvolutions:
             keep(tuple(self._programs.values()))
             self._begin()
         with self._lock:
-            if kind in self._programs:
-                self._programs.move_to_end(kind)
-            else:
+            is_new = kind not in self._asked
+            self._now += 1
+            self._asked[kind] = self._now
+            self._asked.move_to_end(kind)
+            while self._now - next(iter(self._asked.values())) >= LONG_AGO:
+                self._programs.pop(self._asked.popitem(last=False)[0], None)
+            if kind not in self._programs and (is_new or self._is_full()):
+                return None  # to open a program takes as long as many runs: sizes that come once are not worth one
+            if kind not in self._programs:
                 self._programs[kind] = _opened(kind, self._threads)
-                if len(self._programs) > MOST_PROGRAMS:
-                    self._programs.popitem(last=False)
             return self._programs[kind]
+
+    def _is_full(self) -> bool:
+        return sum(program is not None for program in self._programs.values()) >= MOST_PROGRAMS
 
 
 class _Program:
