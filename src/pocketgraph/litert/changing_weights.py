@@ -11,7 +11,6 @@ import contextlib
 import math
 import mmap
 import os
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -140,8 +139,9 @@ class ChangingConvolutions:
             def run(x: Array, result: Array) -> None:
                 found = program(len(x))
                 if found is not None:
-                    found.model.run_into([x], [result])
-                    return
+                    with contextlib.suppress(RuntimeError):  # no memory, say, or closed as the process ends
+                        found.model.run_into([x], [result])
+                        return
                 result[...] = _in_numpy(op, x, weights, bias, spans, rectifier)
 
             yield run if program(images[0]) is not None else None
@@ -244,17 +244,17 @@ def _sources(packed: Array, weights: int, columns: int) -> Array:
 
 
 def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
-    """A loaded program, and its file of packed weights, which nobody else can open any more."""
+    """A loaded program and its file of packed weights. Both files are in memory alone: nothing is left of a process that
+    is killed, no disk can be full, and none is written to at each step."""
     outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
-    with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
-        path, packed = (os.path.join(folder, name) for name in ("convolution.tflite", "convolution.xnn"))
-        with open(path, "xb") as file:
-            file.writelines(writer.pieces(program))
+    with open(os.memfd_create("convolution"), "wb") as file, open(os.memfd_create("packed weights"), "r+b") as packed:
+        file.writelines(writer.pieces(program))
+        file.flush()
+        paths = [f"/proc/self/fd/{each.fileno()}" for each in (file, packed)]
         with quiet():
-            model = InPlaceModel(path, threads, packed, outputs)
+            model = InPlaceModel(paths[0], threads, paths[1], outputs)
             close_at_exit(model)
-        with open(packed, "r+b") as file:
-            return model, mmap.mmap(file.fileno(), 0)
+        return model, mmap.mmap(packed.fileno(), 0)
 
 
 def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
