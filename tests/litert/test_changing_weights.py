@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import pathlib
 import signal
@@ -22,6 +23,7 @@ from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert import changing_weights
 from pocketgraph.litert.changing_weights import ChangingConvolutions
 from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native.in_place_model import InPlaceModel
 
 Array = np.ndarray[Any, Any]
 PLAIN, DEPTHWISE = "Conv2D", "DepthwiseConv2dNative"
@@ -174,6 +176,27 @@ def test_no_files_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Pa
     x, weights = drawn(2, 5, 5, 4), drawn(1, 1, 4, 8)
     made = computed(ChangingConvolutions(threads=1), PLAIN, x, weights, None, spans_of("SAME", 1, 5, 5), 2)
     np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("start", "is_lent"), [(0, False), (64, True)])
+def test_what_ends_with_a_page_is_copied(monkeypatch: pytest.MonkeyPatch, start: int, is_lent: bool) -> None:
+    """Some processors' kernels read on behind the last image, where nothing need be."""
+    lent, lend = [], InPlaceModel._lent
+
+    def noted(self: InPlaceModel, stack: Any, kind: Any, array: Array) -> Any:
+        lent.append(array)
+        return lend(self, stack, kind, array)
+
+    x = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)[start : start + mmap.PAGESIZE].view(np.float32)
+    x = x.reshape(1, 8, 8, -1)
+    x[...] = drawn(*x.shape)
+    weights = drawn(1, 1, x.shape[3], 8)
+    found, spans = ChangingConvolutions(threads=1), spans_of("SAME", 1, 8, 8)
+    asked_before(found, PLAIN, weights, None, spans, x.shape)
+    monkeypatch.setattr(InPlaceModel, "_lent", noted)
+    made = computed(found, PLAIN, x, weights, None, spans, 1)
+    np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=1e-4)
+    assert any(np.shares_memory(each, x) for each in lent) == is_lent
 
 
 def test_numpy_goes_on_where_litert_fails() -> None:

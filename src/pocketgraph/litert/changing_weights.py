@@ -244,8 +244,8 @@ def _sources(packed: Array, weights: int, columns: int) -> Array:
 
 
 def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
-    """A loaded program and its file of packed weights. Both files are in memory alone: nothing is left of a process that
-    is killed, no disk can be full, and none is written to at each step."""
+    """A loaded program and its file of packed weights. Both files are in memory alone: a process that is killed leaves
+    nothing, no disk can be full, and none is written to at each step."""
     outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
     with open(os.memfd_create("convolution"), "wb") as file, open(os.memfd_create("packed weights"), "r+b") as packed:
         file.writelines(writer.pieces(program))
