@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 import os
 import pathlib
 import signal
@@ -22,6 +23,7 @@ from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert import changing_weights
 from pocketgraph.litert.changing_weights import ChangingConvolutions
 from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native.in_place_model import InPlaceModel
 
 Array = np.ndarray[Any, Any]
 PLAIN, DEPTHWISE = "Conv2D", "DepthwiseConv2dNative"
@@ -35,6 +37,12 @@ def spans_of(padding: str, taps: int, *sizes: int, stride: int = 1, dilation: in
     return [window(size, taps, stride, padding, dilation) for size in sizes]
 
 
+def asked_before(found: ChangingConvolutions, *asked: Any) -> ChangingConvolutions:
+    """Whose programs are opened when they are asked for the next time."""
+    with found.given(*asked):
+        return found
+
+
 def computed(
     found: ChangingConvolutions,
     op: str,
@@ -46,7 +54,8 @@ def computed(
 ) -> Array | None:
     outputs = weights.shape[2] if op == DEPTHWISE else weights.shape[3]
     result = np.empty((len(x), *(span.output for span in spans), outputs), np.float32)
-    with found.given(op, weights, bias, spans, (some, *x.shape[1:])) as run:
+    asked = op, weights, bias, spans, (some, *x.shape[1:])
+    with asked_before(found, *asked).given(*asked) as run:
         if run is None:
             return None
         for first in range(0, len(x), some):
@@ -83,6 +92,16 @@ def test_each_run_has_the_weights_it_is_given(op: str, shape: tuple[int, ...], p
             np.testing.assert_allclose(made, expected, rtol=1e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("taps", [(2, 3), (2, 4), (4, 5)])
+@pytest.mark.parametrize("stride", [2, 3])
+def test_windows_smaller_than_a_kernel_are_left(taps: tuple[int, int], stride: int) -> None:
+    """XNNPACK's kernel of more elements reads other pixels, too: a NaN there, times zero, would reach the result."""
+    spans = [window(11, each, stride, "VALID") for each in taps]
+    asked = DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
+        assert run is None
+
+
 def test_weights_need_not_be_in_one_piece() -> None:
     x, weights, spans = drawn(2, 6, 6, 8), drawn(3, 3, 16, 8), spans_of("SAME", 3, 6, 6)
     turned = weights[::-1, ::-1].transpose(0, 1, 3, 2)
@@ -101,7 +120,8 @@ def test_weights_need_not_be_in_one_piece() -> None:
     ids=["a border of its own", "several for each channel", "a large window", "nothing"],
 )
 def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
-    with ChangingConvolutions(threads=1).given(op, drawn(*shape), None, spans, (2, 6, 6, 4)) as run:
+    asked = op, drawn(*shape), None, spans, (2, 6, 6, 4)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
 
@@ -119,24 +139,84 @@ def not_known() -> Any:
 )
 def test_what_is_not_known_is_left(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: Any) -> None:
     monkeypatch.setattr(owner, name, other)
-    with ChangingConvolutions(threads=1).given(
-        PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
-    ) as run:
+    asked = PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
+    with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
 
-def test_few_programs_are_kept_and_no_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a step has more convolutions than there may be programs, some stay in NumPy: none is opened anew."""
     monkeypatch.setattr(changing_weights, "MOST_PROGRAMS", 2)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    found, weights = ChangingConvolutions(threads=1), drawn(1, 1, 4, 8)
-    for count in (3, 2, 1, 3):
+    monkeypatch.setattr(changing_weights, "LONG_AGO", 12)
+    opened, opening = [], changing_weights._opened
+    monkeypatch.setattr(
+        changing_weights, "_opened", lambda *asked: opened.append(asked[0].images[0]) or opening(*asked)
+    )
+    found, weights, spans = ChangingConvolutions(threads=1), drawn(1, 1, 4, 8), spans_of("SAME", 1, 5, 5)
+    for count in (4, 3, 2, 1, 4, 3, 2, 1, 4):
         x = drawn(count, 5, 5, 4)
-        made = computed(found, PLAIN, x, weights, None, spans_of("SAME", 1, 5, 5), count)
-        np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+        made = np.empty((count, 5, 5, 8), np.float32)
+        with found.given(PLAIN, weights, None, spans, x.shape) as run:
+            if run is not None:
+                run(x, made)
+                np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
         assert len(found._programs) <= 2
-        assert not list(tmp_path.iterdir())
+    assert opened == [4, 3]
+    for _ in range(12):  # the others have been asked for long ago
+        asked_before(found, PLAIN, weights, None, spans, (2, 5, 5, 4))
+    assert opened == [4, 3, 2]
+    assert [kind.images[0] for kind in found._asked] == [2]
     del found
     gc.collect()
+
+
+def test_no_files_are_made(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    """A process that is killed leaves nothing, and a full disk does not matter."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "not there"))
+    x, weights = drawn(2, 5, 5, 4), drawn(1, 1, 4, 8)
+    made = computed(ChangingConvolutions(threads=1), PLAIN, x, weights, None, spans_of("SAME", 1, 5, 5), 2)
+    np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+
+
+@pytest.mark.parametrize(("start", "is_lent"), [(0, False), (64, True)])
+def test_what_ends_with_a_page_is_copied(monkeypatch: pytest.MonkeyPatch, start: int, is_lent: bool) -> None:
+    """Some processors' kernels read on behind the last image, where nothing need be."""
+    lent, lend = [], InPlaceModel._lent
+
+    def noted(self: InPlaceModel, stack: Any, kind: Any, array: Array) -> Any:
+        lent.append(array)
+        return lend(self, stack, kind, array)
+
+    x = np.frombuffer(mmap.mmap(-1, 2 * mmap.PAGESIZE), np.uint8)[start : start + mmap.PAGESIZE].view(np.float32)
+    x = x.reshape(1, 8, 8, -1)
+    x[...] = drawn(*x.shape)
+    weights = drawn(1, 1, x.shape[3], 8)
+    found, spans = ChangingConvolutions(threads=1), spans_of("SAME", 1, 8, 8)
+    asked_before(found, PLAIN, weights, None, spans, x.shape)
+    monkeypatch.setattr(InPlaceModel, "_lent", noted)
+    made = computed(found, PLAIN, x, weights, None, spans, 1)
+    np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=1e-4)
+    assert any(np.shares_memory(each, x) for each in lent) == is_lent
+
+
+def test_numpy_goes_on_where_litert_fails() -> None:
+    x, weights, spans = drawn(2, 5, 5, 4), drawn(1, 1, 4, 8), spans_of("SAME", 1, 5, 5)
+    found = ChangingConvolutions(threads=1)
+    assert computed(found, PLAIN, x, weights, None, spans, 2) is not None
+    (program,) = found._programs.values()
+    assert program is not None
+    program.model.close()
+    made = computed(found, PLAIN, x, weights, None, spans, 2)
+    np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
+
+
+def test_sizes_that_come_once_are_not_worth_a_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(changing_weights, "_opened", lambda *_: pytest.fail("a program is opened"))
+    found = ChangingConvolutions(threads=1)
+    for size in range(4, 9):
+        asked = PLAIN, drawn(1, 1, 4, 8), None, spans_of("SAME", 1, size, size), (2, size, size, 4)
+        with found.given(*asked) as run:
+            assert run is None
 
 
 def test_threads_do_not_take_each_others_weights() -> None:
@@ -188,6 +268,9 @@ def test_a_process_that_ends_says_nothing() -> None:
         found = ChangingConvolutions(threads=2)
         x, y = np.ones((2, 4, 4, 8), np.float32), np.empty((2, 4, 4, 8), np.float32)
         weights, spans = np.ones((1, 1, 8, 8), np.float32), [window(4, 1, 1, "SAME")] * 2
+        for _ in range(2):
+            with found.given("Conv2D", weights, None, spans, x.shape) as run:
+                pass
         with found.given("Conv2D", weights, None, spans, x.shape) as run:
             run(x, y)
         print(y.sum())

@@ -11,7 +11,6 @@ import contextlib
 import math
 import mmap
 import os
-import tempfile
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
@@ -29,6 +28,7 @@ from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
+from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.runner import close_at_exit
 from pocketgraph.litert.writing import writer
@@ -37,6 +37,7 @@ CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}
 MOST_WEIGHTS = 1 << 24  # up to here float32 tells whole numbers apart
 MOST_ELEMENTS = 25  # of a depthwise window; for larger ones XNNPACK has no kernels of their own
 MOST_PROGRAMS = 32  # of a session; each has memory for its images and results, a megabyte of either
+LONG_AGO = 2048  # convolutions: more than a step has; a program that none of so many was for makes room for another
 CLOSE_TO = 1e-4  # the most by which results differ from NumPy's, relative to the largest
 
 Run = Callable[[Array, Array], None]
@@ -84,7 +85,7 @@ class ConvolutionKind(NamedTuple):
 
 
 class ChangingConvolutions:
-    """The programs of a session.
+    """The programs of a session, each opened when its like is asked for the second time.
 
     Args:
         threads: how many to compute with.
@@ -96,8 +97,10 @@ class ChangingConvolutions:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._programs: OrderedDict[ConvolutionKind, _Program | None] = OrderedDict()
+        self._programs: dict[ConvolutionKind, _Program | None] = {}
+        self._asked: OrderedDict[ConvolutionKind, int] = OrderedDict()  # when each was last asked for, latest last
         self._lock = threading.Lock()
+        self._now = 0
 
     @contextlib.contextmanager
     def given(
@@ -136,8 +139,9 @@ class ChangingConvolutions:
             def run(x: Array, result: Array) -> None:
                 found = program(len(x))
                 if found is not None:
-                    found.model.run_into([x], [result])
-                    return
+                    with contextlib.suppress(RuntimeError):  # no memory, say, or closed as the process ends
+                        found.model.run_into([x], [result])
+                        return
                 result[...] = _in_numpy(op, x, weights, bias, spans, rectifier)
 
             yield run if program(images[0]) is not None else None
@@ -147,13 +151,20 @@ class ChangingConvolutions:
             keep(tuple(self._programs.values()))
             self._begin()
         with self._lock:
-            if kind in self._programs:
-                self._programs.move_to_end(kind)
-            else:
+            is_new = kind not in self._asked
+            self._now += 1
+            self._asked[kind] = self._now
+            self._asked.move_to_end(kind)
+            while self._now - next(iter(self._asked.values())) >= LONG_AGO:
+                self._programs.pop(self._asked.popitem(last=False)[0], None)
+            if kind not in self._programs and (is_new or self._is_full()):
+                return None  # to open a program takes as long as many runs: sizes that come once are not worth one
+            if kind not in self._programs:
                 self._programs[kind] = _opened(kind, self._threads)
-                if len(self._programs) > MOST_PROGRAMS:
-                    self._programs.popitem(last=False)
             return self._programs[kind]
+
+    def _is_full(self) -> bool:
+        return sum(program is not None for program in self._programs.values()) >= MOST_PROGRAMS
 
 
 class _Program:
@@ -208,8 +219,20 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
         return None
     where = listed.base + listed.buffers[0].offset
     room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
-    found = _Program(model, room, _sources(room, size, kind.columns))
+    sources = _sources(room, size, kind.columns)
+    if kind.is_depthwise and not _has_kernels_of_its_own(sources, kind):
+        return None
+    found = _Program(model, room, sources)
     return found if _is_right(found, kind) else None
+
+
+def _has_kernels_of_its_own(sources: Array, kind: ConvolutionKind) -> bool:
+    """Whether weights were packed for a kernel of as many elements as a depthwise window has; one of more reads pixels
+    elsewhere and multiplies them by zeros, which makes NaN of what is not finite there."""
+    elements = math.prod(kind.weights[:2])
+    first = [int(np.argmax(sources == place)) for place in (0, elements * kind.columns)]  # the weight, the bias
+    width = first[0] - first[1]
+    return width > 0 and PackingOrder(width).size(elements, kind.columns) == sources.size * 4
 
 
 def _sources(packed: Array, weights: int, columns: int) -> Array:
@@ -221,17 +244,17 @@ def _sources(packed: Array, weights: int, columns: int) -> Array:
 
 
 def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
-    """A loaded program, and its file of packed weights, which nobody else can open any more."""
+    """A loaded program and its file of packed weights. Both files are in memory alone: a process that is killed leaves
+    nothing, no disk can be full, and none is written to at each step."""
     outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
-    with tempfile.TemporaryDirectory(prefix="pocketgraph-") as folder:
-        path, packed = (os.path.join(folder, name) for name in ("convolution.tflite", "convolution.xnn"))
-        with open(path, "xb") as file:
-            file.writelines(writer.pieces(program))
+    with open(os.memfd_create("convolution"), "wb") as file, open(os.memfd_create("packed weights"), "r+b") as packed:
+        file.writelines(writer.pieces(program))
+        file.flush()
+        paths = [f"/proc/self/fd/{each.fileno()}" for each in (file, packed)]
         with quiet():
-            model = InPlaceModel(path, threads, packed, outputs)
+            model = InPlaceModel(paths[0], threads, paths[1], outputs)
             close_at_exit(model)
-        with open(packed, "r+b") as file:
-            return model, mmap.mmap(file.fileno(), 0)
+        return model, mmap.mmap(packed.fileno(), 0)
 
 
 def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,8 @@ from pocketgraph.litert.native.native_model import NativeModel
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
 
+READ_BEYOND = 16  # bytes: XNN_EXTRA_BYTES in xnnpack.h, by which some processors' kernels read beyond an input
+
 
 class InPlaceModel(NativeModel):
     """A loaded model; its arguments are those of ``NativeModel``."""
@@ -30,7 +33,8 @@ class InPlaceModel(NativeModel):
     def run_into(self, inputs: Sequence[Array], results: Sequence[Array]) -> None:
         """Puts the outputs for these inputs into these arrays; all are in one piece.
 
-        What begins at a multiple of ``ALIGNMENT`` bytes is taken where it lies, what does not is copied.
+        What begins at a multiple of ``ALIGNMENT`` bytes is taken where it lies, what does not is copied, and so are
+        inputs that end with a page: kernels read up to ``READ_BEYOND`` bytes more, and the next page may be nobody's.
 
         Raises:
             RuntimeError: LiteRT failed.
@@ -43,8 +47,9 @@ class InPlaceModel(NativeModel):
                 copied = []
                 for side, arrays, mapped in ((0, inputs, self._given), (1, results, self._wanted)):
                     for place, array in enumerate(arrays):
-                        is_aligned = int(array.__array_interface__["data"][0]) % ALIGNMENT == 0
-                        if is_aligned:
+                        start = int(array.__array_interface__["data"][0])
+                        is_at_the_end = -(start + array.nbytes) % mmap.PAGESIZE < READ_BEYOND
+                        if start % ALIGNMENT == 0 and (side or not is_at_the_end):
                             buffers[side].append(self._lent(stack, self._types[side][place], array))
                             continue
                         buffers[side].append(self._buffers[side][place])
