@@ -20,10 +20,10 @@ import pytest
 
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
 from pocketgraph.kernels.windows import Window, window
-from pocketgraph.litert import changing_weights
-from pocketgraph.litert.changing_weights import ChangingConvolutions
 from pocketgraph.litert.native import c_library
 from pocketgraph.litert.native.in_place_model import InPlaceModel
+from pocketgraph.litert.packing import changing_weights
+from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
 
 Array = np.ndarray[Any, Any]
 PLAIN, DEPTHWISE = "Conv2D", "DepthwiseConv2dNative"
@@ -264,7 +264,7 @@ def test_a_process_that_ends_says_nothing() -> None:
     text = """
         import numpy as np
         from pocketgraph.kernels.windows import window
-        from pocketgraph.litert.changing_weights import ChangingConvolutions
+        from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
         found = ChangingConvolutions(threads=2)
         x, y = np.ones((2, 4, 4, 8), np.float32), np.empty((2, 4, 4, 8), np.float32)
         weights, spans = np.ones((1, 1, 8, 8), np.float32), [window(4, 1, 1, "SAME")] * 2

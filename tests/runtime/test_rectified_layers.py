@@ -13,8 +13,8 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn import rectified_convolution
-from pocketgraph.litert import changing_weights
 from pocketgraph.litert.native.in_place_model import InPlaceModel
+from pocketgraph.litert.packing import changing_weights
 from pocketgraph.runtime.engines import quick_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close

@@ -1,4 +1,4 @@
-"""Has XNNPACK compute convolutions of a training, where they are large (litert/changing_weights.py)."""
+"""Has XNNPACK compute convolutions of a training, where they are large (litert/packing/changing_weights.py)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 if TYPE_CHECKING:
     from pocketgraph.kernels.nn.rectified_convolution import Convolve
     from pocketgraph.kernels.windows import Window
-    from pocketgraph.litert.changing_weights import ChangingConvolutions
+    from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
 
 PASS = "changing_weights"
 _STATE = "convolutions with changing weights"
@@ -52,7 +52,7 @@ class QuickConvolutions(NamedTuple):
             or images[0] * elements * outputs * math.prod(w.output for w in spans) < LEAST_NUMPY_GRADIENT
         ):
             return nullcontext()
-        from pocketgraph.litert.changing_weights import ChangingConvolutions
+        from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
 
         found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
         return found.given(op, weights, bias, spans, images, rectifier)

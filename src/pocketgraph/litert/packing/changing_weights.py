@@ -97,7 +97,7 @@ class ChangingConvolutions:
 
     def _begin(self) -> None:
         self._process = os.getpid()
-        self._programs: dict[ConvolutionKind, _Program | None] = {}
+        self._programs: dict[ConvolutionKind, _RepackedConvolution | None] = {}
         self._asked: OrderedDict[ConvolutionKind, int] = OrderedDict()  # when each was last asked for, latest last
         self._lock = threading.Lock()
         self._now = 0
@@ -123,9 +123,9 @@ class ChangingConvolutions:
             rectifier: Relu or Relu6; "" for none.
         """
         with contextlib.ExitStack() as stack:
-            ready: dict[int, _Program | None] = {}
+            ready: dict[int, _RepackedConvolution | None] = {}
 
-            def program(count: int) -> _Program | None:
+            def program(count: int) -> _RepackedConvolution | None:
                 if count not in ready:
                     sizes = count, *images[1:]
                     kind = ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier)
@@ -146,7 +146,7 @@ class ChangingConvolutions:
 
             yield run if program(images[0]) is not None else None
 
-    def _program(self, kind: ConvolutionKind) -> _Program | None:
+    def _program(self, kind: ConvolutionKind) -> _RepackedConvolution | None:
         if self._process != os.getpid():  # a forked process has neither LiteRT's threads nor those who hold locks
             keep(tuple(self._programs.values()))
             self._begin()
@@ -167,7 +167,7 @@ class ChangingConvolutions:
         return sum(program is not None for program in self._programs.values()) >= MOST_PROGRAMS
 
 
-class _Program:
+class _RepackedConvolution:
     """A program, and where XNNPACK reads its weights.
 
     Args:
@@ -200,7 +200,7 @@ def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequ
     return made
 
 
-def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
+def _opened(kind: ConvolutionKind, threads: int) -> _RepackedConvolution | None:
     """The program of a kind; None where its weights cannot be changed."""
     size = int(np.prod(kind.weights))
     if not 0 < size < MOST_WEIGHTS or kind.columns > size or kind.padding() is None:
@@ -222,7 +222,7 @@ def _opened(kind: ConvolutionKind, threads: int) -> _Program | None:
     sources = _sources(room, size, kind.columns)
     if kind.is_depthwise and not _has_kernels_of_its_own(sources, kind):
         return None
-    found = _Program(model, room, sources)
+    found = _RepackedConvolution(model, room, sources)
     return found if _is_right(found, kind) else None
 
 
@@ -275,7 +275,7 @@ def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
     return Program([source], [result], [Operation(CODES[kind.op], operands, [result], options)])
 
 
-def _is_right(program: _Program, kind: ConvolutionKind) -> bool:
+def _is_right(program: _RepackedConvolution, kind: ConvolutionKind) -> bool:
     """Whether other weights give what NumPy computes with them of an image, where a number is not finite, too."""
     one, weights, bias = (
         np.sin(np.arange(math.prod(shape), dtype=np.float32) * 0.7).reshape(shape)
