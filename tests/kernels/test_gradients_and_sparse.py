@@ -102,6 +102,14 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("op", "attrs"), [("MaxPoolGradGrad", POOL), ("MaxPool3DGradGrad", VOLUME)])
+def test_second_gradients_of_pools_of_no_images_are_empty(op: str, attrs: dict[str, Any]) -> None:
+    images, pooled = ((0, *[size] * (len(attrs["ksize"]) - 2), 3) for size in (4, 2))
+    (found,) = run(op, np.ones(images, F), np.ones(pooled, F), np.ones(images, F), **attrs)
+    assert found.shape == pooled
+    assert found.dtype == F
+
+
 @pytest.mark.parametrize(("text", "op", "inputs", "attrs"), REFUSED, ids=[f"{n}-{r[1]}" for n, r in enumerate(REFUSED)])
 def test_what_does_not_fit_is_refused_in_one_line(
     text: str, op: str, inputs: tuple[Any, ...], attrs: dict[str, Any]

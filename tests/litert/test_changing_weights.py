@@ -116,8 +116,9 @@ def test_weights_need_not_be_in_one_piece() -> None:
         (DEPTHWISE, (3, 3, 4, 2), spans_of("SAME", 3, 6, 6)),
         (DEPTHWISE, (7, 7, 4, 1), spans_of("SAME", 7, 6, 6)),
         (PLAIN, (0, 0, 4, 4), [Window(1, 1, 1, 0, 0, 6)] * 2),
+        (PLAIN, (9, 9, 4, 4), [Window(9, 1, 1, 8, 8, 14)] * 2),
     ],
-    ids=["a border of its own", "several for each channel", "a large window", "nothing"],
+    ids=["a border of its own", "several for each channel", "a large window", "nothing", "larger than the images"],
 )
 def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
     asked = op, drawn(*shape), None, spans, (2, 6, 6, 4)

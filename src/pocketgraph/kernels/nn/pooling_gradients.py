@@ -59,10 +59,10 @@ def _picked(x: Array, grad: Array, spans: Sequence[Window]) -> Array:
     """Of ``grad``, of the shape of ``x``, what lies where each window has its first largest element."""
     _same_shape(grad, x.shape)
     _, found = largest_places(x, spans)
-    flat = grad.reshape(grad.shape[0], -1)
-    rows = np.arange(x.shape[0]).reshape(-1, *[1] * (found.ndim - 1))
     if not found.size:
         return np.zeros(found.shape, dtype=grad.dtype)
+    flat = grad.reshape(grad.shape[0], -1)
+    rows = np.arange(x.shape[0]).reshape(-1, *[1] * (found.ndim - 1))
     return np.where(found < 0, flat.dtype.type(0), flat[rows, np.maximum(found, 0)])
 
 

@@ -77,11 +77,15 @@ class ConvolutionKind(NamedTuple):
 
     def padding(self) -> str | None:
         """What the operator calls the border; None where it has no name for it."""
-        for padding in ("SAME", "VALID"):
+        for padding in ("SAME", "VALID") if self._fits() else ("SAME",):
             pairs = zip(self.images[1:3], self.spans, strict=True)
             if all(window(size, w.taps, w.stride, padding, w.dilation) == w for size, w in pairs):
                 return padding
         return None
+
+    def _fits(self) -> bool:
+        """Whether windows lie in the images, which of a gradient may be smaller."""
+        return all(w.reach <= size for size, w in zip(self.images[1:3], self.spans, strict=True))
 
 
 class ChangingConvolutions:
