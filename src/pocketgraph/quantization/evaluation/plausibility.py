@@ -98,4 +98,4 @@ def _is_guesswork(accuracy: ClassAccuracy) -> bool:
         return accuracy.top1_interval[0] <= 1 / accuracy.width
     odds = accuracy.width - 1
     worse = sum(math.comb(accuracy.count, right) * odds ** (accuracy.count - right) for right in range(accuracy.first))
-    return 2 * worse <= accuracy.width**accuracy.count
+    return bool(2 * worse <= accuracy.width**accuracy.count)
