@@ -68,3 +68,14 @@ def test_the_search_finds_in_pages_opened_from_files(site: pathlib.Path) -> None
             dark = page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 20, 22)"
             assert dark == (scheme == "dark")
             assert wrong == []
+
+
+def test_flags_in_tables_stay_whole_on_a_phone(site: pathlib.Path) -> None:
+    """The table scrolls, and the page does not."""
+    broken = "[...document.querySelectorAll('td code .pre')].filter((word) => word.getClientRects().length > 1)"
+    with browser() as chromium:
+        page = chromium.new_page(viewport={"width": 360, "height": 800})
+        page.goto((site / "coming-from.html").as_uri())
+        assert page.evaluate("document.querySelectorAll('td code .pre').length") > 50
+        assert page.evaluate(f"{broken}.map((word) => word.textContent)") == []
+        assert page.evaluate("document.documentElement.scrollWidth") == 360

@@ -27,7 +27,7 @@ from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export
 from pocketgraph.formats import load, save
-from pocketgraph.graph import DType, Graph
+from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
@@ -555,3 +555,18 @@ def test_labels_of_a_model_that_selects_boxes_are_not_what_is_said_first(tmp_pat
     assert "selects boxes itself" in str(error.value)
     assert "outputs=rows,scores" in error.value.hint
     assert make_project("android", tmp_path / "net.pb", tmp_path / "app", outputs=["rows", "scores"]).files
+
+
+def test_a_spectrum_in_front_of_a_model_is_no_text(tmp_path: pathlib.Path) -> None:
+    made = parse("""
+        wave = Placeholder(dtype=float, shape=[1,512])
+        length = Const(int32 [512])
+        spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+        loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
+        y = MatMul(loudness, w, T=float)
+    """)
+    weights = const("w", np.random.default_rng(1).normal(size=(257, 2)).astype(np.float32))
+    make_project("linux", Graph([*made, weights]), tmp_path / "app")
+    page = (tmp_path / "app" / "README.md").read_text()
+    assert "The model takes a spectrum: the app makes 'loudness' (float [1, 257]) of 'wave'" in page
+    assert "of a text" not in page

@@ -14,6 +14,7 @@ import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.errors import UsageError
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
 from support import ROOT
@@ -347,3 +348,31 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
     }
     assert ("half" in dtypes) == (found.form == "float16")
     assert found.form in ("float16", "float")
+
+
+def test_pixels_are_scaled_as_the_model_does_what_is_folded(tmp_path: pathlib.Path) -> None:
+    """A division by 255 that becomes part of the first layer is not done twice; no classes tell by their answers."""
+    net = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        of_bytes = Const(float 0.003921569)
+        shares = Mul(x, of_bytes, T=float)
+        conv = Conv2D(shares, w, T=float, strides=[1, 1, 1, 1], padding="SAME", data_format="NHWC")
+        rectified = Relu(conv, T=float)
+        axes = Const(int32 [1, 2])
+        pooled = Mean(rectified, axes, T=float, Tidx=int32, keep_dims=false)
+        y = Softmax(pooled, T=float)
+    """)
+    rng = np.random.default_rng(4)
+    weights = rng.normal(size=(3, 3, 3, 4)).astype(np.float32)
+    pocketgraph.save(Graph([*net, const("w", weights)]), tmp_path / "net.pb")
+    (tmp_path / "photos").mkdir()
+    for at in range(24):
+        Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / "photos" / f"{at}.png")
+    for data in (tmp_path / "photos", None):
+        said: list[str] = []
+        ship(tmp_path / "net.pb", tmp_path / f"out_{data is None}", data=data, notify=said.append)
+        assert any("'shares' shows" in text for text in said)
+        content = (tmp_path / f"out_{data is None}" / "model.tflite").read_bytes()
+        about = metadata(content)
+        assert about is not None
+        assert about.scaling == (0.0, 1.0)

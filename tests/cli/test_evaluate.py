@@ -382,3 +382,39 @@ def test_files_of_litert_have_their_sizes(tmp_path: pathlib.Path, capsys: Any) -
     assert call("quantize", tmp_path / "net.pb", "--mode=weights", "-o", made, "--input_shape=1,3,4") == 0
     assert call("evaluate", made, "--data", tmp_path / "rows.csv", "--input_shape=1,3,4") == 2
     assert "--input_shape is for graphs" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("right", "is_doubted"), [(4, True), (10, False)])
+def test_few_samples_that_guessing_would_get_right_as_often_are_doubted(
+    tmp_path: pathlib.Path, capsys: Any, right: int, is_doubted: bool
+) -> None:
+    """Nineteen samples of four classes: a guesser gets 4.75 of them right."""
+    answers = linear(tmp_path / "net.pb", 4)[:19].argmax(axis=1)
+    labels = np.where(np.arange(19) < right, answers, (answers + 1) % 4)
+    np.savez(tmp_path / "data.npz", x=ROWS[:19], labels=labels)
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    assert ("guessing among 4 classes" in capsys.readouterr().err) is is_doubted
+    np.savez(tmp_path / "data.npz", x=ROWS[:4], labels=labels[-4:])  # four say nothing
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    assert "guessing" not in capsys.readouterr().err
+
+
+def test_pictures_of_another_size_than_trained_on_are_a_reason_for_doubt(tmp_path: pathlib.Path, capsys: Any) -> None:
+    rng = np.random.default_rng(3)
+    for name in "abc":
+        (tmp_path / "photos" / name).mkdir(parents=True)
+        for at in range(7):
+            Image.fromarray(rng.integers(0, 256, (12, 16, 3), np.uint8)).save(tmp_path / "photos" / name / f"{at}.png")
+    text = """
+        x = Placeholder(dtype=float, shape=[?,{size},3])
+        means = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+        axes = Const(int32 [1, 2])
+        scores = MatMul(means, w, T=float)
+        y = Softmax(scores, T=float)
+    """
+    weights = rng.normal(size=(3, 3)).astype(np.float32)
+    for size, is_told in (("?,?", True), ("12,16", False)):
+        save(Graph([*parse(text.format(size=size)), const("w", weights)]), tmp_path / "net.pb")
+        assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "photos") == 0
+        told = capsys.readouterr().err
+        assert ("was the model trained on pictures of 16 x 12 (--input_width, --input_height" in told) is is_told, told

@@ -12,7 +12,9 @@ import pytest
 
 import command_line
 from pocketgraph import formats
-from pocketgraph.graph import DType, Graph, Node, const
+from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.graph import DType, Graph, Node, Tensor, const
+from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
 IDENTITY = Node("y", "Identity", ["w"], {"T": DType.named("float")})
@@ -75,6 +77,25 @@ def test_identify_says_one_line_each(model: pathlib.Path, capsys: pytest.Capture
         first == f"{model}: a GraphDef, 16.08 kB; 2 nodes, 1 constant of 16.00 kB; next: pocketgraph summarize {model}"
     )
     assert second == f"{notes}: a text file that describes no model, 6 B; next: give the model file instead"
+
+
+def test_identify_freezes_a_graph_with_a_checkpoint_beside_it(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = VariableV2(dtype=float, shape=[2,2], container="", shared_name="")
+        read = Identity(w, T=float)
+        y = MatMul(x, read, T=float)
+    """)
+    formats.save(graph, tmp_path / "graph.pbtxt")
+    text = ["identify", tmp_path / "graph.pbtxt"]
+    assert f"next: pocketgraph summarize_graph --in_graph={tmp_path / 'graph.pbtxt'}" in call(capsys, *text)[1]
+    write_checkpoint(tmp_path / "model.ckpt-7", {"w": Tensor.from_numpy(np.eye(2, dtype=np.float32))})
+    (tmp_path / "checkpoint").write_text('model_checkpoint_path: "model.ckpt-7"\n')
+    assert f"next: pocketgraph freeze_graph {tmp_path / 'graph.pbtxt'} -o frozen.pb" in call(capsys, *text)[1]
+    code, out, _ = call(capsys, "freeze_graph", tmp_path / "graph.pbtxt", "-o", tmp_path / "frozen.pb")
+    assert (code, "Output: y" in out) == (0, True)
 
 
 def test_identify_what_is_missing_or_damaged(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from command_line import call
 from pocketgraph import Session
 from pocketgraph.formats import save
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from support import ROOT, model_dir, needs_shared
@@ -440,3 +442,28 @@ def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsy
     first, second = json.loads(capsys.readouterr().out)
     assert first["top1"] > 0.98
     assert second["agreement"] > 0.98
+
+
+def test_a_file_says_how_pixels_are_scaled_where_the_nodes_that_told_are_folded(tmp_path: pathlib.Path) -> None:
+    net = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        of_bytes = Const(float 0.003921569)
+        shares = Mul(x, of_bytes, T=float)
+        conv = Conv2D(shares, w, T=float, strides=[1, 1, 1, 1], padding="SAME", data_format="NHWC")
+        rectified = Relu(conv, T=float)
+        axes = Const(int32 [1, 2])
+        pooled = Mean(rectified, axes, T=float, Tidx=int32, keep_dims=false)
+        y = Softmax(pooled, T=float)
+    """)
+    rng = np.random.default_rng(4)
+    save(Graph([*net, const("w", rng.normal(size=(3, 3, 3, 4)).astype(np.float32))]), tmp_path / "net.pb")
+    (tmp_path / "photos").mkdir()
+    for at in range(12):
+        Image.fromarray(rng.integers(0, 256, (8, 8, 3), np.uint8)).save(tmp_path / "photos" / f"{at}.png")
+    for mode in ("static", "dynamic"):
+        small = tmp_path / f"{mode}.tflite"
+        data = ("--calibrate", tmp_path / "photos") if mode == "static" else ()
+        assert call("quantize", tmp_path / "net.pb", *data, "--mode", mode, "-o", small) == 0
+        about = metadata(small.read_bytes())
+        assert about is not None
+        assert about.scaling == (0.0, 1.0)

@@ -199,3 +199,24 @@ def test_help_names_the_rules(capsys: pytest.CaptureFixture[str]) -> None:
     assert "Transforms are:" in shown
     assert "fold_old_batch_norms" in shown
     assert "--output_as_text" in shown
+
+
+def test_a_scaling_of_pixels_that_is_folded_is_told(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    net = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        of_bytes = Const(float 0.003921569)
+        shares = Mul(x, of_bytes, T=float)
+        conv = Conv2D(shares, w, T=float, strides=[1, 1, 1, 1], padding="SAME", data_format="NHWC")
+        rectified = Relu(conv, T=float)
+        axes = Const(int32 [1, 2])
+        pooled = Mean(rectified, axes, T=float, Tidx=int32, keep_dims=false)
+        y = Softmax(pooled, T=float)
+    """)
+    weights = np.random.default_rng(4).normal(size=(3, 3, 3, 4)).astype(np.float32)
+    formats.save(Graph([*net, const("w", weights)]), tmp_path / "net.pb")
+    for transforms, is_told in (("mobile", True), ("strip_unused_nodes", False)):
+        ends = ("-o", str(tmp_path / "small.pb"), "--inputs=x", "--outputs=y", f"--transforms={transforms}")
+        assert call(str(tmp_path / "net.pb"), *ends) == 0
+        told = capsys.readouterr().err
+        assert ("'shares', which told how pixels are scaled, is part of the first layer now" in told) is is_told
+        assert ("--input_mean=0 --input_std=1" in told) is is_told

@@ -167,6 +167,29 @@ def test_what_we_read_of_it(tmp_path: pathlib.Path) -> None:
         metadata(bytes(newer))
 
 
+def test_files_behind_a_model_may_be_deflated(tmp_path: pathlib.Path) -> None:
+    """As `zip model.tflite labels.txt` packs them."""
+    path = tmp_path / "net.tflite"
+    export_model(replace(opened(CLASSIFIER), labels=tuple(LABELS)), str(path), TARGETS["tflite"], {})
+    stored = path.read_bytes()
+    (start,) = struct.unpack_from("<I", stored, stored.rindex(b"PK\5\6") + 16)
+    (first,) = struct.unpack_from("<I", stored, start + 42)
+
+    def packed_as(how: int, text: str = "\n".join(LABELS)) -> bytes:
+        path.write_bytes(stored[:first])
+        with zipfile.ZipFile(path, "a", how) as archive:
+            archive.writestr("labels.txt", text)
+        return path.read_bytes()
+
+    found = metadata(packed_as(zipfile.ZIP_DEFLATED))
+    assert found is not None
+    assert found.labels == tuple(LABELS)
+    with pytest.raises(FormatError, match=r"'labels\.txt' behind the model is packed in a way that is not read here"):
+        metadata(packed_as(zipfile.ZIP_BZIP2))
+    with pytest.raises(FormatError, match="have more than 64 MB"):
+        metadata(packed_as(zipfile.ZIP_DEFLATED, "a" * ((1 << 26) + 1)))
+
+
 def test_a_detector(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         image_tensor = Placeholder(dtype=uint8, shape=[1, 2, 2, 3])

@@ -364,3 +364,20 @@ def test_what_quantize_nodes_left_over_is_no_output() -> None:
     """
     assert [name for name, _ in likely_outputs(parse(text.format("layer_eightbit")))] == ["y"]
     assert "layer/x/quantize" in [name for name, _ in likely_outputs(parse(text.format("layer")))]
+
+
+def test_what_a_result_waits_for_in_a_frozen_graph_is_no_output() -> None:
+    """Functions of TensorFlow 2 that were inlined wait for all that their loops leave."""
+    text = """
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0], [7.0, 8.0]])
+        scores = MatMul(x, w, T=float)
+        last = Identity(scores, T=float)
+        side = Neg(scores, T=float)
+        {waited}
+        y = Softmax(last{waits}, T=float)
+    """
+    waiting = parse(text.format(waited="all = NoOp(^side)", waits=", ^all"))
+    assert [name for name, _ in likely_outputs(waiting)] == ["y"]
+    apart = parse(text.format(waited="", waits=""))
+    assert [name for name, _ in likely_outputs(apart)] == ["y", "side"]

@@ -8,7 +8,7 @@ import pytest
 from function_text import with_functions
 from pocketgraph import Session
 from pocketgraph.errors import MissingKernelError
-from pocketgraph.graph import DType, Func, Graph, Node, Shape
+from pocketgraph.graph import DType, Func, Graph, Node, Shape, Tensor
 from pocketgraph.runtime.missing_kernels import why_not
 
 FLOAT = DType.named("float")
@@ -59,3 +59,20 @@ def test_a_function_behind_a_batching_queue() -> None:
     with Session(graph) as session:
         (found,) = session.run(["batch"], {"x": np.float32([1, 2, 3]), "by": np.float32(2)})
     assert found.tolist() == [2, 4, 6]
+
+
+def test_a_pipeline_that_files_feed_has_no_kernels_whatever_is_allowed() -> None:
+    """To allow files helps nobody where nothing runs what reads them."""
+    kinds = {"output_types": (FLOAT,), "output_shapes": (Shape([None, 3]),)}
+    nodes = [
+        Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape([None, 3])}),
+        Node("rows", "TensorSliceDataset", ("x",), {"Toutput_types": (FLOAT,), "output_shapes": (Shape([3]),)}),
+        Node("path", "Const", (), {"dtype": DType.named("string"), "value": Tensor.from_numpy(np.array(b"cache"))}),
+        Node("cached", "CacheDataset", ("rows", "path"), kinds),
+        Node("next", "DatasetToSingleElement", ("cached",), kinds),
+        Node("y", "Neg", ("next",), {"T": FLOAT}),
+    ]
+    with Session(Graph(nodes)) as session:
+        with pytest.raises(MissingKernelError, match=r"'next:0' \(float \[\?,3\]\)"):
+            session.run(["y"], {"x": np.zeros((1, 3), np.float32)})
+        assert session.run(["y"], {"next:0": np.ones((1, 3), np.float32)})[0].tolist() == [[-1, -1, -1]]

@@ -55,7 +55,10 @@ STYLE = """
 .highlight-output .highlight span { color: var(--color-foreground-primary); }
 table { font-size: 90%; }
 code .pre { white-space: nowrap; } /* a flag stays in one line */
-@media (max-width: 40em) { code .pre { white-space: normal; overflow-wrap: anywhere; } }
+@media (max-width: 40em) {
+  code .pre { white-space: normal; overflow-wrap: anywhere; }
+  td code .pre { white-space: nowrap; } /* the table scrolls */
+}
 """
 
 

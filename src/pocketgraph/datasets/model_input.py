@@ -24,6 +24,7 @@ class ModelInput:
         rate: samples a second of a recording that goes in, as ``heard_rate`` finds it; None where nothing tells.
         file_form: of an input that takes a picture as the bytes of its file, what the model decodes: ``JPEG``, ``PNG``,
             ``BMP`` or ``GIF``; empty for others.
+        has_open_size: whether it takes pictures of any height or width.
     """
 
     name: str
@@ -33,6 +34,7 @@ class ModelInput:
     takes_words: bool = False
     rate: int | None = None
     file_form: str = ""
+    has_open_size: bool = False
 
     @property
     def takes_text(self) -> bool:

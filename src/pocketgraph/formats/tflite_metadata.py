@@ -21,7 +21,8 @@ AUDIO = 4
 LABELS = (2, 3)
 """Kinds of associated files with labels: of an axis, of values."""
 MOST_BYTES = 1 << 26
-"""Of one file behind a model."""
+"""Of all files behind a model, unpacked."""
+PACKINGS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 
 
 @dataclass(frozen=True)
@@ -123,8 +124,19 @@ def _files(buffer: Buffer, where: str) -> dict[str, bytes]:
     try:
         with zipfile.ZipFile(io.BytesIO(bytes(buffer))) as archive:
             infos = archive.infolist()
-            if any(info.file_size > MOST_BYTES or info.compress_type != zipfile.ZIP_STORED for info in infos):
-                raise FormatError("a file behind the model is compressed or too large", where=where)
+            if sum(info.file_size for info in infos) > MOST_BYTES:
+                raise FormatError(
+                    f"the files behind the model have more than {MOST_BYTES >> 20} MB",
+                    where=where,
+                    hint="pack smaller ones behind it, or none: `zip -d` takes them out",
+                )
+            odd = next((info.filename for info in infos if info.compress_type not in PACKINGS), None)
+            if odd is not None:
+                raise FormatError(
+                    f"'{odd}' behind the model is packed in a way that is not read here",
+                    where=where,
+                    hint="store or deflate it, as `zip` does",
+                )
             return {info.filename: archive.read(info) for info in infos}
     except FormatError:
         raise

@@ -133,7 +133,8 @@ class EntrySurvey:
                 continue
             if self._is_shaped_for_losses(node):
                 source = self._graph.find_producer(node.data_inputs[0])
-                if source is None or any(user is not node for user in self._inner_users(source, inner)):
+                users = self._users.get(source.name, ()) if source is not None else ()
+                if source is None or any(user is not node and user.name in inner for _, user in users):
                     continue
                 node = source
             ranked = self._rank(node)
@@ -149,16 +150,18 @@ class EntrySurvey:
             ranked = self._rank(self._graph[name]) if name in inner else None
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
-        return sorted(found.values(), key=lambda ranked: -ranked.score)
+        ends = sorted(found.values(), key=lambda ranked: -ranked.score)
+        if (
+            ends and not self.is_trained
+        ):  # a frozen graph keeps what its results wait for, such as all that a loop leaves
+            before = reachable(self._graph, [ends[0].name], missing_ok=True)
+            ends = [ends[0], *(end for end in ends[1:] if end.name not in before)]
+        return ends
 
     def _is_shaped_for_losses(self, node: Node) -> bool:
         """Whether a tensor has another shape only for what training computes, such as rows of all places' logits."""
-        if not self.is_trained or node.op != "Reshape":
-            return False
-        return all(self._serves_training(user) for user in self._takers(node)) and bool(self._takers(node))
-
-    def _inner_users(self, node: Node, inner: set[str]) -> list[Node]:
-        return [user for _, user in self._users.get(node.name, ()) if user.name in inner]
+        takers = self._takers(node) if self.is_trained and node.op == "Reshape" else []
+        return bool(takers) and all(self._serves_training(user) for user in takers)
 
     @cached_property
     def _inside_loops(self) -> set[str]:

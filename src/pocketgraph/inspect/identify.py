@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import Kind
-from pocketgraph.formats.facts import FileFacts, GraphFacts, facts
+from pocketgraph.formats.facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.pages.quantities import bytes_text, counted
 
@@ -41,19 +41,21 @@ class IdentifiedFile(FileFacts):
     def next(self) -> str:
         """What to type next.
 
-        A graph that needs no freezing is looked at; the graph beside a checkpoint need not be named, one of several
-        entry points without a default has to be.
+        A graph that needs no freezing is looked at, one with a checkpoint beside it is frozen; the graph beside a
+        checkpoint need not be named, one of several entry points without a default has to be.
         """
         if self.graphs and not any(graph.variables for graph in self.graphs):
             return f"pocketgraph summarize {quoted(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
-        if is_directory or "--input_checkpoint=" in self.identity.next:
+        is_graph = self.kind in GRAPHS and not self.damage
+        if is_directory or is_graph or "--input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
             path = quoted(self.path)
             with contextlib.suppress(PocketgraphError):
-                find(self.path)
+                if find(self.path).checkpoint is None:
+                    return self.identity.next
                 with contextlib.suppress(PocketgraphError):
                     return freeze_command(self.path, ready(self.path), "frozen.pb")
                 return f"pocketgraph freeze_graph {path} -o frozen.pb"

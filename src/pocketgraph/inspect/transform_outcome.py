@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 import numpy as np
 
+from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
@@ -49,6 +50,23 @@ def _needed_feeds(graph: Graph, outputs: Sequence[str]) -> list[str]:
         return [name.removesuffix(":0") for name in needed_placeholders(graph.replace(inputs=()), list(outputs))]
     except PocketgraphError:
         return []
+
+
+def scaling_that_went(before: Graph, after: Graph) -> str:
+    """What to say where nodes that told how pixels are scaled became part of the first layer; empty where none did.
+
+    Args:
+        before, after: the graph before and after the transforms.
+    """
+    if len(before.inputs) != 1 or before.inputs[0] not in after:
+        return ""
+    told, left = (inferred_scaling(graph, before.inputs[0]) for graph in (before, after))
+    if told is None or told.is_usual or (left is not None and (left.mean, left.std) == (told.mean, told.std)):
+        return ""
+    return (
+        f"'{told.node}', which told how pixels are scaled, is part of the first layer now: say "
+        f"{option('input_mean')}={told.mean:g} {option('input_std')}={told.std:g} where pictures are read"
+    )
 
 
 def decibels_left(before: Graph, after: Graph) -> float | None:

@@ -36,15 +36,16 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
         dtype: what is fed; of objects where it takes strings.
     """
     name = canonical(label)
+    declared = graph.producer(name).shape()
+    dims = None if declared is None else declared.dims
     if dtype.kind != "O":
-        return ModelInput(name, shape, dtype, rate=heard_rate(graph))
+        has_open_size = dims is not None and len(dims) == 4 and None in dims[1:3]
+        return ModelInput(name, shape, dtype, rate=heard_rate(graph), has_open_size=has_open_size)
     decoder = decoder_of(graph, name)
     if decoder is not None and decoder.op in FORMATS:
         return ModelInput(name, shape, dtype, file_form=FORMATS[decoder.op])
     parser = parser_of(graph, name)
     features = tuple(features_of(graph, parser)) if parser is not None else ()
-    declared = graph.producer(name).shape()
-    dims = None if declared is None else declared.dims
     has_words = not features and dims is not None and len(dims) > 1 and dims[-1] != 1
     return ModelInput(name, shape, dtype, features, has_words)
 

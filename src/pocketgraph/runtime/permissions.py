@@ -7,11 +7,15 @@ missing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Node
 from pocketgraph.graph.op_traits import ops_with
+
+if TYPE_CHECKING:
+    from pocketgraph.runtime.engines.compilation_units import Functions
 
 FILES = ops_with("touches_files")
 CODE = ops_with("runs_code")
@@ -62,3 +66,20 @@ def check_permissions(nodes: Iterable[Node], allowed: frozenset[str]) -> None:
             if "files" in groups
             else f"feed what comes out of them instead (allow={groups} lets them pass, but nothing here runs them)",
         )
+
+
+def check_may_run(nodes: Sequence[Node], library: Functions, allowed: frozenset[str]) -> None:
+    """``check_permissions``, where a permission would help: training data come in through ops that nothing here runs.
+
+    Raises:
+        RunError: as there.
+        MissingKernelError: nodes are refused in a pipeline of training data that has no kernels.
+    """
+    try:
+        check_permissions(nodes, allowed)
+    except RunError:
+        from pocketgraph.runtime.missing_kernels import INCOMING, check_kernels  # a warm start imports no kernels
+
+        if any(node.op in INCOMING - RESTRICTED for node in nodes):
+            check_kernels(nodes, library)
+        raise

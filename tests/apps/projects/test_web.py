@@ -261,3 +261,46 @@ def test_a_detector_that_needs_boxes(tmp_path: pathlib.Path) -> None:
     assert told["decoder"] == "ssd"
     assert told["parts"] == ["boxes", "scores"]
     assert len(told["anchors"]) == 192
+
+
+WORD_NUMBERS = """
+    ids = Placeholder(dtype=int64, shape=[1,4])
+    table = Const(float [[1.0, 0.0], [0.0, 2.0], [3.0, 1.0], [0.5, 4.0]])
+    axis = Const(int32 0)
+    vectors = GatherV2(table, ids, axis, Tparams=float, Tindices=int64, Taxis=int32, batch_dims=0)
+    axes = Const(int32 [1])
+    mean = Mean(vectors, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(mean, T=float)
+    last = Const(int32 -1)
+    best = ArgMax(scores, last, T=float, Tidx=int32, output_type=int64)
+"""
+
+
+def test_integers_of_64_bits_are_32_on_the_page(tmp_path: pathlib.Path) -> None:
+    graph = parse(WORD_NUMBERS)
+    ids = np.int64([[0, 3, 3, 1]])
+    made = make_project("web", graph, tmp_path / "site", outputs=["scores", "best"], samples={"ids": ids})
+    assert "ids, best: int32 on the page, as LiteRT.js has no int64" in made.notes
+    folder = tmp_path / "site" / "public"
+    assert np.fromfile(folder / "golden" / "input_0.bin", "<i4").tolist() == ids[0].tolist()
+    with pocketgraph.Session(folder / "model.tflite") as session:
+        (fed,) = session.inputs.values()
+        assert fed.dtype.name == "int32"
+        found = session.run(list(session.outputs), {next(iter(session.inputs)): ids.astype(np.int32)})
+    best, scores = sorted(found, key=lambda array: array.ndim)
+    mean = np.float32([2 / 4, 10 / 4])
+    np.testing.assert_allclose(scores, [np.exp(mean) / np.exp(mean).sum()], rtol=1e-6)
+    assert (best.dtype, best.tolist()) == (np.int32, [1])
+    pocketgraph.export(graph, tmp_path / "model.tflite", outputs=["scores"])
+    with pytest.raises(UsageError, match=r"feeds and reads no int64, as 'ids.*' is; give the graph"):
+        make_project("web", tmp_path / "model.tflite", tmp_path / "other")
+
+
+def test_numbers_of_words_in_the_browser(tmp_path: pathlib.Path) -> None:
+    make_project("web", parse(WORD_NUMBERS), tmp_path / "site", outputs=["scores", "best"])
+    built(tmp_path / "site")
+    with served(tmp_path / "site") as (url, _), browser() as chromium:
+        page = chromium.new_page()
+        page.goto(f"{url.rstrip('/')}/test.html")
+        until(page, "document.getElementById('result').textContent !== 'running…'")
+        assert page.inner_text("#result").startswith("right: ")

@@ -15,6 +15,7 @@ from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, Pictur
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.text_steps import text_steps
+from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
@@ -40,6 +41,7 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 
 {steps}
 `pocketgraph ship` writes the words of the tables into files, and texts to test these steps with"""
+OF_SPECTRA = "The model takes a spectrum: {step}."
 MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
 has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
 
@@ -219,7 +221,10 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
     if model.texts is not None:
         names_of = ", ".join(f"`{cut.name}`" for cut in model.texts.cuts)
-        front = OF_TEXTS.format(names=names_of, steps="".join(f"- {step}\n" for step in text_steps(model.texts, {})))
+        steps = "".join(f"- {step}\n" for step in text_steps(model.texts, {}))
+        front = OF_TEXTS.format(names=names_of, steps=steps)
+        if not model.texts.takes_texts:
+            front = OF_SPECTRA.format(step=spectrum_step(model.texts))
     return Project(
         kind, engine, names, model, source, _picture(model), _gives_scores(model), model.labels, (feeds, wanted),
         CODED_TOLERANCE if is_coded or rounds else TOLERANCE, rounds, front, sound, notes,

@@ -18,6 +18,7 @@ from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.web_types import narrow_integers
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import PocketgraphError, UsageError, option
@@ -68,9 +69,10 @@ def write(project: Project, folder: str) -> None:
     """Writes the project.
 
     Raises:
-        UsageError: a detector needs boxes that were not given.
+        UsageError: a detector needs boxes that were not given, or a finished file takes or gives int64.
     """
     path = os.path.join(folder, "public", "model.tflite")
+    narrow_integers(project)
     kind = "speech" if project.model.front is not None else chosen(project.model.graph, None, project.app or None)[0]
     sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
     project.model = replace(project.model, entries=(project.model.main, *sizes.values()))

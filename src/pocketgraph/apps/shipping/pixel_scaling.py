@@ -16,6 +16,7 @@ from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 def likeliest_scaling(
     graph: Graph,
+    whole: Graph,
     data: str | os.PathLike[str] | None,
     calibrated: int,
     reading: Mapping[str, Any],
@@ -25,11 +26,12 @@ def likeliest_scaling(
     outputs: Sequence[str],
     threads: int,
 ) -> dict[str, Any]:
-    """How data are read, with the scaling of pictures that makes most answers right, where neither the caller nor the
-    graph says one and the data tell what is right; else as before.
+    """How data are read: with the scaling of pictures that the caller or the model says, else with the one that makes
+    most answers right, where the data tell what is right; else as before.
 
     Args:
-        graph: the frozen model.
+        graph: the frozen model, stripped and folded.
+        whole: the same before that; a product in front of its first layer tells a scaling that is folded away.
         data: a folder of pictures; with others nothing is tried.
         calibrated: how many samples may be looked at: those that calibrate, so that those that judge stay unseen.
         reading: the arguments of ``SampleReading`` as they are given.
@@ -38,7 +40,13 @@ def likeliest_scaling(
     """
     found = dict(reading)
     is_said = any(found[name] is not None for name in ("preset", "input_mean", "input_std"))
-    if is_said or data is None or not os.path.isdir(data) or SampleReading().scaling(graph).mean is not None:
+    if is_said:
+        return found
+    told = SampleReading().scaling(whole)
+    if told.mean is not None and SampleReading().scaling(graph) != told:
+        SampleReading(notify=notify).scaling(whole)
+        return found | {"input_mean": told.mean, "input_std": told.std}
+    if data is None or not os.path.isdir(data) or told.mean is not None:
         return found
 
     def judged(mean: float, std: float) -> ClassAccuracy | None:

@@ -202,7 +202,7 @@ class _Work:
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
         self.reading = likeliest_scaling(
-            frozen, self.data, calibrated, self.reading, self.notify,
+            frozen, whole, self.data, calibrated, self.reading, self.notify,
             labels=self.labels, outputs=self.outputs, threads=self.threads,
         )  # fmt: skip
         if self.data is None:

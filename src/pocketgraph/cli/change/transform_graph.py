@@ -188,7 +188,12 @@ def _size(path: str) -> str:
 
 def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transforms: str, compat: str) -> None:
     """What became of nodes and bytes, and with fewer bits what is left of the results."""
-    from pocketgraph.inspect.transform_outcome import LEAST_DECIBELS, decibels_left, trades_precision
+    from pocketgraph.inspect.transform_outcome import (
+        LEAST_DECIBELS,
+        decibels_left,
+        scaling_that_went,
+        trades_precision,
+    )
     from pocketgraph.runtime.comparison.answer_metrics import noise_words
     from pocketgraph.transforms import Compat, tool
 
@@ -200,6 +205,8 @@ def _tell_outcome(before: Graph, after: Graph, size: str, new_size: str, transfo
         if left is not None:
             text += f"; {noise_words(left, 'the results are the same')} on made-up inputs"
     echo(text, err=True)
+    if went := scaling_that_went(before, after):
+        echo(f"note: {went}", err=True)
     if left is not None and left < LEAST_DECIBELS:
         safer = "" if "smallest" in names else "--transforms=smallest loses less, and "
         echo(

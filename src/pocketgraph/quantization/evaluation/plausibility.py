@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,7 +14,8 @@ from pocketgraph.errors import option
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
-FEWEST = 20  # samples; fewer may be alike
+FEWEST = 20  # samples; fewer may be alike, and have no interval worth the name
+FEWEST_TOLD = 5  # samples of known classes; fewer say nothing of how often a model is right
 ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same
 VARIED = 0.8  # of the samples have one class at most, where answers that are always the same are wrong
 SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
@@ -25,7 +27,12 @@ def way_in(data: Dataset) -> str:
         return f"does the model hear {data.rate:,} samples a second ({option('sample_rate')})"
     if any(item.takes_text for item in data.inputs):
         return ""
-    return f"is the scaling of the inputs right ({option('preset')}, {option('input_mean')}, {option('input_std')})"
+    scaling = f"is the scaling of the inputs right ({option('preset')}, {option('input_mean')}, {option('input_std')})"
+    if not (data.are_pictures and data.inputs[0].has_open_size):
+        return scaling
+    height, width = data.inputs[0].shape[1:3]
+    sizes = f"{option('input_width')}, {option('input_height')}"
+    return f"was the model trained on pictures of {width} x {height} ({sizes}; it leaves their size open), {scaling}"
 
 
 @dataclass
@@ -67,17 +74,28 @@ class AnswerCounts:
             accuracy: how often it is right, where the data tell.
         """
         count = self.given.total()
-        if count < FEWEST:
+        if count < FEWEST_TOLD:
             return ""
         remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores?"
         most = self.given.most_common(1)[0][1]
         is_varied = not self.labels or self.labels.most_common(1)[0][1] <= VARIED * count
-        if most >= ALL_ALIKE * count and is_varied:
+        if count >= FEWEST and most >= ALL_ALIKE * count and is_varied:
             return f"{model} gives the same answer for {most} of {counted(count, 'sample')}: {remedy}"
-        if accuracy is not None and accuracy.width > 1 and accuracy.top1_interval[0] <= 1 / accuracy.width:
+        if accuracy is not None and _is_guesswork(accuracy):
             return (
                 f"{model} is right in {accuracy.top1:.1%} of {counted(count, 'sample')}, and guessing "
                 f"among {accuracy.width} "
                 f"classes would be in {1 / accuracy.width:.1%}: {remedy}"
             )
         return ""
+
+
+def _is_guesswork(accuracy: ClassAccuracy) -> bool:
+    """Whether guessing explains how often a model is right; of few samples, whether it is as good every second time."""
+    if accuracy.width < 2:
+        return False
+    if accuracy.count >= FEWEST:
+        return accuracy.top1_interval[0] <= 1 / accuracy.width
+    odds = accuracy.width - 1
+    worse = sum(math.comb(accuracy.count, right) * odds ** (accuracy.count - right) for right in range(accuracy.first))
+    return bool(2 * worse <= accuracy.width**accuracy.count)

@@ -19,7 +19,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
-from pocketgraph.runtime.permissions import check_permissions
+from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, ExecutionPlan, FixedPlan, Request
@@ -227,8 +227,9 @@ class SessionPlans:
 
         key = call.key
         items = self._needed(key)
-        nodes = list(FunctionLibrary(self.graph).with_bodies(item.node for item in items.values()))
-        check_permissions(nodes, self._allowed)
+        library = FunctionLibrary(self.graph)
+        nodes = list(library.with_bodies(item.node for item in items.values()))
+        check_may_run(nodes, library, self._allowed)
         may_freeze = self._options.engine != "reference" and "freeze_variables" not in self._options.without
         state = self._state if may_freeze else {}
         graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, _weakly(self._let_go))
