@@ -151,9 +151,7 @@ class EntrySurvey:
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
         ends = sorted(found.values(), key=lambda ranked: -ranked.score)
-        if (
-            ends and not self.is_trained
-        ):  # a frozen graph keeps what its results wait for, such as all that a loop leaves
+        if ends and not self.is_trained:  # frozen graphs keep what their results wait for, such as all a loop leaves
             before = reachable(self._graph, [ends[0].name], missing_ok=True)
             ends = [ends[0], *(end for end in ends[1:] if end.name not in before)]
         return ends
