@@ -9,6 +9,7 @@ from pocketgraph.apps.projects.project import Project
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import Port
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.tensor import Array
 
 INT32, INT64 = DType.named("int32"), DType.named("int64")
@@ -51,7 +52,7 @@ def narrow_integers(project: Project) -> None:
 def _fed_narrow(graph: Graph, port: Port) -> tuple[Graph, Port]:
     """The graph with a placeholder of int32, and a cast of it, in a tensor's place."""
     tensor = canonical(port.tensor)
-    name, wide = _unused(graph, f"{node_name(tensor)}/int32"), _unused(graph, f"{node_name(tensor)}/int64")
+    name, wide = (free_name(f"{node_name(tensor)}/{kind}", graph.nodes) for kind in ("int32", "int64"))
     shape = Shape(None if port.shape is None else list(port.shape))
     fed = Node(name, "Placeholder", (), {"dtype": INT32, "shape": shape})
     cast = Node(wide, "Cast", (name,), {"SrcT": INT32, "DstT": INT64, "Truncate": False})
@@ -66,15 +67,9 @@ def _fed_narrow(graph: Graph, port: Port) -> tuple[Graph, Port]:
 def _read_narrow(graph: Graph, port: Port) -> tuple[Graph, Port]:
     """The graph with a cast of a result to int32."""
     tensor = canonical(port.tensor)
-    cast = Node(_unused(graph, f"{node_name(tensor)}/as_int32"), "Cast", (tensor,),
+    cast = Node(free_name(f"{node_name(tensor)}/as_int32", graph.nodes), "Cast", (tensor,),
                 {"SrcT": INT64, "DstT": INT32, "Truncate": False})  # fmt: skip
     return graph.replace([*graph, cast]), replace(port, tensor=f"{cast.name}:0", dtype=INT32)
-
-
-def _unused(graph: Graph, name: str) -> str:
-    while name in graph:
-        name += "_"
-    return name
 
 
 def _narrow(arrays: Mapping[str, Array], ports: Sequence[Port]) -> dict[str, Array]:
