@@ -151,7 +151,7 @@ class EntrySurvey:
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
         ends = sorted(found.values(), key=lambda ranked: -ranked.score)
-        if ends and not self.is_trained:  # frozen graphs keep what their results wait for, such as all a loop leaves
+        if len(ends) > 1 and not self.is_trained:  # frozen results keep what they wait for, as what leaves loops
             before = reachable(self._graph, [ends[0].name], missing_ok=True)
             ends = [ends[0], *(end for end in ends[1:] if end.name not in before)]
         return ends

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
@@ -163,10 +163,19 @@ def reachable(
     return found
 
 
-def dependents(graph: Graph, sources: Iterable[str]) -> Iterator[Node]:
-    """The nodes that results of these nodes go into, through others or not, producers first; data edges count."""
+def dependents(
+    graph: Graph, sources: Iterable[str], is_last: Callable[[Node], bool] = lambda node: False
+) -> Iterator[Node]:
+    """The nodes that results of these nodes go into, through others or not, producers first; data edges count.
+
+    Args:
+        graph: the graph.
+        sources: the names of these nodes.
+        is_last: says of which nodes the results are not followed.
+    """
     behind = set(sources)
     for node in topological(graph, partial=True):
         if any(node_name(ref) in behind for ref in node.data_inputs):
-            behind.add(node.name)
+            if not is_last(node):
+                behind.add(node.name)
             yield node

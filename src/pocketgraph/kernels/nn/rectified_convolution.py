@@ -35,6 +35,12 @@ Convolve = Callable[[Array, Array], None]
 LIMITS: dict[str, float] = {"Relu": math.inf, "Relu6": 6.0}
 """By rectifier: above which results are cut off, and have no gradient."""
 
+CONVOLUTIONS: dict[str, Callable[[Array, Array, Sequence[Window]], Array]] = {
+    "Conv2D": convolve,
+    "DepthwiseConv2dNative": convolve_depthwise,
+}
+"""By op: its results."""
+
 GRADIENTS: dict[str, tuple[ByFilter, ByInput]] = {
     "Conv2D": (backprop_filter, backprop_input),
     "DepthwiseConv2dNative": (depthwise_backprop_filter, depthwise_backprop_input),
@@ -94,7 +100,7 @@ def rectified_convolution(
         rectifier: Relu or Relu6.
         convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
     """
-    function = convolve_depthwise if op == "DepthwiseConv2dNative" else convolve
+    function = CONVOLUTIONS[op]
     with np.errstate(all="ignore"):
         for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
             if convolve_quickly is not None:

@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
-from pocketgraph.kernels.nn.rectified_convolution import rectify
+from pocketgraph.kernels.nn.rectified_convolution import CONVOLUTIONS, rectify
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
@@ -196,7 +195,7 @@ class _RepackedConvolution:
 
 
 def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], rectifier: str) -> Array:
-    made = (convolve_depthwise if op == "DepthwiseConv2dNative" else convolve)(x, weights, spans)
+    made = CONVOLUTIONS[op](x, weights, spans)
     if bias is not None:
         made += bias
     if rectifier:

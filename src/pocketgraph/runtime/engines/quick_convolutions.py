@@ -52,9 +52,11 @@ class QuickConvolutions(NamedTuple):
             or images[0] * elements * outputs * math.prod(w.output for w in spans) < LEAST_NUMPY_GRADIENT
         ):
             return nullcontext()
-        from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
+        found: ChangingConvolutions | None = run.state.get(_STATE)
+        if found is None:
+            from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
 
-        found: ChangingConvolutions = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
+            found = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
         return found.given(op, weights, bias, spans, images, rectifier)
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.order import dependents
 
 FINDERS = frozenset(("LookupTableFind", "LookupTableFindV2"))
 FILLERS = ("InitializeTable", "LookupTableImport")
@@ -24,7 +25,7 @@ def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
         name: of a node.
         rng: what chooses.
     """
-    read = _behind(graph, name)
+    read = list(dependents(graph, [name], lambda node: node.op in FINDERS or node.op.startswith(HASHES)))
     tables = {node_name(node.data_inputs[0]) for node in read if node.op in FINDERS and node.data_inputs}
     words = [word for table in sorted(tables) for word in _words(graph, table)]
     if not words and any(node.op.startswith(HASHES) for node in read):
@@ -33,19 +34,6 @@ def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
         return b""
     count = int(rng.integers(FEWEST, MOST)) if any(node.op.startswith(SPLITTERS) for node in read) else 1
     return b" ".join(words[at] for at in rng.integers(0, len(words), count))
-
-
-def _behind(graph: Graph, name: str) -> list[Node]:
-    """The nodes behind a node, up to what looks words up or hashes them."""
-    found: dict[str, Node] = {}
-    waiting = [name]
-    while waiting:
-        for user in graph.consumers.get(waiting.pop(), ()):
-            if user.name not in found:
-                found[user.name] = user
-                if user.op not in FINDERS and not user.op.startswith(HASHES):
-                    waiting.append(user.name)
-    return list(found.values())
 
 
 def _words(graph: Graph, table: str) -> list[bytes]:

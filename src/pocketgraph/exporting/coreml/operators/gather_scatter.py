@@ -10,11 +10,14 @@ from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
 
+ALONG_AN_AXIS = {"Gather": "gather", "GatherElements": "gather_along_axis"}
+"""What Core ML calls these operators."""
 
-@translates("Gather")
+
+@translates(*ALONG_AN_AXIS)
 def gather(to: Translation, operation: OnnxOperation) -> Any:
-    axis = int(operation.attrs.get("axis", 0))
-    return to.numbers("gather", {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
+    axis, code = int(operation.attrs.get("axis", 0)), ALONG_AN_AXIS[operation.code]
+    return to.numbers(code, {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
 
 
 @translates("GatherND")
@@ -22,12 +25,6 @@ def gather_at_points(to: Translation, operation: OnnxOperation) -> Any:
     if operation.attrs.get("batch_dims", 0):
         raise to.unsupported("gathering in each of a batch")
     return to.numbers("gather_nd", {"x": to.input(operation, 0)}, indices=to.input(operation, 1))
-
-
-@translates("GatherElements")
-def gather_elements(to: Translation, operation: OnnxOperation) -> Any:
-    axis = int(operation.attrs.get("axis", 0))
-    return to.numbers("gather_along_axis", {"x": to.input(operation, 0)}, indices=to.input(operation, 1), axis=axis)
 
 
 @translates("ScatterElements")
