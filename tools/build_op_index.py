@@ -1,9 +1,9 @@
-"""Writes the index of which module holds which op's kernel, shape rule, lowering and gradient.
+"""Writes the index of which module holds which op's kernel, shape rule, lowering, gradient and form in other formats.
 
     python tools/build_op_index.py            writes it
     python tools/build_op_index.py --check    says whether it is what it should be
 
-All modules of the families are imported, and what each of them registers is its line.
+All modules of the tables' folders are imported, and what each of them registers is its line.
 """
 
 from __future__ import annotations
@@ -11,10 +11,14 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from pocketgraph.differentiation.gradient_table import GRADIENTS
+from pocketgraph.exporting.c.operators.emitter_table import CODED, PLAIN
+from pocketgraph.exporting.coreml.operator_table import TRANSLATIONS
+from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.kernels.op_table import INDEX, OpTable
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.shapes.rules import SHAPE_RULES
@@ -22,43 +26,54 @@ from pocketgraph.litert.lowering import LOWERINGS
 
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
 TABLES = (
-    ("KERNELS", KERNELS, "kernels"),
-    ("SHAPE_RULES", SHAPE_RULES, "kernels/shapes"),
-    ("LOWERINGS", LOWERINGS, "litert/lowerings"),
-    ("GRADIENTS", GRADIENTS, "differentiation"),
+    ("KERNELS", KERNELS, "kernels", "*/*.py"),
+    ("SHAPE_RULES", SHAPE_RULES, "kernels/shapes", "*/*.py"),
+    ("LOWERINGS", LOWERINGS, "litert/lowerings", "*/*.py"),
+    ("GRADIENTS", GRADIENTS, "differentiation", "*/*.py"),
+    ("CONVERTERS", CONVERTERS, "exporting/onnx/ops", "*.py"),
+    ("TRANSLATIONS", TRANSLATIONS, "exporting/coreml/operators", "*.py"),
+    ("PLAIN", PLAIN, "exporting/c/operators", "*.py"),
+    ("CODED", CODED, "exporting/c/operators", "*.py"),
 )
-"""Each table: what the index calls it, the table, the folder of its families."""
+"""Each table: what the index calls it, the table, its package's folder, and which files there hold rows."""
 
 
-def registered(table: OpTable[Any], folder: str) -> dict[str, list[str]]:
-    """The ops that each module of the folder's families registers in the table, in the order in which it does."""
-    package = "pocketgraph." + folder.replace("/", ".")
-    found: dict[str, list[str]] = {}
-    add: Callable[[str, Any], None] = table.add
-
-    def noted(op: str, row: Any) -> None:
-        """Notes the module whose statements are being executed: a row's function may be another module's."""
-        frame: Any = sys._getframe(1)
-        while frame.f_code.co_name != "<module>":
-            frame = frame.f_back
-        found.setdefault(frame.f_globals["__name__"].removeprefix(package + "."), []).append(op)
-        add(op, row)
-
-    table.add = noted  # type: ignore[method-assign]
+def registered() -> list[dict[str, list[str]]]:
+    """The ops that each module registers in each of the tables, in the order in which it does."""
+    found: list[dict[str, list[str]]] = [{} for _ in TABLES]
+    adding = [table.add for _, table, _, _ in TABLES]
+    for (_, table, folder, _), rows in zip(TABLES, found, strict=True):
+        table.add = partial(_noted, table.add, rows, package_of(folder) + ".")  # type: ignore[method-assign]
     try:
-        for path in sorted((ROOT / folder).glob("*/*.py")):
-            if path.stem != "__init__":
-                importlib.import_module(f"{package}.{path.parent.name}.{path.stem}")
+        for _, _, folder, files in TABLES:
+            for path in sorted((ROOT / folder).glob(files)):
+                if path.stem != "__init__":
+                    inside = path.relative_to(ROOT / folder).with_suffix("").parts
+                    importlib.import_module(".".join((package_of(folder), *inside)))
     finally:
-        table.add = add  # type: ignore[method-assign]
-    return {module: found[module] for module in sorted(found)}
+        for (_, table, _, _), add in zip(TABLES, adding, strict=True):
+            table.add = add  # type: ignore[method-assign]
+    return [dict(sorted(rows.items())) for rows in found]
+
+
+def _noted(add: Callable[[str, Any], None], rows: dict[str, list[str]], within: str, op: str, row: Any) -> None:
+    """Notes the module whose statements are being executed: a row's function may be another module's."""
+    frame: Any = sys._getframe(1)
+    while frame.f_code.co_name != "<module>":
+        frame = frame.f_back
+    rows.setdefault(frame.f_globals["__name__"].removeprefix(within), []).append(op)
+    add(op, row)
+
+
+def package_of(folder: str) -> str:
+    return "pocketgraph." + folder.replace("/", ".")
 
 
 def index() -> str:
     """What the index should say."""
     parts = []
-    for name, table, folder in TABLES:
-        lines = [" ".join((module, *ops)) for module, ops in registered(table, folder).items()]
+    for (name, _, _, _), rows in zip(TABLES, registered(), strict=True):
+        lines = [" ".join((module, *ops)) for module, ops in rows.items()]
         parts.append("\n".join((f"[{name}]", *lines)))
     return "\n\n".join(parts) + "\n"
 

@@ -1,14 +1,11 @@
 """Which module holds which op: the indexes are right, an op has one family in all tables, no room is overfull."""
 
-import pathlib
 import subprocess
 import sys
-import threading
-from types import SimpleNamespace
 
 import pytest
 
-from pocketgraph.kernels import op_table, registry
+from pocketgraph.kernels import registry
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.shapes import rules
 from pocketgraph.litert.lowering import LOWERINGS
@@ -74,66 +71,11 @@ def test_an_op_has_one_row_in_a_table() -> None:
         rules.shape_rule("Cast")(lambda call: call.shape(0))
 
 
-def package_of(folder: pathlib.Path, *modules: str) -> SimpleNamespace:
-    """What importing a package of these modules gives."""
-    for module in modules:
-        (folder / f"{module}.py").touch()
-    return SimpleNamespace(__path__=[str(folder)])
-
-
-def test_a_table_of_modules_is_whole_for_whoever_asks_while_another_thread_imports_them(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    table: OpTable[str] = OpTable("row", "rows")
-    package = package_of(tmp_path, "first", "second")
-    is_asked, may_go_on = threading.Event(), threading.Event()
-    entered: set[str] = set()
-
-    def imported(module: str) -> SimpleNamespace | None:
-        if module == "rows":
-            return package
-        if threading.current_thread() is slow:
-            is_asked.set()
-            assert may_go_on.wait(10)
-        op = {"rows.first": "A", "rows.second": "B"}[module]
-        if op not in entered:
-            entered.add(op)
-            table.add(op, module)
-        return None
-
-    monkeypatch.setattr(op_table, "import_module", imported)
-    slow = threading.Thread(target=table.row, args=("B",))
-    slow.start()
-    assert is_asked.wait(10)
-    try:
-        assert table.row("B") == "rows.second"
-    finally:
-        may_go_on.set()
-        slow.join()
-    assert table.row("B") == "rows.second"
-    assert table.row("C") is None
-
-
-def test_a_table_whose_modules_were_not_imported_asks_for_them_again(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
-) -> None:
-    table: OpTable[str] = OpTable("row", "rows")
-    package = package_of(tmp_path, "only")
-
-    def stopped(module: str) -> SimpleNamespace:
-        if module == "rows":
-            return package
-        raise KeyboardInterrupt
-
-    def imported(module: str) -> SimpleNamespace | None:
-        if module == "rows":
-            return package
-        if "A" not in table._rows:
-            table.add("A", module)
-        return None
-
-    monkeypatch.setattr(op_table, "import_module", stopped)
-    with pytest.raises(KeyboardInterrupt):
-        table.row("A")
-    monkeypatch.setattr(op_table, "import_module", imported)
-    assert table.row("A") == "rows.only"
+def test_an_exporter_imports_what_its_operators_need_and_nothing_else() -> None:
+    code = (
+        "import sys; from pocketgraph.exporting.onnx.converter_table import CONVERTERS; assert CONVERTERS.row('TopKV2')\n"
+        "print(*sorted(m for m in sys.modules if m.startswith('pocketgraph.exporting.onnx.ops.')))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "pocketgraph.exporting.onnx.ops.sorting" in told.stdout.split()
+    assert "pocketgraph.exporting.onnx.ops.recurrent" not in told.stdout.split()

@@ -24,14 +24,13 @@ class OpTable(Generic[Row]):
     Args:
         what: what a row is, as errors call it.
         package: the package whose modules hold the rows.
-        index: the name of the table in the index; "" where it is not there: all modules of the package are imported for
-            the first row that is asked for.
+        index: the name of the table in the index.
 
     Attributes:
         given: the ops whose rows a user gave; another set after each change.
     """
 
-    def __init__(self, what: str, package: str, index: str = "") -> None:
+    def __init__(self, what: str, package: str, index: str) -> None:
         self._what, self._package, self._index = what, package, index
         self._rows: dict[str, Row] = {}
         self._given: dict[str, Row] = {}
@@ -103,16 +102,7 @@ class OpTable(Generic[Row]):
     def _index_of_ops(self) -> Mapping[str, str]:
         """The module, from the package on, of each op."""
         if self._homes is None:
-            if self._index:
-                self._homes = indexed(self._index)
-            else:
-                from pkgutil import iter_modules
-
-                homes: dict[str, str] = {}
-                for _, module, _ in iter_modules(import_module(self._package).__path__):
-                    import_module(f"{self._package}.{module}")
-                    homes.update((op, module) for op in self._rows if op not in homes)
-                self._homes = homes  # when it is whole: another thread may ask meanwhile, and an import may fail
+            self._homes = indexed(self._index)
         return self._homes
 
 

@@ -11,7 +11,9 @@ OperatorTranslation: TypeAlias = Callable[[Any, Any], Any]
 """Called with a Translation and an Operation; gives the Core ML value of each output, or the only one. It raises
 ``translation.unsupported`` for what Core ML cannot say."""
 
-TRANSLATIONS: OpTable[OperatorTranslation] = OpTable("translation", "pocketgraph.exporting.coreml.operators")
+TRANSLATIONS: OpTable[OperatorTranslation] = OpTable(
+    "translation", "pocketgraph.exporting.coreml.operators", "TRANSLATIONS"
+)
 """What says each ONNX operator in Core ML's."""
 
 translates = TRANSLATIONS.enters

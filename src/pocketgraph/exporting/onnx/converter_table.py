@@ -12,7 +12,7 @@ Converter: TypeAlias = Callable[[Any, Any], Any]
 gives back its outputs, one or a tuple; or tells them to ``emit.result`` and gives None. It raises ``emit.unsupported``
 for what ONNX cannot say."""
 
-CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops")
+CONVERTERS: OpTable[Converter] = OpTable("converter", "pocketgraph.exporting.onnx.ops", "CONVERTERS")
 """What turns each op into ONNX operators."""
 
 converts = CONVERTERS.enters

@@ -27,9 +27,9 @@ class Entry(NamedTuple):
 
 
 PACKAGE = "pocketgraph.exporting.c.operators"
-PLAIN: OpTable[Entry] = OpTable("emitter", PACKAGE)
+PLAIN: OpTable[Entry] = OpTable("emitter", PACKAGE, "PLAIN")
 """Operators on plain numbers."""
-CODED: OpTable[Entry] = OpTable("emitter on codes", PACKAGE)
+CODED: OpTable[Entry] = OpTable("emitter on codes", PACKAGE, "CODED")
 """Operators on int8 codes."""
 
 
