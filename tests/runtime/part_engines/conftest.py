@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pocketgraph.exporting.onnx import openvino_engine as openvino
-from pocketgraph.exporting.onnx import part_engine
+from pocketgraph.exporting.onnx import onnxruntime_engine
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
 from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
@@ -49,7 +49,7 @@ def measured(monkeypatch: pytest.MonkeyPatch) -> dict[str, float]:
     """Every part counts as large, the extras as not installed; what is measured is the ratio under "mine"."""
     times = {"mine": 0.5}
     monkeypatch.setattr(engine_choice, "LARGE_PART", 0)
-    for module in (openvino, part_engine):
+    for module in (openvino, onnxruntime_engine):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
     monkeypatch.setattr(
         engine_choice, "times_in_turns", lambda ours, other, threads: PairedTimes(0.01, times["mine"], True)

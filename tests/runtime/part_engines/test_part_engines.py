@@ -17,7 +17,7 @@ import pytest
 
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
 from pocketgraph.exporting.onnx import openvino_engine as openvino
-from pocketgraph.exporting.onnx import part_engine, tiled_convolutions
+from pocketgraph.exporting.onnx import onnxruntime_engine, tiled_convolutions
 from pocketgraph.formats import save
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
@@ -101,7 +101,7 @@ def test_engines_that_are_none(mine: Any, monkeypatch: pytest.MonkeyPatch) -> No
         Session(GRAPH, engine="half")
     with pytest.raises(UsageError, match="'broken' cannot be imported"):
         Session(GRAPH, engine="broken")
-    for module, engine, extra in ((openvino, "openvino", "openvino"), (part_engine, "onnxruntime", "onnx")):
+    for module, engine, extra in ((openvino, "openvino", "openvino"), (onnxruntime_engine, "onnxruntime", "onnx")):
         monkeypatch.setattr(module, "find_spec", lambda name: None)
         with pytest.raises(MissingExtraError, match=f"'{engine}' is not installed") as told_too:
             Session(GRAPH, engine=engine)
@@ -315,7 +315,7 @@ def test_auto_opens_onnx_runtime_in_a_process_that_has_not_read_the_graph(
             while began:
                 began.pop()()
             check_schedule.finish()
-            assert engines_of(session) == {f"onnxruntime {part_engine.ENGINE.version()}"}
+            assert engines_of(session) == {f"onnxruntime {onnxruntime_engine.ENGINE.version()}"}
             np.testing.assert_allclose(session.run("y", feeds)[0], wanted, rtol=1e-5, atol=1e-6)
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
-from pocketgraph.exporting.onnx.part_engine import onnx_form
+from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
 from pocketgraph.graph.op_traits import ops_with
