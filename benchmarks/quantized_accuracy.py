@@ -32,7 +32,7 @@ import numpy as np
 
 from measure import table
 from pocketgraph import Session, formats, freeze
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph

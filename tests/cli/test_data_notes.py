@@ -104,7 +104,7 @@ def test_labels_may_be_whole_or_floating_numbers(folder: pathlib.Path, capsys: A
 
 
 def test_classes_counted_from_one_keep_their_order(folder: pathlib.Path) -> None:
-    from pocketgraph.datasets.dataset import Dataset
+    from pocketgraph.datasets.evaluation_dataset import Dataset
 
     data = Dataset("here", (), classes=["10", "9", "1", "2", "3", "4", "5", "6", "7", "8"])
     assert data.truth(None, 10) == [9, 8, 0, 1, 2, 3, 4, 5, 6, 7]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.datasets.csv_tables import read_table, rows_of
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError
 

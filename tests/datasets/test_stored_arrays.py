@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.datasets import stored_arrays
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.stored_arrays import StoredArray, read_arrays, sample_of, subset_of, whole
 from pocketgraph.errors import FormatError

@@ -8,7 +8,7 @@ import wave
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.datasets.text_tables import read_text_table

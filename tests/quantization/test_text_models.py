@@ -10,7 +10,7 @@ import pytest
 
 import pocketgraph
 from graph_files import graph_file, graph_names
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.errors import UsageError
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_waiting_lookups
 from pocketgraph.graph import Graph

@@ -14,7 +14,7 @@ from loop_text import counted_loop
 from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.type_edges import OPERATORS, OPS, edge_of
+from pocketgraph.litert.nan_and_overflow import OPERATORS, OPS, edge_of
 from pocketgraph.runtime import InferenceInterface, Session
 from support import model_dir, model_info, needs_shared
 

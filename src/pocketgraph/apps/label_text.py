@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pocketgraph.datasets.class_labels import best_classes, of_two
-from pocketgraph.datasets.dataset import open_dataset
+from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.text_tables import read_text_table
 from pocketgraph.errors import UsageError

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import chain
 
 from pocketgraph.datasets import presets
-from pocketgraph.datasets.dataset import Dataset, open_dataset
+from pocketgraph.datasets.evaluation_dataset import Dataset, open_dataset
 from pocketgraph.datasets.file_lists import is_recording
 from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
 from pocketgraph.datasets.heard_rate import heard_rate

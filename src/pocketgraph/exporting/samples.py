@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from pocketgraph.datasets.dataset import DEFAULT_MEAN, DEFAULT_STD, Dataset
+from pocketgraph.datasets.evaluation_dataset import DEFAULT_MEAN, DEFAULT_STD, Dataset
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays

@@ -94,14 +94,14 @@ class Emit(Operands[Value]):
                 raise Unsupported("its result would take more memory than one may", node.name)
 
     def _check_op_edges(self) -> None:
-        from pocketgraph.litert.type_edges import OPS  # only strict sessions ask
+        from pocketgraph.litert.nan_and_overflow import OPS  # only strict sessions ask
 
         edge = OPS.get(self._node.op)
         if edge:
             raise self.unsupported(f"a strict session has TensorFlow's values at the edges: {edge}")
 
     def _check_edges(self, code: str, inputs: Sequence[Value | None], output: DType) -> None:
-        from pocketgraph.litert.type_edges import edge_of
+        from pocketgraph.litert.nan_and_overflow import edge_of
 
         edge = edge_of(code, inputs, output)
         if edge:

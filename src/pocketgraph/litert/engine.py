@@ -101,7 +101,7 @@ def compile(
     from pocketgraph.litert.rewriting.optimize import optimize, optimize_for_latency
 
     if strict:
-        from pocketgraph.litert.type_edges import SPREADING
+        from pocketgraph.litert.nan_and_overflow import SPREADING
 
         without = SPREADING.union(without)
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None

@@ -47,7 +47,7 @@ class Trial:
             outputs: the tensors that are wanted of the whole graph.
             inferred: static shapes, types and values (kernels.shapes.infer with the feeds' shapes).
             fed: tensors whose values come from outside.
-            strict: refuse what differs from TensorFlow at the edges (see type_edges.py).
+            strict: refuse what differs from TensorFlow at the edges (see nan_and_overflow.py).
         """
         entering = frozenset(map(canonical, fed))
         self._whole = list(map(canonical, outputs)), entering

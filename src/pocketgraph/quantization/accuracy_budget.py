@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
-from pocketgraph.datasets.dataset import own_answer
+from pocketgraph.datasets.evaluation_dataset import own_answer
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program

@@ -17,8 +17,8 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
 from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.runtime.feeding.feeds import FeedSpec

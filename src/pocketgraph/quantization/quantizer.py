@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.class_scores import outputs_of_numbers
-from pocketgraph.datasets.dataset import Dataset, own_answer
+from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
 from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays

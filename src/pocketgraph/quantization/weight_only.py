@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
+from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.conversion.constant_compression import gather_quantized, quantized_table
 from pocketgraph.quantization.conversion.float16_weights import expanded_float16

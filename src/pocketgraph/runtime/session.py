@@ -46,7 +46,8 @@ class Session:
         exact: keep the integer arithmetic of eight-bit ops (Quantized…, Requantize) as TensorFlow has it, code by code.
             By default such parts run on LiteRT's eight-bit kernels, which is faster and rounds elsewhere.
         strict: give TensorFlow's values for NaN, infinities and the largest numbers too: what LiteRT computes otherwise
-            there (see ``pocketgraph.litert.type_edges``) runs on the reference engine, and eight-bit ops are ``exact``.
+            there (see ``pocketgraph.litert.nan_and_overflow``) runs on the reference engine, and eight-bit ops are
+            ``exact``.
         check: when a compiled part is compared with the reference engine: ``"first"``, once, on its first feeds where
             that takes little beside compiling, else when the process is idle; ``"always"``, each time it runs; or
             ``"never"``. One that is found wrong is not used, and a warning says so.

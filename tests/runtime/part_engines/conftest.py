@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import onnxruntime_engine
+from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.part_engines import available_engines, engine_choice
 from pocketgraph.runtime.part_engines.paired_timing import PairedTimes

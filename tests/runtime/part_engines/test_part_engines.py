@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from pocketgraph.errors import MissingExtraError, RunError, UsageError
-from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.exporting.onnx import onnxruntime_engine, tiled_convolutions
+from pocketgraph.exporting.onnx import openvino_engine as openvino
 from pocketgraph.formats import save
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse

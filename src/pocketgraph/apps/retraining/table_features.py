@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.apps.retraining.base_model import Cut
 from pocketgraph.apps.retraining.example_lists import FEW, Example, category_of, check_counts, check_shares
 from pocketgraph.datasets import csv_tables, named_arrays
-from pocketgraph.datasets.dataset import Dataset, open_dataset
+from pocketgraph.datasets.evaluation_dataset import Dataset, open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.stored_arrays import sample_of
 from pocketgraph.errors import UsageError

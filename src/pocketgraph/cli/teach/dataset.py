@@ -143,7 +143,7 @@ def label(
     from pocketgraph.apps.labelling.labelling_server import LabelServer
     from pocketgraph.apps.labelling.labels_file import LabelsFile
     from pocketgraph.apps.labelling.suggestions import in_doubt_first, suggestions
-    from pocketgraph.apps.live.certificates import self_signed
+    from pocketgraph.apps.live.tls_certificate import self_signed
     from pocketgraph.apps.page_server import LOOPBACK, Place
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.datasets.class_labels import read_labels

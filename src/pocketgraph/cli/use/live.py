@@ -172,9 +172,9 @@ def _serve(
     application: Application, model: str, source: str | None, host: str, port: int, save: str, browser: bool
 ) -> None:
     """The page, until it is interrupted."""
-    from pocketgraph.apps.live.certificates import self_signed
     from pocketgraph.apps.live.live_server import LiveServer
     from pocketgraph.apps.live.sources import stream
+    from pocketgraph.apps.live.tls_certificate import self_signed
     from pocketgraph.apps.page_server import LOOPBACK, Place
 
     printed: set[str] = set()

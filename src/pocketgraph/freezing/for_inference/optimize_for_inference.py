@@ -11,7 +11,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.freezing.for_inference.batch_norm_folding import fold_batch_norms
 from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version, remove_training_nodes
-from pocketgraph.freezing.for_inference.resizes import fuse_resize_and_conv
+from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_conv
 from pocketgraph.freezing.for_inference.strip import FLOAT, strip_unused
 from pocketgraph.graph import DType, Graph, Node, const
 

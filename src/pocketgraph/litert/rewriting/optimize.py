@@ -13,7 +13,6 @@ from pocketgraph.litert.cost_model import DEPTHWISE_WINDOWS, FEWEST_TILED_CHANNE
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
-from pocketgraph.litert.rewriting.linear import add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.narrow_convolutions import widen_narrow_convolutions, write_out_narrow_vectors
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
 from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
@@ -23,6 +22,7 @@ from pocketgraph.litert.rewriting.strength_reduction import (
     reshape_instead_of_transposing,
     scale_without_convolutions,
 )
+from pocketgraph.litert.rewriting.weight_folding import add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 
 

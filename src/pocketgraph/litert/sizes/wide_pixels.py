@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.nan_and_overflow import SPREADING
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import pixels_at_once, widen_weights
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.size_operands import constant
 from pocketgraph.litert.sizes.slices import MASKS
-from pocketgraph.litert.type_edges import SPREADING
 
 PASS = "widen_narrow_convolutions"
 """By this name it can be left out, as for one size."""

@@ -22,7 +22,6 @@ from pocketgraph.litert.operator_traits import ARITHMETIC
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
-from pocketgraph.litert.rewriting.linear import LINEAR, add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
 from pocketgraph.litert.rewriting.strength_reduction import (
@@ -30,8 +29,9 @@ from pocketgraph.litert.rewriting.strength_reduction import (
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
 )
-from pocketgraph.litert.rewriting.transposed import turn_transposed_convolutions
+from pocketgraph.litert.rewriting.transposed_convolutions import turn_transposed_convolutions
 from pocketgraph.litert.rewriting.value_uses import ValueUses
+from pocketgraph.litert.rewriting.weight_folding import LINEAR, add_missing_biases, fold_affine
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions

@@ -25,7 +25,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState

@@ -21,7 +21,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
+from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState

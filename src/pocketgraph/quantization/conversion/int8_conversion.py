@@ -18,7 +18,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16, INT32, INT64, UINT8
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.conversion.average_pooling import average_pool_of_codes
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import (

@@ -23,7 +23,7 @@ from pocketgraph.graph.order import reachable, topological
 from pocketgraph.litert.lowering import MAY_QUANTIZE
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 
 ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""

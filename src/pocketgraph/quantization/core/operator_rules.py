@@ -10,7 +10,7 @@ from enum import Enum
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.operator_traits import BOUNDS
 from pocketgraph.litert.program import Operation, Quantization, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 
 
 class OperatorRule(Enum):

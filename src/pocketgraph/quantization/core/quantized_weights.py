@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import LARGEST_CODE, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation
-from pocketgraph.litert.rewriting.linear import LINEAR, float_constant
+from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules
 
 LARGEST_CODE_4 = 7  # of four bits

@@ -13,7 +13,7 @@ import numpy as np
 
 from pocketgraph import cluster
 from pocketgraph.datasets.class_labels import of_two
-from pocketgraph.datasets.dataset import Dataset, own_answer, sample_apart
+from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import opdefs

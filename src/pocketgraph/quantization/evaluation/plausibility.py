@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.dataset import Dataset
+from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.errors import option
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy

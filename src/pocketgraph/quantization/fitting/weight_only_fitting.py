@@ -21,7 +21,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
 from pocketgraph.quantization.conversion.float16_weights import fits_float16
 from pocketgraph.quantization.conversion.int8_conversion import quantized_kernel

@@ -11,7 +11,7 @@ from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.rewriting.linear import LINEAR
+from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState

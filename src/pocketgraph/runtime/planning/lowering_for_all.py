@@ -8,11 +8,11 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.lowering import Unsupported
+from pocketgraph.litert.nan_and_overflow import SPREADING
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import FOR_FIXED_SIZES, FOR_THIS_PROCESSOR, optimize, optimize_for_latency
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding
-from pocketgraph.litert.type_edges import SPREADING
 from pocketgraph.runtime.planning.execution_plan import Request
 
 

@@ -109,7 +109,7 @@ def reference_of(
 
     without = request.without
     if request.strict:
-        from pocketgraph.litert.type_edges import SPREADING
+        from pocketgraph.litert.nan_and_overflow import SPREADING
 
         without = without | SPREADING
     return PartReference(graph, inputs, outputs, without)

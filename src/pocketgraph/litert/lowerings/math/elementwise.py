@@ -1,6 +1,6 @@
 """Lowerings of element-wise arithmetic: unary, binary with broadcasting, comparison, selection, conversion.
 
-Where they have other values than TensorFlow, for NaN and the largest numbers, says ``litert/type_edges.py``.
+Where they have other values than TensorFlow, for NaN and the largest numbers, says ``litert/nan_and_overflow.py``.
 """
 
 from __future__ import annotations
