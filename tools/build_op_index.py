@@ -25,7 +25,7 @@ from pocketgraph.kernels.shapes.rules import SHAPE_RULES
 from pocketgraph.litert.lowering import LOWERINGS
 
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
-TABLES = (
+TABLES: tuple[tuple[str, OpTable[Any], str, str], ...] = (
     ("KERNELS", KERNELS, "kernels", "*/*.py"),
     ("SHAPE_RULES", SHAPE_RULES, "kernels/shapes", "*/*.py"),
     ("LOWERINGS", LOWERINGS, "litert/lowerings", "*/*.py"),
