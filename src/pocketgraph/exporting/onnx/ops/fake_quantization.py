@@ -17,7 +17,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import nudged
 from pocketgraph.litert.constant import Array
 
 
-@converts(*FAKES)
+@converts(*sorted(FAKES))
 def fake_quantized(emit: OnnxEmit, node: Node) -> OnnxValue:
     value = emit.input(0)
     if node.op == "FakeQuantWithMinMaxArgs":
