@@ -19,6 +19,7 @@ ENTER = ops_with("enter")
 EXIT = ops_with("exit")
 MERGE = ops_with("merge")
 NEXT = ops_with("next_iteration")
+SWITCH = ops_with("switch")
 DEEPEST = 50  # levels of nested loops; real graphs have two or three
 
 

@@ -16,9 +16,10 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.named_pass import Pass
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
+from pocketgraph.runtime.engines.frames import SWITCH
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
-from pocketgraph.runtime.planning.graph_state import SWITCHES, GraphState
+from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
@@ -54,7 +55,7 @@ def _without_default(node: Node) -> Node:
 
 
 def drop_untaken_branches(state: GraphState) -> None:
-    if not any(item.node.op in SWITCHES for item in state.items.values()):
+    if not any(item.node.op in SWITCH for item in state.items.values()):
         return
     from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 

@@ -13,7 +13,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan, check_waits
-from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
+from pocketgraph.runtime.engines.frames import ROOT, SWITCH, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
@@ -21,7 +21,6 @@ from pocketgraph.runtime.planning.call_key import Sized
 STATIC_WITH_INPUTS = ops_with("constant", "passes") | {"NoOp"}
 """Of the ops that the engine carries out itself, those that give the same value whenever their inputs do."""
 NEVER_STATIC = STRUCTURAL - STATIC_WITH_INPUTS
-SWITCHES = ops_with("switch")
 
 
 class GraphState:
@@ -185,7 +184,7 @@ def conditional_nodes(plan: Plan) -> set[str]:
         MissingKernelError: as ``check_kernels``, which is asked where there are branches at all.
     """
 
-    switches = {name for name, item in plan.items.items() if item.node.op in SWITCHES}
+    switches = {name for name, item in plan.items.items() if item.node.op in SWITCH}
     if not switches:
         return set()
     from pocketgraph.runtime.missing_kernels import check_kernels

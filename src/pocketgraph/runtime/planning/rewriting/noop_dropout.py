@@ -17,11 +17,11 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.frames import SWITCH
 
 MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")
 PASSING = ops_with("passes")
 SCALING = MULTIPLY | DIVIDE
-SWITCHES = ops_with("switch")
 
 
 def without_noop_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
@@ -69,7 +69,7 @@ class _MaskFinder:
         waiting, seen = [endpoint.node], set()
         while waiting:
             item = self.plan.items[waiting.pop()]
-            if item.node.op in SWITCHES:
+            if item.node.op in SWITCH:
                 return True
             if item.node.op in ("Merge", "Enter", "Exit"):
                 continue
@@ -81,7 +81,7 @@ class _MaskFinder:
     def _has_branches(self, frame: Any) -> bool:
         if frame not in self._branched:
             self._branched[frame] = any(
-                item.node.op in SWITCHES and self.plan.items[item.data[1].node].node.op != "LoopCond"
+                item.node.op in SWITCH and self.plan.items[item.data[1].node].node.op != "LoopCond"
                 for name, item in self.plan.items.items()
                 if self.plan.frames[name] == frame
             )

@@ -6,12 +6,9 @@ from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.engines.frames import MERGE, NEXT
+from pocketgraph.runtime.engines.frames import MERGE, NEXT, SWITCH
 from pocketgraph.runtime.engines.needed import Item, item_of
-
-SWITCH = ops_with("switch")
 
 
 def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
