@@ -18,9 +18,6 @@ from support import ROOT
 FILES = {
     "saved_model.pb": "a part of a SavedModel, read as one",
     "fingerprint.pb": "a part of a SavedModel, read as one",
-    "tflite/numbers.pb": "TensorFlow's converter read it, and the commands do",
-    "tflite/pictures.pb": "TensorFlow's converter read it, and the commands do",
-    "quantized_graph/graph.pb": "TensorFlow ran that very file",
     "packages/graph.pb": "TensorFlow packed that very file",
 }
 """Files of graphs whose bytes are the test."""

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import pocketgraph
+from graph_files import graph_file
 from pocketgraph.cli.export.print_required_ops import command as required_command
 from pocketgraph.cli.export.print_selective_registration_header import command as header_command
 from pocketgraph.errors import FormatError, UsageError
@@ -16,19 +17,26 @@ from pocketgraph.exporting.required_ops import kernel_class, litert_operators, o
 from pocketgraph.graph.text_format import parse
 from support import ROOT
 
-FIXTURES = ROOT / "tests" / "fixtures"
-GOLDEN = FIXTURES / "tflite" / "pictures_ops_to_register.h"
+FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
+GOLDEN = FIXTURES / "pictures_ops_to_register.h"
 """TensorFlow 1.15: python -m tensorflow.python.tools.print_selective_registration_header --graphs=pictures.pb"""
 
 
-def test_the_header_is_tensorflows(tmp_path: pathlib.Path) -> None:
-    result = CliRunner().invoke(header_command, [f"--graphs={FIXTURES / 'tflite' / 'pictures.pb'}"])
+@pytest.fixture
+def pictures(tmp_path: pathlib.Path) -> str:
+    """The file of a net that TensorFlow made."""
+    path = tmp_path / "pictures.pb"
+    pocketgraph.save(graph_file(FIXTURES, "pictures"), path)
+    return str(path)
+
+
+def test_the_header_is_tensorflows(pictures: str) -> None:
+    result = CliRunner().invoke(header_command, [f"--graphs={pictures}"])
     assert result.output == GOLDEN.read_text()
 
 
-def test_the_header_of_everything_and_of_nothing() -> None:
-    path = str(FIXTURES / "tflite" / "pictures.pb")
-    everything = CliRunner().invoke(header_command, [path, "--default_ops=all"]).output.splitlines()
+def test_the_header_of_everything_and_of_nothing(pictures: str) -> None:
+    everything = CliRunner().invoke(header_command, [pictures, "--default_ops=all"]).output.splitlines()
     assert everything[3:] == [
         "#define SHOULD_REGISTER_OP(op) true", "#define SHOULD_REGISTER_OP_KERNEL(clz) true",
         "#define SHOULD_REGISTER_OP_GRADIENT true", "#endif",
@@ -72,9 +80,9 @@ def test_kernels_depend_on_types_and_their_absence_is_told() -> None:
         required([], "NoOp")
 
 
-def test_lists_of_runtimes(tmp_path: pathlib.Path) -> None:
+def test_lists_of_runtimes(tmp_path: pathlib.Path, pictures: str) -> None:
     path = tmp_path / "net.tflite"
-    pocketgraph.export(FIXTURES / "tflite" / "pictures.pb", path, outputs=["y"])
+    pocketgraph.export(pictures, path, outputs=["y"])
     operators = litert_operators({"net": path.read_bytes()})
     assert operators["RESIZE_BILINEAR"] == (3, 3)
     printed = CliRunner().invoke(required_command, [str(path), "--form=litert"]).output
@@ -82,11 +90,10 @@ def test_lists_of_runtimes(tmp_path: pathlib.Path) -> None:
         "  resolver->AddBuiltin(::tflite::BuiltinOperator_RESIZE_BILINEAR, "
         "::tflite::ops::builtin::Register_RESIZE_BILINEAR(), 3, 3);" in printed
     )
-    pairs = CliRunner().invoke(required_command, [str(FIXTURES / "tflite" / "pictures.pb"), "--form=ops_list"]).output
+    pairs = CliRunner().invoke(required_command, [pictures, "--form=ops_list"]).output
     assert ["Conv2D", "Conv2DOp<CPUDevice, float>"] in json.loads(pairs)
     with pytest.raises(UsageError, match=r"this is no \.tflite file"):
-        wrong = str(FIXTURES / "tflite" / "pictures.pb")
-        CliRunner().invoke(required_command, [wrong, "--form=litert"], catch_exceptions=False)
+        CliRunner().invoke(required_command, [pictures, "--form=litert"], catch_exceptions=False)
 
 
 def field(number: int, content: bytes | int) -> bytes:

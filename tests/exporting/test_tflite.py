@@ -28,7 +28,7 @@ from pocketgraph.litert.writing.schema import OPERATORS as EMITTED
 from support import ROOT, golden, model_dir, needs_shared, script
 
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
-NET = FIXTURES / "pictures.pb"
+NET = graph_file(FIXTURES, "pictures")
 
 
 def arrays(name: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def test_numbers_versions_and_bytes_beside_the_converters(tmp_path: pathlib.Path
     """TensorFlow's numbers, the versions that its converter says where it uses the same operator, and no more bytes."""
     path, given = tmp_path / "net.tflite", arrays(name)
     made = pocketgraph.export(
-        FIXTURES / f"{name}.pb",
+        graph_file(FIXTURES, name),
         path,
         outputs=["y"],
         samples={"x": given["x"][None] if name == "numbers" else given["x"]},
@@ -241,7 +241,7 @@ def test_the_bytes_of_pictures_are_the_codes(tmp_path: pathlib.Path, mean: Any, 
     """What cameras and task libraries feed; where each channel has a mean of its own no one scale says it."""
     path = tmp_path / "net.tflite"
     pictures = arrays("pictures")["x"]
-    model = opened(pocketgraph.load(NET), shapes={"x": (1, 16, 16, 3)})
+    model = opened(NET, shapes={"x": (1, 16, 16, 3)})
     parts = [value if isinstance(value, tuple) else (value,) for value in (mean, std)]
     model = replace(
         model, normalization=Normalization(*parts), samples=lambda: iter([{"x": p[None]} for p in pictures]),

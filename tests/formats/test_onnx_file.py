@@ -9,6 +9,7 @@ import pytest
 
 import pocketgraph
 from command_line import call
+from graph_files import graph_file
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx import onnx_exporter
 from pocketgraph.formats import onnx_file
@@ -25,7 +26,7 @@ FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
 def model(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """An ONNX file of ours, of a net that TensorFlow has run."""
     path = tmp_path_factory.mktemp("onnx") / "net.onnx"
-    pocketgraph.export(FIXTURES / "numbers.pb", path, outputs=["y"])
+    pocketgraph.export(graph_file(FIXTURES, "numbers"), path, outputs=["y"])
     return path
 
 
@@ -48,7 +49,7 @@ def test_a_session_and_verify_run_it(model: pathlib.Path) -> None:
         inside = next(node.name for node in session.graph if node.op.startswith("onnx."))
         with pytest.raises(RunError, match="is no output of it"):
             session.run(inside, {"x": x})
-    assert pocketgraph.verify(FIXTURES / "numbers.pb", model).passed
+    assert pocketgraph.verify(graph_file(FIXTURES, "numbers"), model).passed
 
 
 def test_damage_is_an_error_and_nothing_else(model: pathlib.Path) -> None:
@@ -135,7 +136,7 @@ class TestWeightsInAnotherFile:
 
 
 def test_small_constants_need_no_other_file(tmp_path: pathlib.Path) -> None:
-    made = pocketgraph.export(FIXTURES / "numbers.pb", tmp_path / "net.onnx", outputs=["y"], external_data=True)
+    made = pocketgraph.export(graph_file(FIXTURES, "numbers"), tmp_path / "net.onnx", outputs=["y"], external_data=True)
     assert [pathlib.Path(name).name for name in made.files] == ["net.onnx"]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from graph_files import graph_file
 from pocketgraph.errors import FormatError, PocketgraphError, RunError
 from pocketgraph.formats import tflite
 from pocketgraph.formats.flatbuffers import Table
@@ -146,9 +147,9 @@ def test_it_is_saved_as_it_was(tmp_path: pathlib.Path) -> None:
 
 
 def test_verify_finds_tensors_by_their_public_names() -> None:
-    report = pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "pictures.tflite")
-    assert report.passed
-    assert pocketgraph.verify(FIXTURES / "pictures.pb", FIXTURES / "coded.tflite", tolerance=0.4, runs=2).passed
+    net = graph_file(FIXTURES, "pictures")
+    assert pocketgraph.verify(net, FIXTURES / "pictures.tflite").passed
+    assert pocketgraph.verify(net, FIXTURES / "coded.tflite", tolerance=0.4, runs=2).passed
 
 
 def test_outputs_keep_their_names_where_others_are_called_the_same() -> None:

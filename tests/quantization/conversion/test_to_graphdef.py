@@ -7,8 +7,9 @@ import pathlib
 import numpy as np
 import pytest
 
+from graph_files import graph_file
 from pocketgraph.errors import UsageError
-from pocketgraph.formats import from_bytes, load, to_bytes
+from pocketgraph.formats import from_bytes, to_bytes
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.dtype import HALF
 from pocketgraph.graph.text_format import parse
@@ -141,7 +142,7 @@ def test_codes_at_the_border_are_refused() -> None:
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_tensorflow_computes_the_written_graph_as_we_do(version: str) -> None:
     """Against what TensorFlow 1.15 and 2.21 made of that very file; see fixtures/make_quantized_graph.py."""
-    graph, images = load(WRITTEN / "graph.pb"), np.load(WRITTEN / "images.npy")
+    graph, images = graph_file(WRITTEN, "graph"), np.load(WRITTEN / "images.npy")
     with np.load(WRITTEN / f"{version}.npz") as golden:
         wanted = {name.replace("__", "/"): golden[name] for name in golden.files if name != "version"}
     assert len(wanted) > 10
@@ -161,7 +162,7 @@ def test_tensorflow_computes_the_written_graph_as_we_do(version: str) -> None:
 
 
 def test_the_graph_that_is_written_has_the_form_that_tensorflow_was_shown() -> None:
-    shown = load(WRITTEN / "graph.pb")
+    shown = graph_file(WRITTEN, "graph")
     program, graph = lowered_graph(net(), ["y"])
     outcome = quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0))
     written = to_graphdef(outcome.converted.program, graph, ["y"])
