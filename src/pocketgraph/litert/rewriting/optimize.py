@@ -157,7 +157,7 @@ FOR_LATENCY: tuple[Pass, ...] = (
     Pass(
         "turn_transposed_convolutions",
         "transposed convolutions become plain ones",
-        _rewriting("transposed", "turn_transposed_convolutions"),
+        _rewriting("transposed_convolutions", "turn_transposed_convolutions"),
         _having("TRANSPOSE_CONV"),
     ),
     Pass("recognise_leaky_rectifiers", "rectifiers with a slope are one operator", recognise_leaky_rectifiers),
