@@ -26,8 +26,9 @@ from pocketgraph.kernels.windows import (
 )
 
 MOST_TOGETHER = 1 << 18
-"""Elements of a result, or of patches, that are computed together: 1 MB of float32, half of a processor's second-level
-cache."""
+"""Elements of a result that are computed together: 1 MB of float32, half of a processor's second-level cache."""
+LEAST_PATCHES = 1 << 16  # elements of windows that are laid out and multiplied at once: what the caches hold throughout
+LEAST_ROWS = 256  # windows that are multiplied at once, however large they are: fewer make products slow
 MOST_OF_THREADS = 1 << 22  # elements: likewise, of patches that several threads multiply
 ADDED = 2  # times as long as laying an element of a window out: adding one to a sum
 
@@ -75,16 +76,16 @@ def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
         _, where = next(taps(spans))
         picked = x[where]
         return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(batch, *places, outputs))
-    view = window_view(x, spans)
-    if view.size <= MOST_TOGETHER:
+    view, together = window_view(x, spans), max(LEAST_PATCHES, LEAST_ROWS * len(matrix))
+    if view.size <= together:
         return np.asarray((view.reshape(-1, len(matrix)) @ matrix).reshape(batch, *places, outputs))
     result = np.empty((batch, *places, outputs), dtype=x.dtype)
     is_alone = blas_threads.used() == 1  # several wait for each other at the end of each product
-    if is_alone and _shares_rows(spans[0], math.prod(places[1:]), matrix):
-        _products_by_rows(x, matrix, spans, result)
+    if is_alone and _shares_rows(spans[0], math.prod(places[1:]), matrix, together):
+        _products_by_rows(x, matrix, spans, result, together)
         return result
     row = view.size // (batch * places[0])
-    most = MOST_TOGETHER if is_alone or row * places[0] <= MOST_TOGETHER else MOST_OF_THREADS
+    most = together if is_alone or row * places[0] <= together else MOST_OF_THREADS
     room = np.empty(0, x.dtype)
     for images, rows in blocks(batch, places[0], row, most):
         some, made = view[images, rows], result[images, rows]
@@ -96,23 +97,24 @@ def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
     return result
 
 
-def _shares_rows(first: Window, line: int, matrix: Array) -> bool:
+def _shares_rows(first: Window, line: int, matrix: Array, most: int) -> bool:
     """Whether fewer numbers are moved where windows of one column share the parts that they have within a row.
 
     Args:
         first: the windows along the rows.
         line: how many windows lie side by side.
         matrix: the weights, (elements of a window, outputs).
+        most: elements that are laid out together.
     """
     elements, outputs = matrix.shape
     within, beyond = elements // first.taps, (first.taps - 1) * first.dilation
-    together = min(first.output, MOST_TOGETHER // (line * within) - beyond)  # rows
+    together = min(first.output, most // (line * within) - beyond)  # rows
     if first.stride != 1 or together < 1:
         return False
     return within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs < elements
 
 
-def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: Array) -> None:
+def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: Array, most: int) -> None:
     """Puts the convolution of the padded ``x`` into ``result``: a product for each row of the windows, added up.
 
     Windows move by one row, and the parts of them that lie within a row are laid out once for all.
@@ -122,7 +124,7 @@ def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: 
     row, beyond = math.prod(view.shape[2:]), (first.taps - 1) * first.dilation
     weights = matrix.reshape(first.taps, -1, outputs)
     room = added = np.empty(0, x.dtype)
-    for images, rows in blocks(len(x), first.output, row, max(1, MOST_TOGETHER - beyond * row)):
+    for images, rows in blocks(len(x), first.output, row, max(1, most - beyond * row)):
         made, top = result[images, rows], rows.start or 0
         count = made.shape[1]
         some = view[images, top : top + count + beyond]
