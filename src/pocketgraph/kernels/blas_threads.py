@@ -44,6 +44,12 @@ def at_most(threads: int) -> Iterator[None]:
                 getattr(library, SET)(_before)
 
 
+def used() -> int:
+    """How many threads products take now; 0 where nobody knows."""
+    library = _library()
+    return 0 if library is None else int(getattr(library, GET)())
+
+
 @lru_cache(maxsize=1)
 def _library() -> Any:
     """OpenBLAS as NumPy has loaded it; None where it has another one."""

@@ -252,12 +252,16 @@ def checked(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
             if said:
                 raise RunError(f"{op}: {said}")
 
-    @wraps(function)
-    def run(*inputs: Any, **attributes: Any) -> Any:
-        for number, rank in plain:
-            if getattr(inputs[number], "ndim", rank) != rank:
-                refuse(inputs)
-        return function(*inputs, **attributes)
+    if quick:
+
+        @wraps(function)
+        def run(*inputs: Any, **attributes: Any) -> Any:
+            for number, rank in plain:
+                if getattr(inputs[number], "ndim", rank) != rank:
+                    refuse(inputs)
+            return function(*inputs, **attributes)
+
+        return run
 
     @wraps(function)
     def run_by_shapes(*inputs: Any, **attributes: Any) -> Any:
@@ -269,4 +273,4 @@ def checked(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
             right_before.add(shapes)
         return function(*inputs, **attributes)
 
-    return run if quick else run_by_shapes
+    return run_by_shapes

@@ -34,8 +34,10 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 )
-ANSWERED_STEP = 30.0  # µs: a node that NumPy computes, as it is called the first time
-ANSWERED_PRODUCT = 1 / 4000  # µs: what each multiplication, or step for an element, adds; it takes a fifth less
+ANSWERED_AT_ALL = 4000.0  # µs: importing what NumPy's answer takes
+ANSWERED_STEP = 25.0  # µs: a node that NumPy computes, as it is called the first time
+ANSWERED_PRODUCT = 1 / 25000  # µs: what each multiplication in a product of matrices adds
+ANSWERED_ELEMENT = 1 / 1200  # µs: what each element of a result adds, and twice as many that are laid out under windows
 PLANNED_STEP = 25.0  # µs: making a step of the reference engine
 
 # Planning for several sizes of a call at once (runtime/planning/open_sizes.py, session_plans.py)

@@ -48,16 +48,20 @@ def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
         raise ValueError(f"mode must be REFLECT or SYMMETRIC, not '{mode}'")
     pairs = _pairs(input, paddings)
     edge = 1 if mode == "REFLECT" else 0
-    result = input
-    for axis, (before, after) in enumerate(pairs):
-        size = input.shape[axis]
+    for size, (before, after) in zip(input.shape, pairs, strict=True):
         if before > size - edge or after > size - edge:
             raise ValueError(f"paddings {before}, {after} are too large to mirror a dimension of {size} ({mode})")
-        order = np.arange(-before, size + after)
-        order = np.where(order < 0, -order - 1 + edge, order)
-        order = np.where(order >= size, 2 * size - 1 - edge - order, order)
-        if before or after:
-            result = np.take(result, order, axis=axis)
+    if not any(map(any, pairs)):
+        return input
+    result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
+    region = [slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)]  # what is filled
+    result[tuple(region)] = input
+    for axis, (before, after) in enumerate(pairs):
+        filled, end = result[tuple([*region[:axis], slice(None), *region[axis + 1 :]])], region[axis].stop
+        lines = np.moveaxis(filled, axis, 0)
+        lines[:before] = lines[before + edge : 2 * before + edge][::-1]
+        lines[end:] = lines[end - edge - after : end - edge][::-1]
+        region[axis] = slice(None)
     return result
 
 

@@ -151,7 +151,7 @@ def _times(y: Array, factors: int) -> Any:
 
 def _squared_difference(x: Array, y: Array) -> Any:
     difference = np.subtract(x, y)
-    return difference * np.conjugate(difference)
+    return difference * (np.conjugate(difference) if difference.dtype.kind == "c" else difference)
 
 
 def _shift_by(y: Array) -> Array:

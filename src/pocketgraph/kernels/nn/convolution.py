@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.array.padding import mirror_pad
 from pocketgraph.kernels.arrays import Array, lowest, reserve, widened
 from pocketgraph.kernels.image.resizing import resize_bilinear
@@ -26,8 +27,10 @@ from pocketgraph.kernels.windows import (
 
 MOST_TOGETHER = 1 << 18
 """Elements of a result that are computed together: 1 MB of float32, half of a processor's second-level cache."""
-PATCH_BYTES = 1 << 24
-"""The most that the patches of one matrix product may take; images with more are done in bands of rows."""
+LEAST_PATCHES = 1 << 16  # elements of windows that are laid out and multiplied at once: what the caches hold throughout
+LEAST_ROWS = 256  # windows that are multiplied at once, however large they are: fewer make products slow
+MOST_OF_THREADS = 1 << 22  # elements: likewise, of patches that several threads multiply
+ADDED = 2  # times as long as laying an element of a window out: adding one to a sum
 
 
 def convolve(x: Array, weights: Array, spans: Sequence[Window]) -> Array:
@@ -64,25 +67,81 @@ def convolve(x: Array, weights: Array, spans: Sequence[Window]) -> Array:
 
 
 def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
-    """Every window of the padded ``x`` as a row, times ``matrix``, in bands of the first spatial axis."""
-    batch, channels = x.shape[0], x.shape[-1]
+    """Every window of the padded ``x`` as a row, times ``matrix``: some images, or rows of one, at once."""
+    batch, channels, outputs = x.shape[0], x.shape[-1], matrix.shape[1]
     places = tuple(w.output for w in spans)
-    result = np.empty((batch, *places, matrix.shape[1]), dtype=x.dtype)
-    if result.size == 0:
-        return result
+    if 0 in (batch, *places, outputs):
+        return np.empty((batch, *places, outputs), dtype=x.dtype)
     if all(w.taps == 1 for w in spans):
         _, where = next(taps(spans))
         picked = x[where]
-        return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(result.shape))
-    view = window_view(x, spans)
-    row_bytes = int(np.prod(places[1:], dtype=np.int64)) * matrix.shape[0] * x.dtype.itemsize
-    band = max(1, PATCH_BYTES // max(row_bytes, 1))
-    for image in range(batch):
-        for top in range(0, places[0], band):
-            rows = view[image, top : top + band]
-            flat = rows.reshape(-1, matrix.shape[0])
-            result[image, top : top + band] = (flat @ matrix).reshape(*rows.shape[: len(places)], -1)
+        return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(batch, *places, outputs))
+    view, together = window_view(x, spans), max(LEAST_PATCHES, LEAST_ROWS * len(matrix))
+    if view.size <= together:
+        return np.asarray((view.reshape(-1, len(matrix)) @ matrix).reshape(batch, *places, outputs))
+    result = np.empty((batch, *places, outputs), dtype=x.dtype)
+    is_alone = blas_threads.used() == 1  # several wait for each other at the end of each product
+    if is_alone and _shares_rows(spans[0], math.prod(places[1:]), matrix, together):
+        _products_by_rows(x, matrix, spans, result, together)
+        return result
+    row = view.size // (batch * places[0])
+    most = together if is_alone or row * places[0] <= together else MOST_OF_THREADS
+    room = np.empty(0, x.dtype)
+    for images, rows in blocks(batch, places[0], row, most):
+        some, made = view[images, rows], result[images, rows]
+        if not room.size:
+            room = np.empty(some.size, x.dtype)
+        laid_out = room[: some.size].reshape(some.shape)
+        laid_out[...] = some
+        np.matmul(laid_out.reshape(-1, len(matrix)), matrix, out=made.reshape(-1, outputs))
     return result
+
+
+def _shares_rows(first: Window, line: int, matrix: Array, most: int) -> bool:
+    """Whether fewer numbers are moved where windows of one column share the parts that they have within a row.
+
+    Args:
+        first: the windows along the rows.
+        line: how many windows lie side by side.
+        matrix: the weights, (elements of a window, outputs).
+        most: elements that are laid out together.
+    """
+    elements, outputs = matrix.shape
+    within, beyond = elements // first.taps, (first.taps - 1) * first.dilation
+    together = min(first.output, most // (line * within) - beyond)  # rows
+    if first.stride != 1 or together < 1:
+        return False
+    return within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs < elements
+
+
+def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: Array, most: int) -> None:
+    """Puts the convolution of the padded ``x`` into ``result``: a product for each row of the windows, added up.
+
+    Windows move by one row, and the parts of them that lie within a row are laid out once for all.
+    """
+    first, outputs = spans[0], matrix.shape[1]
+    view = window_view(x, (Window(1, 1, 1, 0, 0, x.shape[1]), *spans[1:]))
+    row, beyond = math.prod(view.shape[2:]), (first.taps - 1) * first.dilation
+    weights = matrix.reshape(first.taps, -1, outputs)
+    room = added = np.empty(0, x.dtype)
+    for images, rows in blocks(len(x), first.output, row, max(1, most - beyond * row)):
+        made, top = result[images, rows], rows.start or 0
+        count = made.shape[1]
+        some = view[images, top : top + count + beyond]
+        sums = made.reshape(len(made), -1, outputs)
+        if not room.size:
+            room, added = np.empty(some.size, x.dtype), np.empty(sums.shape, x.dtype)
+        laid_out = room[: some.size].reshape(some.shape)
+        laid_out[...] = some
+        for part, of_row in enumerate(weights):
+            start = part * first.dilation
+            lines = laid_out[:, start : start + count].reshape(*sums.shape[:2], -1)
+            if part == 0:
+                np.matmul(lines, of_row, out=sums)
+            else:
+                more = added[: len(sums), : sums.shape[1]]
+                np.matmul(lines, of_row, out=more)
+                np.add(sums, more, out=sums)
 
 
 def convolve_depthwise(x: Array, weights: Array, spans: Sequence[Window]) -> Array:

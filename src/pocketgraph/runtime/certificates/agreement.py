@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
 from pocketgraph.graph.dtype import DType
+from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Array
 
 Noisy: TypeAlias = "Callable[[int, float], list[Array] | None]"
@@ -21,7 +22,7 @@ TINY = float(np.finfo(np.float32).tiny)  # what is smaller is 0 to LiteRT, as to
 MARGIN = 16  # times what noise moves a result: sums round more than once
 
 
-class Precision(NamedTuple):
+class Precision(Record):
     """How exact a part computes.
 
     Attributes:

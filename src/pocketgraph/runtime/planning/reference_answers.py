@@ -17,7 +17,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
-from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, ANSWERED_STEP, MOST_NOTED, PLANNED_STEP
+from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
@@ -60,8 +60,9 @@ def answered_by_reference(
         return plan, ReferenceAnswer(key, None)
     if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
         return None
-    products = compiled.work * growth**2  # attention, planes: each element may meet all others
-    if ANSWERED_STEP * _steps(nodes) + ANSWERED_PRODUCT * products > limit:
+    from pocketgraph.runtime.planning.numpy_time import numpy_time
+
+    if numpy_time(nodes, compiled.inferred) * growth**2 > limit:  # attention: each element may meet all others
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
