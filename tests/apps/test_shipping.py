@@ -350,6 +350,35 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
     assert found.form in ("float16", "float")
 
 
+def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
+    """A forecast of three numbers is judged by how near it is; small ones would be alike as scores, whatever is lost."""
+    rng = np.random.default_rng(3)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,8])
+        hidden = MatMul(x, a, T=float)
+        active = Relu(hidden, T=float)
+        y = MatMul(active, b, T=float)
+    """)
+    a, b = rng.normal(size=(8, 64)).astype(np.float32), (rng.normal(size=(64, 3)) * 1e-3).astype(np.float32)
+    pocketgraph.save(Graph([*nodes, const("a", a), const("b", b)]), tmp_path / "forecast.pb")
+    rows = rng.normal(size=(60, 8)).astype(np.float32)
+    right = np.maximum(rows @ a, 0) @ b + 0.001
+    np.savez(tmp_path / "rows.npz", x=rows, y=right)
+    found = ship(tmp_path / "forecast.pb", tmp_path / "out", tmp_path / "rows.npz")
+    assert found.budget == "20 dB"
+    told = found.tried[-1].words
+    assert told.startswith("signal to noise")
+    assert "off the right numbers by 0.001" in told
+    assert told.endswith("on average, 0.001 before")
+    made = pocketgraph.quantize(tmp_path / "forecast.pb", tmp_path / "rows.npz")
+    assert made.judged is not None
+    assert made.judged.comparison.width == 0
+    with pytest.raises(UsageError, match="no scores of classes"):
+        pocketgraph.quantize(tmp_path / "forecast.pb", tmp_path / "rows.npz", max_kl=0.1)
+    beside = pocketgraph.evaluate([tmp_path / "forecast.pb", tmp_path / "out" / "model.tflite"], tmp_path / "rows.npz")
+    assert "agreement" not in beside[1].as_dict()
+
+
 def test_pixels_are_scaled_as_the_model_does_what_is_folded(tmp_path: pathlib.Path) -> None:
     """A division by 255 that becomes part of the first layer is not done twice; no classes tell by their answers."""
     net = parse("""

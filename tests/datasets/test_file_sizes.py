@@ -73,6 +73,24 @@ def test_a_network_of_any_size_takes_pictures_as_they_are_where_all_agree(tmp_pa
     assert SampleReading(input_width=32).sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 224, 32, 3)}
 
 
+def test_pictures_get_the_size_to_which_the_graph_resizes_them(tmp_path: pathlib.Path) -> None:
+    """As detectors do, which take pictures of any size: more pixels would be lost in it, fewer made up."""
+    said: list[str] = []
+    resizing = """
+        x = Placeholder(dtype=uint8, shape=[1,?,?,3])
+        wide = Cast(x, SrcT=uint8, DstT=float)
+        size = Const(int32 [96, 64])
+        small = ResizeBilinear(wide, size, T=float)
+        y = Relu(small, T=float)
+    """
+    picture(tmp_path / "a.png", 60, 40)
+    reading = SampleReading(notify=said.append)
+    assert reading.sized(parse(resizing), {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 96, 64, 3)}
+    assert "are resized to 64 x 96, as it does itself" in said[0]
+    other = parse(resizing + "whole = Relu(wide, T=float)")
+    assert reading.sized(other, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
+
+
 def test_a_network_that_halves_and_doubles_takes_pictures_of_the_nearest_size_that_fits(tmp_path: pathlib.Path) -> None:
     said: list[str] = []
     graph = parse("""

@@ -381,3 +381,52 @@ def test_what_a_result_waits_for_in_a_frozen_graph_is_no_output() -> None:
     assert [name for name, _ in likely_outputs(waiting)] == ["y"]
     apart = parse(text.format(waited="", waits=""))
     assert [name for name, _ in likely_outputs(apart)] == ["y", "side"]
+
+
+def test_what_summaries_show_of_a_layer_does_not_hide_that_it_is_the_answer() -> None:
+    """As tf.nn.zero_fraction in an Estimator's networks, and the mean and deviation of predictions."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        labels = Placeholder(dtype=float, shape=[?,3])
+        w = VariableV2(dtype=float, shape=[4,3])
+        w/read = Identity(w, T=float)
+        answer = MatMul(x, w/read, T=float)
+        apart = SquaredDifference(answer, labels, T=float)
+        axes = Const(int32 [0, 1])
+        mean_squared = Mean(apart, axes, T=float)
+        zero = Const(float 0)
+        share/NotEqual = NotEqual(answer, zero, T=float)
+        share/Cast = Cast(share/NotEqual, SrcT=bool, DstT=float)
+        share/count = Sum(share/Cast, axes, T=float)
+        share/of = Const(float 192)
+        share/ratio = RealDiv(share/count, share/of, T=float)
+        share/fraction = Identity(share/ratio, T=float)
+        center = Mean(answer, axes, T=float)
+        from_center = Sub(answer, center, T=float)
+        squared = Square(from_center, T=float)
+        variance = Mean(squared, axes, T=float)
+        deviation = Sqrt(variance, T=float)
+        tag = Const(string "a")
+        summary = ScalarSummary(tag, share/fraction, T=float)
+        summary_1 = ScalarSummary(tag, deviation, T=float)
+        summary_2 = ScalarSummary(tag, center, T=float)
+        histogram = HistogramSummary(tag, answer, T=float)
+        loss = ScalarSummary(tag, mean_squared, T=float)
+    """)
+    assert sole_outputs(graph) == ["answer"]
+    assert [name for name, _ in likely_outputs(graph)] == ["answer"]
+
+
+def test_shares_whose_mean_alone_is_watched_are_the_answer() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = VariableV2(dtype=float, shape=[4,3])
+        w/read = Identity(w, T=float)
+        logits = MatMul(x, w/read, T=float)
+        shares = Sigmoid(logits, T=float)
+        axes = Const(int32 [0, 1])
+        usual = Mean(shares, axes, T=float)
+        tag = Const(string "a")
+        summary = ScalarSummary(tag, usual, T=float)
+    """)
+    assert sole_outputs(graph) == ["shares"]

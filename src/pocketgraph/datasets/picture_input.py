@@ -16,6 +16,7 @@ from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import infer
 
 PLACEHOLDERS = ops_with("placeholder")
 DECODERS = ops_with("picture_file")
@@ -186,16 +187,41 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
 
 def _is_resized(graph: Graph, name: str) -> bool:
     """Whether all that reads a picture brings it to a size."""
-    readers = [user for user in graph.consumers.get(name, ()) if user.op not in ops_with("shape")]
-    return bool(readers) and all(
-        user.op.startswith("Resize") or (_keeps_places(graph, user) and _is_resized(graph, user.name))
-        for user in readers
-    )
+    return bool(_resizings(graph, name))
+
+
+def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
+    """The height and width to which a graph brings the pictures of an input; None where it takes them otherwise too, or
+    where their size decides it.
+
+    Args:
+        graph: the graph.
+        name: of the input's node.
+    """
+    sizes = [infer(graph).value(canonical(node.inputs[1])) for node in _resizings(graph, name)]
+    told = {tuple(size.reshape(-1).tolist()) for size in sizes if size is not None and size.size == 2}
+    height, width = told.pop() if len(told) == 1 and not any(size is None for size in sizes) else (0, 0)
+    return (height, width) if height > 0 and width > 0 else None
+
+
+def _resizings(graph: Graph, name: str) -> list[Node]:
+    """The nodes that bring a picture to a size, where all that reads it leads to such; none elsewhere."""
+    found = []
+    for user in graph.consumers.get(name, ()):
+        if user.op in ops_with("shape"):
+            continue
+        behind = [user] if user.op.startswith("Resize") else []
+        if not behind and _keeps_places(graph, user):
+            behind = _resizings(graph, user.name)
+        if not behind:
+            return []
+        found += behind
+    return found
 
 
 def _keeps_places(graph: Graph, node: Node) -> bool:
     """Whether a node computes each pixel's values by themselves, and with constants alone."""
-    if node.op in ops_with("passes") | {"Cast"}:
+    if node.op in ops_with("passes") | {"Cast", "ExpandDims"}:
         return True
     others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
     return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}
@@ -213,8 +239,6 @@ def _declared(graph: Graph, node: Node, layer: str) -> tuple[Shape, DType]:
     dtype = node.attr("dtype")
     if node.op in PLACEHOLDERS:
         return _written_shape(node), dtype if isinstance(dtype, DType) else FLOAT
-    from pocketgraph.kernels.shapes import infer
-
     try:
         inferred = infer(graph)
     except PocketgraphError:

@@ -15,7 +15,7 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
-from pocketgraph.datasets.picture_input import find_input
+from pocketgraph.datasets.picture_input import find_input, resized_to
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import GraphError, PocketgraphError, option
@@ -120,8 +120,9 @@ class SampleReading:
         """The shapes of inputs, sizes that the graph leaves open being those of the samples.
 
         Arrays have sizes. Pictures are resized to what the caller says, else to what another model takes, which stands
-        beside this one, else to the size that all have, else to what ``shapes`` has. Recordings are cut, or filled with
-        silence, to what another model takes, else to the length that half of them have at most.
+        beside this one, else to what the graph itself resizes them to, else to the size that all have, else to what
+        ``shapes`` has. Recordings are cut, or filled with silence, to what another model takes, else to the length that
+        half of them have at most.
 
         Args:
             graph: it has the inputs, any of its tensors.
@@ -179,13 +180,15 @@ class SampleReading:
             found = known or shape
             given = dict(zip(axes, sizes, strict=True))
             return tuple(given.get(at) or found[at] if at in axes else size for at, size in enumerate(shape))
-        own = common_side(files_of(source))
+        taken = resized_to(graph, node_name(name))
+        own = taken or common_side(files_of(source))
         fitting = None if own is None else _nearest_fitting(graph, name, shape, axes, own)
         height, width = fitting or own or (shape[axes[0]], shape[axes[1]])
         chosen = dict(zip(axes, (height, width), strict=True))
         if min(height, width) > 1:
-            what = "are fed as they are, all" if own and not fitting else "are resized to"
-            why = f", as it does not take {own[1]} x {own[0]}" if own and fitting else ""
+            what = "are fed as they are, all" if own and not fitting and not taken else "are resized to"
+            why = ", as it does itself" if taken else ""
+            why = f", as it does not take {own[1]} x {own[0]}" if own and fitting else why
             self.notify(
                 f"the model leaves the size of its pictures open; they {what} {width} x {height}{why} "
                 f"({option('input_width')}, {option('input_height')})"

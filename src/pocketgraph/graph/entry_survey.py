@@ -16,6 +16,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.tensor import Tensor
 from pocketgraph.graph.training_nodes import LOSS_SCOPES, OF_SAVERS, is_of_training
+from pocketgraph.graph.watched_measures import watched_measures
 
 _PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(
@@ -66,7 +67,7 @@ class EntrySurvey:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        left_over = self._left_over()
+        left_over = self._left_over() | watched_measures(graph)
         self._model = [
             node
             for node in graph
@@ -81,8 +82,7 @@ class EntrySurvey:
     def _serves_training(self, node: Node) -> bool:
         return is_of_training(node) or (self.is_trained and LOSS_SCOPES.search(node.name) is not None)
 
-    def _only_checks(self, node: Node) -> bool:
-        """Whether nobody takes what a CheckNumerics hands on, as add_check_numerics_ops leaves them."""
+    def _only_checks(self, node: Node) -> bool:  # as add_check_numerics_ops leaves them
         return node.op == "CheckNumerics" and not self._takers(node)
 
     def _takers(self, node: Node) -> list[Node]:

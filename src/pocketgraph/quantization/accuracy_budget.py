@@ -106,7 +106,14 @@ class ProgramComparison:
 
 
 def compare_programs(
-    outcome: QuantizationState, samples: Samples, count: int, truth: Truth, threads: int = 1, repetitions: int = 1
+    outcome: QuantizationState,
+    samples: Samples,
+    count: int,
+    truth: Truth,
+    threads: int = 1,
+    repetitions: int = 1,
+    *,
+    are_forecasts: bool = False,
 ) -> ProgramComparison:
     """Runs both programs on samples.
 
@@ -116,12 +123,13 @@ def compare_programs(
         truth: see Truth.
         threads: how many threads to compute with.
         repetitions: how many times a sample is fed in one run.
+        are_forecasts: see ``Comparison``.
     """
     exact, coded = (
         ProgramRunner(outcome.program, threads=threads),
         ProgramRunner(outcome.converted.program, threads=threads),
     )
-    result = ProgramComparison(Comparison(), None, None)
+    result = ProgramComparison(Comparison(are_forecasts=are_forecasts), None, None)
     labels: Sequence[int] | None = None
     for index, sample in enumerate(islice(samples(), count)):
         wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact(sample))
@@ -143,6 +151,14 @@ def compare_programs(
     return result
 
 
+def no_classes() -> UsageError:
+    """What is said of a budget where answers are no classes."""
+    return UsageError(
+        "a budget is of a classifier's answers, and this model gives no scores of classes",
+        hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary tells signal to noise",
+    )
+
+
 def _check_classes(program: Program, samples: Samples, threads: int, budget: AccuracyBudget) -> None:
     """Refuses a model whose first output does not tell classes apart, before any work is done."""
     for sample in islice(samples(), 1):
@@ -150,11 +166,7 @@ def _check_classes(program: Program, samples: Samples, threads: int, budget: Acc
         if are_picks(answer) and budget.kl is None:
             continue
         if scores_of_classes(answer) is None or is_reconstruction(*distance_from_input(sample, answer)):
-            raise UsageError(
-                "a budget is of a classifier's answers, and this model gives no scores of classes",
-                hint=f"leave {option('max-kl')} and {option('max-accuracy-drop')} out; the summary "
-                "tells signal to noise",
-            )
+            raise no_classes()
 
 
 def quantize_within(

@@ -28,6 +28,7 @@ from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
     compare_programs,
+    no_classes,
     quantize_within,
 )
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
@@ -304,9 +305,13 @@ class _Quantizer:
         judging = data if judge is None else self.opened(judge)
         if judge is None and len(everything) > len(data):
             judging = everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
+        are_forecasts = False
         if self.program.outputs[0].size > 1:
-            answer = own_answer(np.empty(self.program.outputs[0].shape), judging.repetitions)
-            judging.truth(names, answer.size)  # labels that do not fit are said before the work
+            size = own_answer(np.empty(self.program.outputs[0].shape), judging.repetitions).size
+            has_classes = judging.truth(names, size) is not None  # labels that do not fit are said before the work
+            are_forecasts = not has_classes and judging.wanted(size) is not None
+        if are_forecasts and budget.is_set:
+            raise no_classes()
         kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
         if kept.resumed:
             self.reading.notify("going on from an interrupted call")
@@ -320,6 +325,7 @@ class _Quantizer:
                 lambda scores: judging.truth(names, scores),
                 options.threads,
                 judging.repetitions,
+                are_forecasts=are_forecasts,
             )
 
         try:

@@ -311,8 +311,7 @@ class _Work:
         result, path = self.result, self.path(MODEL)
         if self.data is None:
             report = verify(self.path(FROZEN), path)
-            found = [output.snr for output in report.outputs if output.snr is not None]
-            least = min(found, default=math.inf)
+            least = min((output.snr for output in report.outputs if output.snr is not None), default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
             self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
             return (
@@ -359,7 +358,9 @@ class _Work:
             words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
             return 100 * (1 - beside.agreement) <= most, words
         self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}"
+        off = [one.errors.average for one in (after, before) if one.errors is not None]
+        told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
+        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""

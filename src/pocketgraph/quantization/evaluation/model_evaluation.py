@@ -229,6 +229,8 @@ def _wanted(
     for verdict in verdicts:
         verdict.accuracy = ClassAccuracy() if has_classes else None
         verdict.errors = None if numbers is None else Statistic()
+        if verdict.comparison is not None:
+            verdict.comparison.are_forecasts = numbers is not None
     return classes, numbers
 
 

@@ -204,6 +204,7 @@ class Comparison(Likeness):
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
         has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
         distance, spread: sums of what ``distance_from_input`` gives, of whose answers rows may be no scores of classes.
+        are_forecasts: whether the answers are known to be numbers that are wanted, such as prices: no scores of classes.
     """
 
     agreed: float = 0
@@ -214,6 +215,7 @@ class Comparison(Likeness):
     has_scores: bool = True
     distance: float = 0.0
     spread: float = 0.0
+    are_forecasts: bool = False
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
@@ -221,9 +223,9 @@ class Comparison(Likeness):
         right = answer.reshape(-1).astype(np.float64)
         with np.errstate(invalid="ignore"):
             apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
-        wanted = scores_of_classes(reference)
+        wanted = None if self.are_forecasts else scores_of_classes(reference)
         self.width = 0 if wanted is None or is_reconstruction(self.distance, self.spread) else wanted.shape[1]
-        if are_picks(reference) and reference.size:
+        if are_picks(reference) and reference.size and not self.are_forecasts:
             self.has_scores = False
             self.width = max(2, int(reference.max()) + 1)
             self.agreed += 1 - float(np.count_nonzero(apart)) / apart.size
