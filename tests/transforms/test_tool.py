@@ -202,3 +202,26 @@ def test_transform_graph_refuses_other_things() -> None:
         TransformGraph(3, [], [], ["remove_device"])
     with pytest.raises(FormatError):
         TransformGraph(b"\xff\xff\xff", [], [], ["remove_device"])
+
+
+def test_no_node_asks_to_be_placed_with_one_that_a_rule_dropped() -> None:
+    """TensorFlow: ``Node 'y' expects to be colocated with unknown node 'v'``."""
+    before = parse("""
+        x = Placeholder(dtype=float)
+        v = Neg(x, T=float)
+        a = Relu(x, T=float, _class=["loc:@x", "loc:@v"])
+        b = Relu(x, T=float, _class=["loc:@x", "loc:@v"])
+        c = Abs(x, T=float, _class=["loc:@b"])
+        z = Mul(a, b, T=float)
+        y = Add(z, c, T=float, _class=["loc:@gone"])
+    """).replace(inputs=["x"], outputs=["y"])
+    stripped = tool.run(before, "strip_unused_nodes")
+    assert [node.attrs.get("_class") for node in stripped] == [
+        None, (b"loc:@x",), (b"loc:@x",), (b"loc:@b",), None, (b"loc:@gone",),
+    ]  # fmt: skip
+    merged = tool.run(before, "merge_duplicate_nodes")
+    assert "b" not in merged
+    assert "_class" not in merged["c"].attrs
+    assert merged["a"] is before["a"]
+    original = tool.run(before, "strip_unused_nodes merge_duplicate_nodes", compat="original")
+    assert original["c"].attrs["_class"] == (b"loc:@b",)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FreezeError, did_you_mean
-from pocketgraph.graph import Graph, Node, node_name
-
-_COLOCATED = b"loc:@"
+from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.colocation import colocated_with
 
 
 def extract_sub_graph(graph: Graph, outputs: Sequence[str]) -> Graph:
@@ -48,15 +47,3 @@ def output_nodes(graph: Graph, outputs: Iterable[str]) -> list[str]:
             raise FreezeError(f"{output} is not in graph", hint=hint)
         names.append(name)
     return names
-
-
-def colocated_with(node: Node) -> list[str]:
-    """The nodes that this one asks to be placed with."""
-    classes = node.attrs.get("_class")
-    if not isinstance(classes, tuple):
-        return []
-    return [
-        c[len(_COLOCATED) :].decode("utf-8", "replace")
-        for c in classes
-        if isinstance(c, bytes) and c.startswith(_COLOCATED)
-    ]

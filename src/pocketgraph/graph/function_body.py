@@ -9,11 +9,10 @@ from typing import NamedTuple
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.attr import AttrValue, Func, Parameter
+from pocketgraph.graph.colocation import COLOCATED
 from pocketgraph.graph.dtype import DType
 from pocketgraph.graph.graph import Function
 from pocketgraph.graph.node import DIGITS, Node, node_name
-
-_COLOCATED = b"loc:@"
 
 
 @dataclass(frozen=True)
@@ -202,8 +201,8 @@ def _moved_class(value: AttrValue, prefix: str, inside: Collection[str]) -> Iter
     for entry in value if isinstance(value, tuple) else ():
         if not isinstance(entry, bytes):
             continue
-        target = entry.removeprefix(_COLOCATED).decode("utf-8", "replace")
-        if not entry.startswith(_COLOCATED):
+        target = entry.removeprefix(COLOCATED).decode("utf-8", "replace")
+        if not entry.startswith(COLOCATED):
             yield entry
         elif target in inside:
-            yield _COLOCATED + f"{prefix}/{target}".encode()
+            yield COLOCATED + f"{prefix}/{target}".encode()

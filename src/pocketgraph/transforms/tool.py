@@ -28,6 +28,7 @@ from typing import Any, TypeVar
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.colocation import without_colocations
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.grammar import Parameters, parse_transforms
 from pocketgraph.transforms.graph_verification import check
@@ -184,7 +185,8 @@ def run(
     ``pocketgraph.transforms``.
 
     Differs from the original: the graph's versions are kept (the original drops them, which makes runtimes read the
-    graph by the oldest rules); a parameter that the rule does not know is an error (there it is ignored), and so is a
+    graph by the oldest rules); no node asks any more to be placed with one that a rule dropped (``_class``, with which
+    TensorFlow loads no graph); a parameter that the rule does not know is an error (there it is ignored), and so is a
     rule that loses an input or output of the graph or makes a cycle. Parameters of all rules are checked beforehand,
     with ``Compat.ORIGINAL``, too, but for those of a rule with ``ignore_errors=true``, which it passes over then; and a
     parameter that is given twice is always an error (there, it is none where the value is not needed).
@@ -215,7 +217,9 @@ def run(
                     raise arguments
                 with _collecting(inner):
                     graph = called(rule.function, graph, arguments)
-                if compat.original and rule.name not in KEEP_VERSIONS:
+                if not compat.original:
+                    graph = without_colocations(graph, before.nodes.keys() - graph.nodes.keys())
+                elif rule.name not in KEEP_VERSIONS:
                     graph = graph.replace(versions=Versions())
             except PocketgraphError as error:
                 if not ignore_errors:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Literal
 
-from pocketgraph.freezing.subgraph import colocated_with
 from pocketgraph.graph import Graph, Node, Versions, parse_ref
+from pocketgraph.graph.colocation import colocated_with
 
 Version = Literal["1.15", "2.x"]
 

@@ -7,10 +7,9 @@ from collections.abc import Container, Sequence
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import AttrValue, DType, Node, opdefs
 from pocketgraph.graph.attr import kind_of
+from pocketgraph.graph.colocation import colocated_with
 
 HINT = "mend the graph, or write fold_constants(ignore_errors=true) to pass over this rule"
-
-COLOCATED = b"loc:@"
 
 
 def check_inputs(node: Node, sources: Sequence[tuple[str, int, tuple[DType, ...] | None]]) -> None:
@@ -49,15 +48,12 @@ def check_inputs(node: Node, sources: Sequence[tuple[str, int, tuple[DType, ...]
 
 def check_colocation(node: Node, names: Container[str]) -> None:
     """Raises TransformError when a node asks to be on the device of a node that is not in the graph."""
-    wanted = node.attrs.get("_class")
-    for value in wanted if isinstance(wanted, tuple) else ():
-        if isinstance(value, bytes) and value.startswith(COLOCATED):
-            other = value[len(COLOCATED) :].decode("utf-8", "replace")
-            if other not in names:
-                raise TransformError(
-                    f"Node '{node.name}' expects to be colocated with unknown node '{other}'",
-                    hint="run remove_attribute(attribute_name=_class) first",
-                )
+    for other in colocated_with(node):
+        if other not in names:
+            raise TransformError(
+                f"Node '{node.name}' expects to be colocated with unknown node '{other}'",
+                hint="run remove_attribute(attribute_name=_class) first",
+            )
 
 
 def check_attributes(node: Node) -> None:
