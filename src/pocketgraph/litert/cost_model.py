@@ -34,7 +34,7 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 )
-ANSWERED_AT_ALL = 4000.0  # µs: importing what NumPy's answer takes
+ANSWERED_MODULE = 500.0  # µs: importing a module of kernels
 ANSWERED_STEP = 25.0  # µs: a node that NumPy computes, as it is called the first time
 ANSWERED_PRODUCT = 1 / 25000  # µs: what each multiplication in a product of matrices adds
 ANSWERED_ELEMENT = 1 / 1200  # µs: what each element of a result adds, and twice as many that are laid out under windows

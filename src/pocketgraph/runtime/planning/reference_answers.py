@@ -23,11 +23,10 @@ from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
+from pocketgraph.runtime.planning.numpy_time import FLOW, numpy_time
 
 UNFIT = ops_with("random", "variable", "reads_handle")
 """What draws numbers, or has to do with more than one run."""
-FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
-"""What the reference engine needs steps for, and cannot take node by node."""
 
 
 @collector_paused()
@@ -48,9 +47,7 @@ def answered_by_reference(
     nodes = [item.node for item in items.values()]
     ops = {node.op for node in nodes}
     bodies = FunctionLibrary(request.graph).with_bodies(nodes)
-    if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(
-        KERNELS.row(op) is None for op in ops - FLOW
-    ):
+    if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(op not in KERNELS for op in ops - FLOW):
         return None
     if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
         if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
@@ -58,11 +55,9 @@ def answered_by_reference(
         plan = request.planner(request.replace(engine="reference", key=""), lambda: request.graph)
         plan.once_with = request.threads
         return plan, ReferenceAnswer(key, None)
-    if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
-        return None
-    from pocketgraph.runtime.planning.numpy_time import numpy_time
-
     if numpy_time(nodes, compiled.inferred) * growth**2 > limit:  # attention: each element may meet all others
+        return None
+    if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):

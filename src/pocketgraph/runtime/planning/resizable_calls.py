@@ -35,6 +35,7 @@ class ResizableCalls:
         self._is_new = True
         self._may_answer = True
         self._answer: ReferenceAnswer | None = None
+        self._estimates: dict[CallKey, float] = {}  # by plan: how long NumPy would take, in microseconds
 
     @property
     def is_untried(self) -> bool:
@@ -104,8 +105,8 @@ class ResizableCalls:
                 continue
             if self._tries >= MOST_TRIES:
                 return None
-            takes = min(plan.check_time, self._answer.seconds * 1e6 if self._answer is not None else math.inf)
-            if takes > spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE):
+            most = spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE)
+            if plan.check_time > most and self._numpy_time(plan, request) > most:
                 continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 
@@ -117,6 +118,18 @@ class ResizableCalls:
             self._tries += 1
             self._refused[opened] = ANEW * spent
         return None
+
+    def _numpy_time(self, plan: FixedPlan, request: Request) -> float:
+        """About how long NumPy takes for the sizes of a plan, in microseconds: what it took, or what it would take."""
+        if self._answer is not None:
+            return self._answer.seconds * 1e6
+        if plan.key not in self._estimates:
+            from pocketgraph.runtime.engines.needed import needed
+            from pocketgraph.runtime.planning.numpy_time import numpy_time
+
+            items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
+            self._estimates[plan.key] = numpy_time([item.node for item in items.values()], plan.inferred)
+        return self._estimates[plan.key]
 
     def _compare(self, served: ServedCalls, opened: CallKey) -> None:
         """Compares with what the reference engine answered, where it did."""
