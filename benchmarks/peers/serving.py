@@ -45,7 +45,8 @@ def let_choose(session: Any, fetches: list[str], feeds: Any) -> None:
     ends = time.process_time() + PATIENCE
     while time.process_time() < ends:
         session.run(fetches, feeds)
-        parts = [part for plan in session._calls.plans.values() for part in plan.executables]
+        plans = session._calls.plans.values()
+        parts = [part for plan in plans for part in plan.executables if getattr(part, "is_open", True)]
         if {getattr(part, "engine", "").partition(" ")[0] or "litert" for part in parts} == chosen:
             return
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import pathlib
+
 import numpy as np
 import pytest
 
 from litert.test_optimize_for_latency import check, convolution, floats, graph
 from pocketgraph import Session
+from pocketgraph.formats import save
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.rewriting.tile_transforms import tile_transform
@@ -81,8 +84,8 @@ def test_tiles_compute_what_the_convolution_does(
 def test_larger_tiles_where_they_are_quicker(shape: tuple[int, ...], window: int, tile: int) -> None:
     tiled = []
 
-    def seen(operation: Operation) -> winograd.Tiling | None:
-        tiled.append(tiling_of(operation))
+    def seen(operation: Operation, *, by_several: bool = False) -> winograd.Tiling | None:
+        tiled.append(tiling_of(operation, by_several=by_several))
         return tiled[-1]
 
     tiling_of = winograd.tiling_of
@@ -90,8 +93,7 @@ def test_larger_tiles_where_they_are_quicker(shape: tuple[int, ...], window: int
         patch.setattr(winograd, "tiling_of", seen)
         model = graph(convolution("y", "x", "w", 1), shape, w=floats(window, window, shape[3], 128))
         check(model, *shape, relative=3e-5)
-    (found,) = [each for each in tiled if each is not None]
-    assert (found.rows, found.columns) == (tile, tile)
+    assert {(found.rows, found.columns) for found in tiled if found is not None} == {(tile, tile)}
 
 
 @pytest.mark.parametrize(
@@ -109,6 +111,39 @@ def test_what_would_gain_nothing_stays(
 ) -> None:
     model = graph(convolution("y", "x", "w", stride), shape, w=floats(*window, shape[3], count))
     assert check(model, *shape).count("CONV_2D") == 1
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "files"),
+    [
+        ((1, 32, 40, 64), 32, 2),  # with two threads its tiles take 1.35 times as long as the plain convolution
+        ((1, 14, 14, 256), 256, 1),  # and these 0.70
+    ],
+)
+def test_what_several_threads_are_slower_at_is_another_program_for_them(
+    shape: tuple[int, ...], count: int, files: int, tmp_path: pathlib.Path
+) -> None:
+    weights = floats(3, 3, shape[3], count) / np.float32(np.sqrt(9 * shape[3]))
+    path = tmp_path / "model.pb"
+    save(graph(convolution("y", "x", "w", 1), shape, w=weights), path)
+    feeds = {"x:0": floats(*shape)}
+    with Session(path, engine="reference") as session:
+        right = session.run("y:0", feeds)
+    operations, results, compiled = {}, {}, []
+    for threads in (1, 2, 4, 2, 1):
+        with Session(path, threads=threads, cache_dir=tmp_path / "cache") as session:
+            results[threads] = session.run("y:0", feeds)
+            np.testing.assert_allclose(results[threads], right, atol=3e-5 * np.abs(right).max())
+            plans = session._calls.plans.values()
+            (part,) = [each for plan in plans for each in plan.executables]
+            operations[threads] = part.about["operations"]  # type: ignore[attr-defined]
+            compiled.append(part.program is not None)  # type: ignore[attr-defined]
+    assert compiled == [True, files == 2, False, False, False]
+    assert len(list((tmp_path / "cache").glob("*.tflite"))) == files
+    assert operations[1] > 10  # in tiles
+    assert operations[2] == operations[4] == (1 if files == 2 else operations[1])
+    np.testing.assert_array_equal(results[2], results[4])
+    assert np.array_equal(results[1], results[2]) == (files == 1)
 
 
 def test_it_stays_on_other_processors(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -37,23 +37,33 @@ def lookup(
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
     try:
-        opened = open_tier if in_tiers else open_entry
-        found = opened(folder, name, threads, opener, whole=whole)
+        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
 
 
-def open_tier(
-    folder: str, name: str, threads: int, opener: Opener | None = None, *, whole: bool = False
+def open_part(
+    folder: str, name: str, threads: int, opener: Opener | None = None, *, in_tiers: bool, whole: bool = False
 ) -> Executable | Literal["wrong"] | None:
-    """As ``open_entry``; where the part is missing, what was compiled for its first runs in its place."""
-    found = open_entry(folder, name, threads, opener, whole=whole)
-    if found is None:
-        found = open_entry(folder, first_tier(name), threads, opener, whole=whole)
-        if isinstance(found, Executable):
-            found.next_tier = folder, name
-    return found
+    """As ``open_entry``, of the program for so many threads where there are two.
+
+    With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
+    """
+    for each in (name,) if threads == 1 else (of_several_threads(name), name):
+        found = open_entry(folder, each, threads, opener, whole=whole)
+        if found is None and in_tiers:
+            found = open_entry(folder, first_tier(each), threads, opener, whole=whole)
+            if isinstance(found, Executable):
+                found.next_tier = folder, each
+        if found is not None:
+            return found
+    return None
+
+
+def of_several_threads(name: str) -> str:
+    """The name of a part's program for several threads, where that is another one than the one for one thread."""
+    return short_digest(f"{name} several threads".encode(), 20)
 
 
 def first_tier(name: str) -> str:
@@ -78,6 +88,8 @@ def open_entry(
     """
     entry = cache.find(folder, name, None if opener else prepare)
     if entry is None or (entry.is_hollow and (whole or opener not in (None, LITERT))):
+        return None
+    if entry.about.get("by_several") not in (None, threads > 1):
         return None
     opener = opener or LITERT
     if cache.certificate(entry.about, opener.engine) == "wrong":

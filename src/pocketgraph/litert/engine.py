@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cached_executable import first_tier, lookup, open_entry, open_tier
+from pocketgraph.litert.cached_executable import first_tier, lookup, of_several_threads, open_part
 from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
@@ -110,6 +110,9 @@ def compile(
     may_wait = folder is not None and in_tiers
     is_first = may_wait and _has_computed_tiles(program)
     optimize(program, FIRST_TIER.union(without) if is_first else without)
+    if TILES not in without and _depends_on_threads(program):
+        program.by_several = threads > 1
+        name = of_several_threads(name) if threads > 1 else name
     is_first = is_first or (may_wait and _is_slow_to_compile(program))
     optimize_for_latency(program, FIRST_TIER.union(without) if is_first else without)
     if found is not None:
@@ -147,7 +150,7 @@ def _kept(
         Unsupported: it was tried before, and gave other results than the reference engine, or the engine refuses it.
     """
     try:
-        found = (open_tier if in_tiers else open_entry)(folder, name, threads, opener, whole=whole)
+        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
     except RunError as error:
         raise Unsupported(error.what) from error
     if isinstance(found, str):
@@ -158,21 +161,38 @@ def _kept(
 DIRECT_PACKING = "direct_packing"
 """The pass by which weights are packed while they are written (see packing/direct_packing.py)."""
 
-FIRST_TIER = frozenset(("winograd_convolutions", "winograd_training"))
+TILES = "winograd_convolutions"
+FIRST_TIER = frozenset((TILES, "winograd_training"))
 """Passes that a large part's first runs do without."""
 
 
-def _is_slow_to_compile(program: Program) -> bool:
-    """Whether what ``FIRST_TIER`` leaves out takes long."""
+def _depends_on_threads(program: Program) -> bool:
+    """Whether it is another program where several threads compute it."""
+    if not _may_have_tiles(program):
+        return False
+    from pocketgraph.litert.rewriting.winograd import depends_on_threads
+
+    return depends_on_threads(program)
+
+
+def _may_have_tiles(program: Program) -> bool:
     from pocketgraph.litert.rewriting.optimize import may_have_tiles
 
     if not may_have_tiles(program):
         return False
-    from pocketgraph.litert.rewriting.winograd import is_used, tiling_of
+    from pocketgraph.litert.rewriting.winograd import is_used
 
-    if not is_used():
+    return is_used()
+
+
+def _is_slow_to_compile(program: Program) -> bool:
+    """Whether what ``FIRST_TIER`` leaves out takes long."""
+    if not _may_have_tiles(program):
         return False
-    large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op) is not None]
+    from pocketgraph.litert.rewriting.winograd import tiling_of
+
+    by_several = bool(program.by_several)
+    large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op, by_several=by_several)]
     weights = [value for op in large if (value := op.inputs[1]) is not None]
     return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
 

@@ -135,7 +135,10 @@ class Program:
 
     Attributes:
         rounded: the 16-bit types that outputs are rounded to by whoever runs the program, by their places.
+        by_several: whether it is for several threads or for one, where those have programs of their own; else None.
     """
+
+    by_several: bool | None = None
 
     def __init__(
         self,

@@ -50,6 +50,7 @@ def split(
         "operations": len(model.operations),
         "bytes": size,
         "repeated": bytes_repeated(model),
+        "by_several": program.by_several,
         "one_thread": work < LIGHT_OPERATION * len(model.operations),
         "work": work,
         "eight_bit": any(value.quantization is not None for each in model.operations for value in each.outputs),

@@ -24,10 +24,13 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.cost_model import (
+    CALLED_BY_SEVERAL,
     FEWEST_TILED_CHANNELS,
     LARGER_TILE_SHARE,
+    MOVED_BY_SEVERAL,
     MOVED_PER_MEGABYTE,
     ROWS_OF_A_PRODUCT,
+    SEVERAL_SHARE,
     SMALL_OPERATION,
     TILED_ELEMENT,
     TILED_PRODUCT,
@@ -52,7 +55,7 @@ def convolve_in_tiles(program: Program) -> None:
         return
     operations: list[Operation] = []
     for operation in program.operations:
-        tiling = tiling_of(operation)
+        tiling = tiling_of(operation, by_several=bool(program.by_several))
         operations += _Tiled(operation, tiling).operations if tiling else [operation]
     program.operations = operations
 
@@ -62,8 +65,13 @@ def is_used() -> bool:
     return has_wide_kernels()
 
 
-def tiling_of(operation: Operation) -> Tiling | None:
-    """The tiles of a convolution; None where it stays as it is."""
+def depends_on_threads(program: Program) -> bool:
+    """Whether other convolutions are computed in tiles where there are several threads."""
+    return any(tiling_of(each) != tiling_of(each, by_several=True) for each in program.operations)
+
+
+def tiling_of(operation: Operation, *, by_several: bool = False) -> Tiling | None:
+    """The tiles of a convolution, where several threads compute it or one; None where it stays as it is."""
     if operation.code != "CONV_2D" or len(operation.inputs) != 3:
         return None
     source, weights, bias = operation.inputs
@@ -76,7 +84,7 @@ def tiling_of(operation: Operation) -> Tiling | None:
     _, height, width, depth = weights.shape
     if depth != source.shape[3]:
         return None
-    return best_tiling(operation.outputs[0].shape, (height, width), depth, TILED_SHARE)
+    return best_tiling(operation.outputs[0].shape, (height, width), depth, TILED_SHARE, by_several=by_several)
 
 
 Time: TypeAlias = Callable[[int, tuple[int, int], int, int, Tiling], float]
@@ -85,7 +93,13 @@ channels out and tiles."""
 
 
 def best_tiling(
-    result: Sequence[int], window: tuple[int, int], depth: int, share: float, time: Time | None = None
+    result: Sequence[int],
+    window: tuple[int, int],
+    depth: int,
+    share: float,
+    time: Time | None = None,
+    *,
+    by_several: bool = False,
 ) -> Tiling | None:
     """The tiles by which a convolution is computed soonest; None where none is quick enough.
 
@@ -94,7 +108,8 @@ def best_tiling(
         window: its rows and columns; strides and dilations are 1.
         depth: the channels of its input.
         share: of the plain convolution's time, up to which tiles are worth it.
-        time: how long it takes in tiles; by default on LiteRT.
+        time: how long it takes in tiles, with one thread; by default on LiteRT.
+        by_several: whether several threads compute it, on LiteRT: in the same tiles as one, where that is not longer.
     """
     time = time or _time
     batch, *sizes, count = result
@@ -113,11 +128,21 @@ def best_tiling(
         return None
     best, tiling = min(found)
     direct = batch * sizes[0] * sizes[1] * count * height * width * depth
+    if by_several and _time_by_several(batch, window, depth, count, tiling) > SEVERAL_SHARE * direct:
+        return None
     return tiling if best <= share * direct else None
 
 
-def _time(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
-    """About how long it takes in tiles, in multiplications of a plain convolution."""
+def _time(
+    batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling, moving: float = 1, calling: float = 1
+) -> float:
+    """About how long it takes in tiles, in multiplications of a plain convolution.
+
+    Args:
+        batch, window, depth, count, tiling: as for ``Time``.
+        moving: how many times as long the transforms take.
+        calling: likewise, calling operations.
+    """
     height, width = window
     down, across = tiling.rows + height - 1, tiling.columns + width - 1  # elements of a tile of the source
     tiles, points = batch * tiling.down * tiling.across, down * across
@@ -134,9 +159,14 @@ def _time(batch: int, window: tuple[int, int], depth: int, count: int, tiling: T
     return (
         TILED_PRODUCT * rows * points * count * depth
         + TILED_WEIGHT * points * count * depth
-        + each * moved
-        + SMALL_OPERATION * operations
+        + moving * each * moved
+        + calling * SMALL_OPERATION * operations
     )
+
+
+def _time_by_several(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
+    """As ``_time``, of threads that share a plain convolution evenly: products of tiles, too, but not the rest."""
+    return _time(batch, window, depth, count, tiling, MOVED_BY_SEVERAL, CALLED_BY_SEVERAL)
 
 
 def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_mean
 from pocketgraph.litert.executable import Opener
 from pocketgraph.litert.runner import Runner
-from pocketgraph.runtime.part_engines.freed_memory import give_back
+from pocketgraph.runtime.freed_memory import give_back
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
 if TYPE_CHECKING:

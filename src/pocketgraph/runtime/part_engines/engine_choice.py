@@ -28,7 +28,7 @@ from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
 from pocketgraph.litert.sixteen_bits import numpy_type
-from pocketgraph.runtime.part_engines.freed_memory import give_back
+from pocketgraph.runtime.freed_memory import give_back
 from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
@@ -134,8 +134,8 @@ class _EngineChoice:
         """Measures what is not measured yet, and lets the fastest engine run the part.
 
         Args:
-            again: measure anew what was measured, wait for other processes that do so, and keep what is found even
-                where the machine was busy with something else and nothing better is known.
+            again: only measure, and anew what was measured; wait for other processes that do so, and keep what is
+                found even where the machine was busy with something else and nothing better is known.
         """
         from pocketgraph.runtime.part_engines.available_engines import candidates
 
@@ -149,7 +149,10 @@ class _EngineChoice:
                 if is_ours or again:
                     self._measure(installed, again=again and not found_by_others)
             label = fastest(self.executable)
-            if label in installed:
+            if again:
+                pass
+            elif label in installed:
+                _alive(self.executable)
                 runner = self._opened(label, installed[label])
                 if self.executable.run_by(runner, label):
                     self.certify()
@@ -157,7 +160,7 @@ class _EngineChoice:
                     runner.close()
             elif all(self._is_known(label) for label in installed):
                 pass
-            elif is_ours or again:
+            elif is_ours:
                 self._measure_again()
             else:
                 self._measure_after(AGAIN * RUNS)
@@ -182,7 +185,7 @@ class _EngineChoice:
             if again or not self._is_known(label):
                 found = self._measured(label, engine)
                 if found.is_steady or not self._is_known(label):
-                    self._note(label, found, for_others=found.is_steady or again)
+                    self._note(label, found, for_others=found.is_steady or again or bool(found.why))
 
     def _opened(self, label: str, engine: PartEngine) -> Runner:
         """The engine's runner, after one run.
@@ -203,10 +206,15 @@ class _EngineChoice:
     def _measured(self, label: str, engine: PartEngine) -> EngineTimes:
         """The engine beside LiteRT, by turns, on made-up inputs.
 
-        LiteRT is opened once more for that: callers do not wait for what is measured, nor that for them.
+        LiteRT is opened once more for that: callers do not wait for what is measured, nor that for them. An engine
+        that could not be opened is tried once more, later: it may have been for want of memory.
+
+        Raises:
+            RunError: the part is closed or gone, or the process ends.
         """
         from pocketgraph.runtime.certificates.agreement import Agreement, judged
 
+        _alive(self.executable)
         began = own_time()
         if not self.executable.is_open:
             raise RunError("the part is closed")
@@ -214,8 +222,10 @@ class _EngineChoice:
             runner = self._opened(label, engine)
             opening = own_time() - began
         except Exception as error:  # whatever somebody's engine raises
+            _alive(self.executable)
             said = error.what if isinstance(error, PocketgraphError) else f"{type(error).__name__}: {error}"
-            return EngineTimes(0.0, 0.0, 0.0, said)
+            before = measurements(self.executable).get(label)
+            return EngineTimes(0.0, 0.0, 0.0, said, is_steady=before is not None and before.why == said)
         ours = None
         try:
             other = self.executable.beside(runner, label)
@@ -229,7 +239,7 @@ class _EngineChoice:
             if judged(given, right, feeds, lambda seed, size: None) is not Agreement.RIGHT:
                 return EngineTimes(0.0, 0.0, opening, "it gives other numbers than LiteRT")
             seconds, ratio, is_steady = times_in_turns(
-                lambda: litert.computed(feeds), lambda: other.computed(feeds), litert.threads
+                lambda: _alive(litert).computed(feeds), lambda: _alive(other).computed(feeds), litert.threads
             )
         finally:
             runner.close()
@@ -314,6 +324,17 @@ def synthetic_arrays(executable: Executable) -> list[Array]:
             empty[...] = (np.arange(empty.size) * 0.6180339887498949 % 1).reshape(shape).astype(empty.dtype)
         found.append(empty)
     return found
+
+
+def _alive(executable: Executable) -> Executable:
+    """The executable, as long as the process goes on; its end does not wait for what is measured.
+
+    Raises:
+        RunError: it ends, so that whatever fails now says nothing of an engine.
+    """
+    if not threading.main_thread().is_alive():
+        raise RunError("the process ends")
+    return executable
 
 
 @lru_cache(maxsize=1)

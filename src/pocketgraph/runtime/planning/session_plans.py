@@ -122,18 +122,21 @@ class SessionPlans:
     def prepare(
         self, call: ResolvedCall, traced: bool = False, described: bool = False, measure: bool = False
     ) -> ExecutionPlan:
-        """The plan of a call; a new one is kept for the next time. With ``measure`` it is a new one."""
+        """The plan of a call; a new one is kept for the next time. With ``measure`` it is a new one.
+
+        Nothing runs by what is only described: its parts are closed, which other engines may have opened.
+        """
         key = call.key._replace(is_traced=traced or self._by_steps, is_described=described)
         found = self.calls.plans.get(key)
         if found is not None and not measure:
             return found
         with self.lock:
             found = self.calls.plans.get(key)
-            if found is not None and measure:
-                for executable in found.executables:
-                    executable.close()
             if found is None or measure:
                 found = self._planned(call._replace(key=key), measure)
+                if described:
+                    for executable in found.executables:
+                        executable.close()
         return found
 
     @collector_paused()

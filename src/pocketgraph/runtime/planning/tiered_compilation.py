@@ -60,7 +60,7 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
                 made.close()
         if taken_over:
             from pocketgraph.litert import program_pieces
-            from pocketgraph.runtime.part_engines.freed_memory import give_back
+            from pocketgraph.runtime.freed_memory import give_back
 
             for name in (first[1], *program_pieces.names(first[1])):
                 cache.remove(first[0], name)

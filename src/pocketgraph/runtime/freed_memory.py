@@ -1,4 +1,4 @@
-"""Memory that an engine freed while it opened a part: copies of the weights, in several forms, one after the other."""
+"""Memory that was freed: copies of weights, as an engine opened a part, and tensors of a comparison."""
 
 from __future__ import annotations
 
