@@ -96,7 +96,22 @@ def best_tiling(
         share: of the plain convolution's time, up to which tiles are worth it.
         time: how long it takes in tiles; by default on LiteRT.
     """
-    time = time or _time
+    found = _soonest(result, window, depth, time or _time)
+    return found[1] if found is not None and found[0] <= share else None
+
+
+def share_in_tiles(result: Sequence[int], window: tuple[int, int], depth: int) -> float | None:
+    """The share of a plain convolution's time that it takes in tiles; None where there are none for it.
+
+    Args:
+        result, window, depth: as ``best_tiling`` has them.
+    """
+    found = _soonest(result, window, depth, _time) if is_used() else None
+    return None if found is None else found[0]
+
+
+def _soonest(result: Sequence[int], window: tuple[int, int], depth: int, time: Time) -> tuple[float, Tiling] | None:
+    """The tiles that take the least time, and which share of the plain convolution's."""
     batch, *sizes, count = result
     height, width = window
     if min(count, depth) < FEWEST_TILED_CHANNELS or height == width == 1:
@@ -113,7 +128,7 @@ def best_tiling(
         return None
     best, tiling = min(found)
     direct = batch * sizes[0] * sizes[1] * count * height * width * depth
-    return tiling if best <= share * direct else None
+    return best / max(direct, 1), tiling
 
 
 def _time(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
