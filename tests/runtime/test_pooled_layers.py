@@ -142,13 +142,16 @@ def test_wide_layers_are_xnnpacks_where_weights_may_change(monkeypatch: pytest.M
         assert bool(steps) == (not without)
 
 
-@pytest.mark.parametrize(("share", "is_fused"), [(1.0, False), (1.5, True), (None, True)])
+@pytest.mark.parametrize(
+    ("share", "is_fused", "other_call"),
+    [(1.0, False, "step_codegen"), (1.5, True, "direct_calls"), (None, True, "share_constants")],
+)
 def test_wide_layers_that_come_sooner_in_tiles_stay(
-    share: float | None, is_fused: bool, monkeypatch: pytest.MonkeyPatch, steps: list[str]
+    share: float | None, is_fused: bool, other_call: str, monkeypatch: pytest.MonkeyPatch, steps: list[str]
 ) -> None:
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: share)
     graph, feeds, _ = layer("wide")
-    with Session(graph, without=["step_codegen"]) as session:  # another call than that whose plan is kept
+    with Session(graph, without=[other_call]) as session:  # than that whose plan is kept
         session.run(names_of("wide"), feeds)
     assert bool(steps) == is_fused
 
