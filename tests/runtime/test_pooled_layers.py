@@ -12,7 +12,10 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.kernels.nn import pooled_convolution
+from pocketgraph.kernels.nn import pooled_convolution, rectified_convolution, wide_pooled_convolution
+from pocketgraph.litert.native.in_place_model import InPlaceModel
+from pocketgraph.litert.packing import changing_weights
+from pocketgraph.runtime.engines import quick_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -21,28 +24,34 @@ sys.path.insert(0, str(FIXTURES))
 from pooled_layer_cases import CASES, drawn  # noqa: E402
 
 NAMES = ["p:0", "dw:0", "db:0"]
+KEYS = ("pooled", "w", "b", "x")
 Feeds = dict[str, np.ndarray[Any, Any]]
 
 
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
+    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
+    monkeypatch.setattr(rectified_convolution, "TOGETHER", 2000)
 
 
 @pytest.fixture
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The fused steps that were taken with a result, in order."""
     taken: list[str] = []
-    for name in ("pooled_convolution", "pooled_gradients"):
-        whole = getattr(pooled_convolution, name)
+    for module in (pooled_convolution, wide_pooled_convolution):
+        for name in ("pooled_convolution", "pooled_gradients"):
+            is_wide = module is wide_pooled_convolution
+            whole = getattr(module, "wide_" * is_wide + name)
 
-        def noted(*args: Any, name: str = name, whole: Any = whole) -> Any:
-            found = whole(*args)
-            taken.extend([name] if found is not None else [])
-            return found
+            def noted(*args: Any, name: str = name, whole: Any = whole) -> Any:
+                found = whole(*args)
+                taken.extend([name] if found is not None else [])
+                return found
 
-        monkeypatch.setattr(pooled_convolution, name, noted)
+            monkeypatch.setattr(module, "wide_" * is_wide + name, noted)
     return taken
 
 
@@ -54,7 +63,7 @@ def layer(name: str) -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
     """(a case's graph, its feeds, TensorFlow's results)."""
     case = CASES[name]
     with np.load(FIXTURES / "pooled_layers.npz") as data:
-        wanted = {key: data[f"{name} {key}"] for key in ("pooled", "slopes", "w", "b")}
+        wanted = {key: data[f"{name} {key}"] for key in (*KEYS, "slopes")}
     stride, padding, dilation = case.window["strides"], case.window["padding"], case.window["dilations"]
     border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
     kind = padding if isinstance(padding, str) else "EXPLICIT"
@@ -74,9 +83,16 @@ def layer(name: str) -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
         dr = ReluGrad(dp, r, T=float)
         db = BiasAddGrad(dr, T=float)
         dw = Conv2DBackpropFilter(x, sizes, dr, T=float, {window})
+        dx = Conv2DBackpropInput(images, w, dr, T=float, {window})
     """
-    graph = Graph([const("sizes", np.array(case.weights, np.int32)), *parse(text)])
+    sizes = {"sizes": case.weights, "images": case.images}
+    constants = [const(key, np.array(value, np.int32)) for key, value in sizes.items()]
+    graph = Graph([*constants, *(node for node in parse(text) if node.name != "dx" or case.by_images)])
     return graph, {**{f"{key}:0": value for key, value in drawn(name).items()}, "slopes:0": wanted["slopes"]}, wanted
+
+
+def names_of(name: str) -> list[str]:
+    return [*NAMES, *(["dx:0"] if CASES[name].by_images else [])]
 
 
 @pytest.mark.parametrize("without", [(), ("fused_pooled_layers",)], ids=["fused", "apart"])
@@ -85,12 +101,10 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
     graph, feeds, wanted = layer(name)
     for _ in range(2):  # the second session finds the first one's plan
         with Session(graph, without=without) as session:
-            for _ in range(2):
-                pooled, by_weights, by_bias = session.run(NAMES, feeds)
-                assert_close(pooled, wanted["pooled"], 1e-6)
-                assert_close(by_weights, wanted["w"], 2e-6)
-                assert_close(by_bias, wanted["b"], 2e-6)
-    assert steps == ([] if without else ["pooled_convolution", "pooled_gradients"] * 4)
+            for _ in range(3):  # the third time XNNPACK computes the convolutions of wide layers
+                for key, found in zip(KEYS, session.run(names_of(name), feeds), strict=False):
+                    assert_close(found, wanted[key], 2e-6)
+    assert steps == ([] if without else ["pooled_convolution", "pooled_gradients"] * 6)
 
 
 def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,18 +117,59 @@ def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -
         assert numpy_gradients.LAYER_REASON not in str(session.plan(NAMES, feeds))
 
 
+def test_wide_layers_are_xnnpacks_where_weights_may_change(monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
+    """From the second run on, where fewer images are left the third: forward, and the gradient by the images."""
+    shapes: list[tuple[int, ...]] = []
+    whole = InPlaceModel.run_into
+
+    def noted(self: InPlaceModel, inputs: Sequence[Any], results: Sequence[Any]) -> None:
+        whole(self, inputs, results)
+        shapes.append(results[0].shape)
+
+    monkeypatch.setattr(InPlaceModel, "run_into", noted)
+    monkeypatch.setattr(changing_weights, "_is_right", lambda *_: True)
+    graph, feeds, wanted = layer("wide")
+    for without, expected in (("", [(2, 8, 6, 20)] * 2 + [(1, 8, 6, 20)] + [(2, 8, 6, 12)] * 2 + [(1, 8, 6, 12)]),
+                              ("changing_weights", [])):  # fmt: skip
+        steps.clear()
+        with Session(graph, without=[*filter(None, [without])]) as session:
+            for _ in range(2):
+                session.run(names_of("wide"), feeds)
+            shapes.clear()
+            for key, found in zip(KEYS, session.run(names_of("wide"), feeds), strict=True):
+                assert_close(found, wanted[key], 2e-6)
+        assert [shape for shape in shapes if len(shape) == 4] == expected
+        assert bool(steps) == (not without)
+
+
+@pytest.mark.parametrize(
+    ("share", "is_fused", "other_call"),
+    [(1.0, False, "step_codegen"), (1.5, True, "direct_calls"), (None, True, "share_constants")],
+)
+def test_wide_layers_that_come_sooner_in_tiles_stay(
+    share: float | None, is_fused: bool, other_call: str, monkeypatch: pytest.MonkeyPatch, steps: list[str]
+) -> None:
+    monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: share)
+    graph, feeds, _ = layer("wide")
+    with Session(graph, without=[other_call]) as session:  # than that whose plan is kept
+        session.run(names_of("wide"), feeds)
+    assert bool(steps) == is_fused
+
+
 @pytest.mark.parametrize("fed", ["x:0", "b:0", "w:0", "slopes:0"])
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("place", [0, 1, -1])
-@pytest.mark.parametrize("name", ["3x3", "valid, odd sizes"])
+@pytest.mark.parametrize("name", ["3x3", "valid, odd sizes", "wide", "wide, valid, odd sizes"])
 def test_numbers_that_are_not_finite(name: str, place: int, value: float, fed: str) -> None:
     graph, feeds, _ = layer(name)
     feeds[fed] = feeds[fed].copy()
     feeds[fed].flat[place] = value
+    names = names_of(name)
     with Session(graph) as session, Session(graph, engine="reference") as other:
-        mine, theirs = session.run(NAMES, feeds), other.run(NAMES, feeds)
-    for one, two in zip(mine, theirs, strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
+        theirs = other.run(names, feeds)
+        for _ in range(3):
+            for one, two in zip(session.run(names, feeds), theirs, strict=True):
+                np.testing.assert_allclose(one, two, rtol=1e-5, atol=1e-5)
 
 
 def test_a_nan_that_is_first_in_its_window_takes_no_gradient(steps: list[str]) -> None:

@@ -135,6 +135,7 @@ SEVERAL_SHARE = 1.05  # share: of the plain convolution's time, beyond which sev
 TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles are worth it
 FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what lies under all windows sooner than LiteRT
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
+POOLED_SHARE = 1.2  # share: likewise, from which on a trained layer with its pool in the cache is quicker without tiles
 LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying windows out for computed weights takes
 TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)
 LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken

@@ -58,19 +58,25 @@ def spread_to_largest(x: Array, dy: Array, spans: Sequence[Window], result: Arra
             return False
         first, last = (0, below) if rows.stop is None else (rows.start * spans[0].taps, rows.stop * spans[0].taps)
         part = images, slice(first, min(last, below)), slice(0, beside)
-        elements = _elements(x[part], spans)
+        elements = elements_of(x[part], spans)
         masks = _first_largest(elements)
         if masks is None:
             return False
-        for mask, target in zip(masks, _elements(result[part], spans), strict=True):
+        for mask, target in zip(masks, elements_of(result[part], spans), strict=True):
             np.multiply(slopes, mask, out=target)
     return True
 
 
-def _elements(some: Array, spans: Sequence[Window]) -> list[Array]:
-    """Views of what the windows have at each of their elements, row by row: (images, windows…, channels)."""
-    down, across = (w.taps for w in spans)
-    return [some[:, row::down, column::across] for row in range(down) for column in range(across)]
+def elements_of(some: Array, spans: Sequence[Window]) -> list[Array]:
+    """Views of what the windows have at each of their elements, row by row: (images, windows…, channels).
+
+    Args:
+        some: images, (batch, rows, columns, channels), or some of their rows.
+        spans: windows side by side from the first pixel; what they have no room for is in no view.
+    """
+    (down, across), (_, rows, columns, _) = (w.taps for w in spans), some.shape
+    whole = some[:, : rows - rows % down, : columns - columns % across]
+    return [whole[:, row::down, column::across] for row in range(down) for column in range(across)]
 
 
 def _first_largest(elements: Sequence[Array]) -> list[Array] | None:

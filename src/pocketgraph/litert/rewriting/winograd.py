@@ -111,7 +111,28 @@ def best_tiling(
         time: how long it takes in tiles, with one thread; by default on LiteRT.
         by_several: whether several threads compute it, on LiteRT: in the same tiles as one, where that is not longer.
     """
-    time = time or _time
+    found = _soonest(result, window, depth, time or _time)
+    if found is None or found[0] > share:
+        return None
+    batch, *sizes, count = result
+    direct = batch * sizes[0] * sizes[1] * count * window[0] * window[1] * depth
+    if by_several and _time_by_several(batch, window, depth, count, found[1]) > SEVERAL_SHARE * direct:
+        return None
+    return found[1]
+
+
+def share_in_tiles(result: Sequence[int], window: tuple[int, int], depth: int) -> float | None:
+    """The share of a plain convolution's time that it takes in tiles; None where there are none for it.
+
+    Args:
+        result, window, depth: as ``best_tiling`` has them.
+    """
+    found = _soonest(result, window, depth, _time) if is_used() else None
+    return None if found is None else found[0]
+
+
+def _soonest(result: Sequence[int], window: tuple[int, int], depth: int, time: Time) -> tuple[float, Tiling] | None:
+    """The tiles that take the least time, and which share of the plain convolution's."""
     batch, *sizes, count = result
     height, width = window
     if min(count, depth) < FEWEST_TILED_CHANNELS or height == width == 1:
@@ -128,9 +149,7 @@ def best_tiling(
         return None
     best, tiling = min(found)
     direct = batch * sizes[0] * sizes[1] * count * height * width * depth
-    if by_several and _time_by_several(batch, window, depth, count, tiling) > SEVERAL_SHARE * direct:
-        return None
-    return tiling if best <= share * direct else None
+    return best / max(direct, 1), tiling
 
 
 def _time(

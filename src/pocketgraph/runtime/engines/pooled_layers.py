@@ -1,24 +1,30 @@
 """Finds layers of a convolution, a bias, a rectifier and a max pool in training, and runs each as two steps.
 
     forward     x, weights, bias -> Conv2D -> BiasAdd -> Relu -> MaxPool
-    backward    slopes -> MaxPoolGrad(Relu, MaxPool) -> ReluGrad(Relu) -> Conv2DBackpropFilter(x), BiasAddGrad
+    backward    slopes -> MaxPoolGrad(Relu, MaxPool) -> ReluGrad(Relu)
+                       -> Conv2DBackpropFilter(x), BiasAddGrad, Conv2DBackpropInput(weights)
 
 What the second step needs goes in the place of the rectifier's result, which nobody else reads
-(kernels/nn/pooled_convolution.py). Traced, with a memory limit or with a time limit the nodes run as they are written,
+(kernels/nn/pooled_convolution.py; where windows have many elements, or the gradient by the images is wanted,
+wide_pooled_convolution.py). Traced, with a memory limit or with a time limit the nodes run as they are written,
 and so they do where a number is not finite.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, plain
-from pocketgraph.kernels.windows import spatial, windows
+from pocketgraph.kernels.windows import Window, spatial, windows
+from pocketgraph.litert.cost_model import FEW_LAID_OUT
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
     WINDOW,
@@ -35,6 +41,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
 
 
 class PooledLayer(NamedTuple):
@@ -43,7 +50,7 @@ class PooledLayer(NamedTuple):
     Attributes:
         conv, bias, relu, pool: what computes it.
         pool_gradient, mask: what computes the gradient by the convolution's result with bias.
-        by_weights, by_bias: the gradients of that; None where nobody wants the one by the bias.
+        by_weights, by_bias, by_images: the gradients of that; None where nobody wants the one by bias or images.
     """
 
     conv: Item
@@ -54,6 +61,7 @@ class PooledLayer(NamedTuple):
     mask: Item
     by_weights: Item
     by_bias: Item | None
+    by_images: Item | None
 
 
 def pooled_layers(plan: Plan, held: Collection[str]) -> list[PooledLayer]:
@@ -78,10 +86,15 @@ def _of_gradient(plan: Plan, by_weights: Item) -> PooledLayer | None:
     if pool is None:
         return None
     mask, pool_gradient, relu, bias, conv = found
-    by_bias = next((item for item in readers(plan, mask) if item.node.op == "BiasAddGrad"), None)
-    layer = PooledLayer(conv, bias, relu, pool, pool_gradient, mask, by_weights, by_bias)
+    gradients = {item.node.op: item for item in readers(plan, mask)}
+    by_bias, by_images = gradients.get("BiasAddGrad"), gradients.get("Conv2DBackpropInput")
+    layer = PooledLayer(conv, bias, relu, pool, pool_gradient, mask, by_weights, by_bias, by_images)
     is_one = pool.data[0] == mask.data[1] == Endpoint(relu.node.name, 0) and conv.data[0] == by_weights.data[0]
-    alike = attributes(conv.node, WINDOW) == attributes(by_weights.node, WINDOW)
+    slopes = Endpoint(mask.node.name, 0)
+    is_one = is_one and (by_images is None or by_images.data[1:] == (conv.data[1], slopes))
+    alike = all(
+        attributes(conv.node, WINDOW) == attributes(each.node, WINDOW) for each in (by_weights, by_images) if each
+    )
     alike = alike and attributes(pool.node, POOL) == attributes(pool_gradient.node, POOL)
     return layer if is_one and alike and are_float_images(nodes_of(layer)) else None
 
@@ -97,7 +110,7 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
         layer: the layer.
         outer: nodes that somebody else wants or waits for.
     """
-    gradients = [layer.by_weights, *([layer.by_bias] if layer.by_bias else [])]
+    gradients = wanted_of(layer)
     inner = {layer.conv: [layer.bias], layer.bias: [layer.relu], layer.mask: gradients,
              layer.relu: [layer.pool, layer.pool_gradient, layer.mask], layer.pool_gradient: [layer.mask]}  # fmt: skip
     return are_free(plan, nodes_of(layer)) and not any(
@@ -106,29 +119,36 @@ def _stands_alone(plan: Plan, layer: PooledLayer, outer: Collection[str]) -> boo
     )
 
 
+def wanted_of(layer: PooledLayer) -> list[Item]:
+    """The gradients that are wanted."""
+    return nodes_of((layer.by_weights, layer.by_bias, layer.by_images))
+
+
 def _name(item: Item) -> str:
     return item.node.name
 
 
-def pooled_parts(_: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
+def pooled_parts(plan: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    return [_forward(layer, run_apart), _backward(layer, run_apart)]
+    quick = quick_convolutions(plan)
+    return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
 
 
-def _forward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
+def _forward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
-    call = PooledLayerCall(layer, run_apart(members, inputs, outputs))
+    call = PooledLayerCall(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-def _backward(layer: PooledLayer, run_apart: RunApart) -> PartCall:
-    wanted = [layer.by_weights, *([layer.by_bias] if layer.by_bias else [])]
+def _backward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+    wanted = wanted_of(layer)
     members = {item.node.name: item for item in (layer.pool_gradient, layer.mask, *wanted)}
-    inputs = (*layer.by_weights.data[:2], *layer.pool_gradient.data)
+    others = layer.by_images.data[:2] if layer.by_images else ()
+    inputs = (*layer.pool_gradient.data, *layer.by_weights.data[:2], *others)
     outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = PooledLayerGradient(len(wanted), run_apart(members, inputs, outputs))
+    call = PooledLayerGradient(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.by_weights.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -136,25 +156,32 @@ class _Kept(NamedTuple):
     """What goes in the place of the rectifier's result.
 
     Attributes:
-        layer: what the gradient needs (a PooledConvolution).
+        layer: what the gradient needs: a PooledConvolution, or what ``wide_pooled_gradients`` takes as ``larger``.
+        spans, pools: the windows of convolution and pool.
         plainly: computes the rectifier's result after all.
     """
 
     layer: Any
+    spans: Sequence[Window]
+    pools: Sequence[Window]
     plainly: Callable[[], Array]
 
 
 class PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]]) -> None:
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
         super().__init__(apart)
+        self.quick = quick
         self.node = layer.pool.node
+        self.may_be_narrow = layer.by_images is None
         self.windows = ConvolutionWindows(layer.conv.node)
         self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOL}
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
         from pocketgraph.kernels.nn.pooled_convolution import fits, pooled_convolution
+        from pocketgraph.kernels.nn.rectified_convolution import together
+        from pocketgraph.kernels.nn.wide_pooled_convolution import wide_pooled_convolution
 
         x, weights, bias = arrays
         if not fits(x, weights, bias):
@@ -164,36 +191,73 @@ class PooledLayerCall(LayerCall):
         pools = windows([w.output for w in spans], sizes, steps, pool["padding"], (), pool.get("explicit_paddings", ()))
         if sizes != steps or any(w.before or w.after or not w.output for w in pools):
             return None
-        found = pooled_convolution(x, weights, bias, spans, pools, partial(self._make, run))
+        layer = x, weights, bias, spans, pools, partial(self._make, run)
+        found: tuple[Array, Any] | None
+        if self.may_be_narrow and weights[..., 0].size <= FEW_LAID_OUT:
+            found = pooled_convolution(*layer)
+        else:
+            images = together((len(x), *(w.output for w in spans), len(bias))), *x.shape[1:]
+            with self.quick.given(run, "Conv2D", weights, bias, spans, images, "Relu") as convolve:
+                found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve)
         if found is None:
             return None
         pooled, kept = found
-        return pooled, _Kept(kept, lambda: self.apart(run, x, weights, bias)[1])
+        return pooled, _Kept(kept, spans, pools, lambda: self.apart(run, x, weights, bias)[1])
 
     def _make(self, run: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
 
 
 class PooledLayerGradient(LayerCall):
-    """Images, the weights' sizes, what the layer kept, its result and the gradient by that in; the gradients by the
-    weights and, where that is wanted, by the bias out."""
+    """What the layer kept, its result and the gradient by that, images, the weights' sizes, and where the gradient by
+    the images is wanted their sizes and the weights in; the gradients that are wanted, by weights, bias and images,
+    out."""
 
-    def __init__(self, wanted: int, apart: Callable[..., tuple[Any, ...]]) -> None:
-        """``wanted``: how many gradients."""
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
         super().__init__(apart)
-        self.wanted = wanted
+        self.quick = quick
+        self.node = layer.by_images.node if layer.by_images else None
+        self.wants_bias = layer.by_bias is not None
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
-        if not isinstance(arrays[2], _Kept):  # the layer ran node by node
+        if not isinstance(arrays[0], _Kept):  # the layer ran node by node
             return self.apart(run, *arrays)
         found = self.fused(run, *arrays)
-        return found if found is not None else self.apart(run, *arrays[:2], arrays[2].plainly(), *arrays[3:])
+        return found if found is not None else self.apart(run, arrays[0].plainly(), *arrays[1:])
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.pooled_convolution import pooled_gradients
+        from pocketgraph.kernels.nn.pooled_convolution import PooledConvolution, pooled_gradients
 
-        _, sizes, kept, pooled, slopes = arrays
-        if slopes.shape != pooled.shape or ints(sizes)[-1:] != pooled.shape[-1:]:
+        kept, pooled, slopes, _, given, *_ = arrays
+        sizes = ints(given)
+        if slopes.shape != pooled.shape or sizes[-1:] != pooled.shape[-1:]:
             return None
+        if not isinstance(kept.layer, PooledConvolution):
+            return self._wide(run, *arrays)
         found = pooled_gradients(kept.layer, pooled, slopes)
-        return None if found is None else (found[0].reshape(ints(sizes)), found[1])[: self.wanted]
+        return None if found is None else (found[0].reshape(sizes), found[1])[: 1 + self.wants_bias]
+
+    def _wide(
+        self, run: Any, kept: _Kept, pooled: Array, slopes: Array, x: Array, given: Array, *others: Array
+    ) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.rectified_convolution import together, turned
+        from pocketgraph.kernels.nn.wide_pooled_convolution import wide_pooled_gradients
+
+        x, sizes = np.ascontiguousarray(x), ints(given)
+        layer = kept.layer, pooled, slopes, kept.spans, kept.pools
+        if self.node is None:
+            found = wide_pooled_gradients(x, sizes, *layer, None)
+            return None if found is None else found[: 1 + self.wants_bias]
+        images, weights = others
+        if ints(images) != x.shape or weights.shape != sizes or weights.dtype != np.float32:
+            return None
+        by_images: Array = recycled(
+            Context(self.node, run.state, caller=run.caller), x.shape, np.float32, is_aligned=True
+        )
+        back = turned("Conv2D", weights, kept.spans, x.shape[1:3])
+        made = len(x), *(w.output for w in kept.spans), sizes[-1]
+        some = together(made), *made[1:]
+        quickly = nullcontext() if back is None else self.quick.given(run, "Conv2D", back[0], None, back[1], some)
+        with quickly as convolve:
+            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve)
+        return None if found is None else (*found[: 1 + self.wants_bias], by_images)

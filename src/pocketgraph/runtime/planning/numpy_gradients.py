@@ -6,12 +6,14 @@ that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT
+from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT, POOLED_SHARE
+from pocketgraph.litert.rewriting.winograd import share_in_tiles
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.layer_nodes import names_of
 from pocketgraph.runtime.engines.needed import Item
@@ -81,7 +83,7 @@ def layers_sooner_in_numpy(
         without: passes that are switched off.
     """
     found: dict[str, str] = {}
-    for layer in narrow_layers(plan, held, inferred, static, without):
+    for layer in fused_pooled_layers(plan, held, inferred, static, without):
         found.update(dict.fromkeys(names_of(layer), LAYER_REASON))
     if "fused_rectified_layers" not in without:
         for each in rectified_layers(plan, held):
@@ -90,13 +92,19 @@ def layers_sooner_in_numpy(
     return found
 
 
-def narrow_layers(
+def fused_pooled_layers(
     plan: Plan, held: Collection[str], inferred: Any, static: Collection[str], without: Collection[str] = ()
 ) -> list[PooledLayer]:
     """The layers with a max pool that run as two steps; the arguments are those of ``layers_sooner_in_numpy``."""
     if not {"fused_pooled_layers", "gradients_in_numpy"}.isdisjoint(without):
         return []
-    return [layer for layer in pooled_layers(plan, held) if _is_narrow(layer, inferred, static)]
+    with_tiles = "winograd_training" not in without
+    return [
+        layer
+        for layer in pooled_layers(plan, held)
+        if _is_narrow(layer, inferred, static)
+        or ("changing_weights" not in without and _is_wide(layer, inferred, static, with_tiles))
+    ]
 
 
 def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) -> bool:
@@ -109,12 +117,36 @@ def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) 
 
 def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
     """Windows of few elements, with computed weights."""
-    weights, results = (_sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0"))
-    if weights is None or results is None or layer.conv.data[1].node in static:
+    weights, results = _layer_sizes(layer, inferred, static)
+    if not weights or not results or layer.by_images is not None:
         return False
     elements = weights[0] * weights[1] * weights[2]
     is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
     return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False)
+
+
+def _is_wide(layer: PooledLayer, inferred: Any, static: Collection[str], with_tiles: bool) -> bool:
+    """Windows of many elements without strides, whose results and gradients do not come much sooner in tiles."""
+    weights, results = _layer_sizes(layer, inferred, static)
+    images = _sizes(inferred, str(layer.conv.data[0]))
+    if not weights or not results or not images or set(layer.conv.node.attr("strides", ())) != {1}:
+        return False
+    if math.prod(weights) * _count((*results[:3], 1)) < LEAST_NUMPY_GRADIENT:
+        return False
+    if not _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False):
+        return False
+    if not with_tiles:
+        return True
+    forward = share_in_tiles(results, weights[:2], weights[2])  # the gradient by the weights is as much work
+    shares = [forward, forward, *([share_in_tiles(images, weights[:2], weights[3])] if layer.by_images else [])]
+    return sum(POOLED_SHARE if share is None else share for share in shares) >= POOLED_SHARE * len(shares)
+
+
+def _layer_sizes(layer: PooledLayer, inferred: Any, static: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The sizes of a convolution's weights and results; nothing where they are not known, or weights are constant."""
+    weights, results = _sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0")
+    is_known = weights is not None and results is not None and layer.conv.data[1].node not in static
+    return (weights or (), results or ()) if is_known else ((), ())
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
-from pocketgraph.runtime.planning.numpy_gradients import narrow_layers
+from pocketgraph.runtime.planning.numpy_gradients import fused_pooled_layers
 
 MASKS = ("ReluGrad", "Relu6Grad")
 """Gradients that are kept or become zero, by the value at their place."""
@@ -27,7 +27,7 @@ def with_masks_at_pools(state: GraphState) -> Graph:
         state: the graph, and what is fed and fetched of it.
     """
     graph, nodes = state.graph, state.graph.nodes
-    layers = narrow_layers(state.plan, state.held, state.inferred, static_nodes(state.plan), state.without)
+    layers = fused_pooled_layers(state.plan, state.held, state.inferred, static_nodes(state.plan), state.without)
     masked = {layer.mask.node.name for layer in layers}
     changed: dict[str, Node] = {}
     added: dict[str, Node] = {}
