@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pathlib
 import re
+import sys
+import types
 from typing import Any
 
 import numpy as np
@@ -11,7 +13,10 @@ import pytest
 
 import pocketgraph
 from pocketgraph.cli.main import COMMANDS, module_of
-from pocketgraph.errors import FormatError, UsageError
+from pocketgraph.errors import FormatError, RunError, UsageError
+from pocketgraph.exporting import targets
+from pocketgraph.exporting.model import ExportModel, Written
+from pocketgraph.exporting.target_options import options_of
 from pocketgraph.formats import forms
 from pocketgraph.formats.content import Kind
 from pocketgraph.graph import Graph
@@ -39,7 +44,18 @@ def files_for(thing: str) -> list[str]:
 
 @pytest.mark.parametrize(
     ("thing", "most"),
-    [("an op", 6), ("a rule", 3), ("a pass", 4), ("a file form", 3), ("a command", 4), ("a kernel of your own", 0)],
+    [
+        ("an op", 6),
+        ("a rule", 3),
+        ("a pass", 4),
+        ("a file form", 3),
+        ("a command", 4),
+        ("a kernel of your own", 0),
+        ("an export target", 4),
+        ("an engine", 1),
+        ("a step of quantization", 4),
+        ("a kind of project", 3),
+    ],
 )
 def test_the_files_that_are_touched_are_few_and_are_where_it_says(thing: str, most: int) -> None:
     named = files_for(thing)
@@ -131,6 +147,38 @@ def test_a_file_form_is_a_row(tmp_path: pathlib.Path) -> None:
         pocketgraph.load(path)
     with pytest.raises(UsageError, match="there is no form 'lines'"):
         pocketgraph.save(parse(GRAPH), path, form="lines")
+
+
+def test_an_export_target_is_a_row(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(model: ExportModel, path: Any, *, full: bool = False) -> Written:
+        """Writes the nodes as text.
+
+        Args:
+            full: all elements of constants as well.
+        """
+        (port,) = model.entries[0].inputs
+        (result,) = model.entries[0].outputs
+        pathlib.Path(path).write_text(print_graph(model.graph))
+
+        def run(entry: str, feeds: Any) -> dict[str, Any]:
+            with Session(parse(pathlib.Path(path).read_text())) as session:
+                return {result.name: session.run(result.tensor, {port.tensor: feeds[port.name]})[0] + shift}
+
+        return Written(run=run)
+
+    module = types.ModuleType("listing_exporter")
+    module.write = write  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "listing_exporter", module)
+    listing = targets.Target("listing", (".listing",), "listing_exporter", "the nodes as text")
+    monkeypatch.setitem(targets.TARGETS, "listing", listing)
+    assert [option.help for option in options_of(listing).values()] == ["all elements of constants as well."]
+    shift, path = 0, tmp_path / "net.listing"
+    made = pocketgraph.export(parse(GRAPH), path, full=True)
+    assert made.target == "listing"
+    assert "y = Neg(x, T=float)" in path.read_text()
+    shift = 1
+    with pytest.raises(RunError, match="past the tolerance"):
+        pocketgraph.export(parse(GRAPH), tmp_path / "other.listing")
 
 
 def test_a_command_is_a_line_and_a_file() -> None:
