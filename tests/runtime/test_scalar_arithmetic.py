@@ -15,7 +15,7 @@ from pocketgraph.runtime.engines.specialized_kernels import prepared
 from pocketgraph.runtime.engines.step_calls import bound, holding
 from runtime.test_small_tensor_math import both
 
-LOGICAL = ("LogicalAnd", "LogicalOr")
+LOGICAL = ("LogicalAnd",)
 NUMBERS = {op for op, maker in MAKERS.items() if maker.__module__ == scalar_arithmetic.__name__}
 EDGES = {
     "int32": [0, 1, -1, 7, -3, 2**31 - 1, -(2**31)],
@@ -27,8 +27,8 @@ EDGES = {
 
 
 def test_rows_of_all_files_are_in_the_table() -> None:
-    assert {"AddV2", "LogicalOr", "GreaterEqual"} <= NUMBERS
-    assert {"Range", "Softmax", "StridedSlice"} <= MAKERS.keys()
+    assert {"AddV2", "LogicalAnd", "GreaterEqual"} <= NUMBERS
+    assert {"Range", "MatMul", "StridedSlice"} <= MAKERS.keys()
 
 
 @pytest.mark.parametrize("op", [*sorted(NUMBERS - set(LOGICAL)), "Equal", "NotEqual"])
@@ -66,26 +66,11 @@ def test_ranges(kind: Any, numbers: tuple[int, int, int]) -> None:
     both(Node("n", "Range", ["a", "b", "c"]), [np.asarray(number, kind) for number in numbers])
 
 
-@pytest.mark.parametrize("dims", [[], [3], [2, 0], [2, 3], [-1], [1 << 17]])
-@pytest.mark.parametrize("value", [np.float32(2.5), np.int32(3), np.bool_(True), np.array([1.0], np.float32)])
-def test_fills(dims: list[int], value: Any) -> None:
-    both(Node("n", "Fill", ["a", "b"]), [np.array(dims, np.int32), np.asarray(value)])
-
-
 @pytest.mark.parametrize("axis", [0, 1, 2, 3, -1, -2, -5])
 def test_new_axes(axis: int) -> None:
     place = np.asarray(axis, np.int32)
     for shape in ((), (2,), (2, 3)):
         both(Node("n", "ExpandDims", ["a", "b"]), [np.ones(shape, np.float32), place], {1: place})
-
-
-@pytest.mark.parametrize("op", ["Select", "SelectV2"])
-def test_choices(op: str) -> None:
-    t, e = np.arange(6, dtype=np.float32).reshape(2, 3), -np.ones((2, 3), np.float32)
-    for condition in (True, False, [True, False], [[True, False, True], [False, False, True]]):
-        both(Node("n", op, ["c", "t", "e"]), [np.asarray(condition), t, e])
-    both(Node("n", op, ["c", "t", "e"]), [np.asarray(True), t, e[:1]])
-    both(Node("n", op, ["c", "t", "e"]), [np.asarray(True), np.asarray(b"a", object), np.asarray(b"b", object)])
 
 
 def test_truths_that_are_given_again_are_not_written_to() -> None:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.runtime.engines.specialized_kernels import prepared
 from pocketgraph.runtime.engines.step_calls import bound
 
@@ -44,7 +43,7 @@ def tensors(draw: st.DrawFn, kinds: Any = KINDS) -> Any:
 
 
 @settings(max_examples=200, deadline=None)
-@given(tensors(), st.sampled_from(["Max", "Mean", "Min"]), st.integers(-3, 2), st.booleans())
+@given(tensors(), st.sampled_from(["Max", "Min"]), st.integers(-3, 2), st.booleans())
 def test_reductions(values: Any, op: str, axis: int, keeps: bool) -> None:
     node = Node("n", op, ["a", "b"], {"keep_dims": keeps})
     if values.dtype == np.bool_:
@@ -54,14 +53,7 @@ def test_reductions(values: Any, op: str, axis: int, keeps: bool) -> None:
     both(node, [values, index])
 
 
-@settings(max_examples=100, deadline=None)
-@given(tensors([np.float32, np.int32]), st.sampled_from(["ArgMax", "ArgMin"]), st.integers(0, 2))
-def test_positions(values: Any, op: str, axis: int) -> None:
-    index = np.array(axis, np.int32)
-    both(Node("n", op, ["a", "b"], {"output_type": INT32}), [values, index], {1: index})
-
-
-@pytest.mark.parametrize("op", ["Max", "Min", "Mean", "ArgMax", "ArgMin"])
+@pytest.mark.parametrize("op", ["Max", "Min"])
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_reductions_of_special_values(op: str, axis: int) -> None:
     index = np.array(axis, np.int32)
@@ -69,23 +61,16 @@ def test_reductions_of_special_values(op: str, axis: int) -> None:
 
 
 @settings(max_examples=100, deadline=None)
-@given(tensors(), st.sampled_from(["Sigmoid", "Relu", "Softmax", "LogicalNot"]))
-def test_functions_of_one_tensor(values: Any, op: str) -> None:
-    if op in ("Sigmoid", "Softmax") and values.dtype.kind not in "f":
-        values = values.astype(np.float32)
-    if op == "LogicalNot":
-        values = values.astype(np.bool_)
-    if op == "Relu" and values.dtype == np.bool_:
-        return
+@given(tensors([np.bool_]))
+def test_opposites(values: Any) -> None:
     before = values.copy()
-    both(Node("n", op, ["a"], {"T": FLOAT}), [values])
+    both(Node("n", "LogicalNot", ["a"]), [values])
     np.testing.assert_array_equal(values, before)  # an input is never changed
 
 
 @settings(max_examples=100, deadline=None)
 @given(tensors(), tensors())
 def test_functions_of_two_tensors(a: Any, b: Any) -> None:
-    both(Node("n", "BiasAdd", ["a", "b"]), [a, b])
     with np.errstate(all="ignore"):
         both(Node("n", "MatMul", ["a", "b"]), [a.astype(np.float32), b.astype(np.float32)])
     for axis in (0, 1):

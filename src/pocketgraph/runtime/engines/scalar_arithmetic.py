@@ -76,16 +76,6 @@ def _and(node: Node, constants: Constants, call: Call) -> Call:
     return both
 
 
-@quickens("LogicalOr")
-def _or(node: Node, constants: Constants, call: Call) -> Call:
-    def one(x: Array, y: Array) -> Any:
-        if x.ndim or y.ndim or x.dtype is not TRUTH or y.dtype is not TRUTH:
-            return call(x, y)
-        return TRUE if x or y else FALSE
-
-    return one
-
-
 quickens("Add", "AddV2")(_arithmetic(operator.add, np.add, floats=True))
 quickens("Sub")(_arithmetic(operator.sub, np.subtract, floats=True))
 quickens("Mul")(_arithmetic(operator.mul, np.multiply, floats=True))

@@ -1,6 +1,6 @@
-"""Kernels that make small tensors or tell them apart, for the rounds of loops: ranges, fills, new axes, equality.
+"""Kernels that make small tensors or tell them apart, for the rounds of loops: ranges, new axes, equality, one-hot.
 
-As in quick_math: the same values, and whatever is not plain goes to the kernel.
+As in small_tensor_math: the same values, and whatever is not plain goes to the kernel.
 """
 
 from __future__ import annotations
@@ -32,25 +32,6 @@ def _range(node: Node, constants: Constants, call: Call) -> Call | None:
         return arange(first, last, step, dtype=INT32)
 
     return range_
-
-
-@quickens("Fill")
-def _fill(node: Node, constants: Constants, call: Call) -> Call | None:
-    empty = np.empty
-
-    def fill(dims: Array, value: Array) -> Any:
-        sizes, count = dims.tolist(), 1
-        if type(sizes) is not list or value.ndim or value.dtype not in PLAIN:
-            return call(dims, value)
-        for size in sizes:
-            count *= size
-            if not 0 <= size <= MOST or count > MOST:
-                return call(dims, value)
-        result = empty(sizes, value.dtype)
-        result[...] = value
-        return result
-
-    return fill
 
 
 @quickens("ExpandDims")
@@ -85,23 +66,6 @@ def _equal(node: Node, constants: Constants, call: Call) -> Call | None:
         return found if type(found) is np.ndarray else np.asarray(found)
 
     return equal
-
-
-@quickens("Select", "SelectV2")
-def _select(node: Node, constants: Constants, call: Call) -> Call | None:
-    where = np.where
-
-    def select(condition: Array, t: Array, e: Array) -> Any:
-        shape = t.shape
-        if shape != e.shape or t.dtype is not e.dtype:
-            return call(condition, t, e)
-        if not condition.ndim:
-            return t if condition else e
-        if condition.shape != shape or t.dtype not in PLAIN:
-            return call(condition, t, e)
-        return where(condition, t, e)
-
-    return select
 
 
 @quickens("OneHot")

@@ -10,18 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.graph import DType, Node
+from pocketgraph.graph import Node
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.math.reductions import axes_of
 from pocketgraph.runtime.engines.kernel_makers import Call, Constants, quickens
 
 MOST = 1 << 20  # elements of a product; the kernel looks whether there is memory for more
-MOST_SQUARED = 4096  # elements that are looked through by their squares, on one thread
 
-SINGLE, DOUBLE = np.dtype(np.float32), np.dtype(np.float64)
+SINGLE = np.dtype(np.float32)
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 TRUTH = np.dtype(np.bool_)
-ONE = np.float32(1)
 LOWEST = {True: np.float32(-np.inf), False: np.float32(np.inf)}  # what an extreme begins with: whether the largest
 
 
@@ -84,31 +82,6 @@ def _truths(node: Node, constants: Constants, call: Call) -> Call | None:
     return truths
 
 
-@quickens("Mean")
-def _mean(node: Node, constants: Constants, call: Call) -> Call | None:
-    if 1 not in constants:
-        return None
-    add: Any = np.add.reduce
-    keeps = bool(node.attr("keep_dims", False))
-    known: dict[tuple[int, ...], tuple[tuple[int, ...], Any]] = {}
-
-    def mean(input: Array, axis: Array) -> Any:
-        if input.dtype is not SINGLE:
-            return call(input, axis)
-        found = known.get(input.shape)
-        if found is None:
-            if len(known) >= 64:
-                known.clear()
-            axes = axes_of(axis, input.ndim)
-            count = np.float64(int(np.prod([input.shape[a] for a in axes], dtype=np.int64)))
-            found = known[input.shape] = axes, count
-        axes, count = found
-        total = np.true_divide(add(input, axes, DOUBLE, None, keeps), count)
-        return total.astype(SINGLE) if type(total) is np.ndarray else np.asarray(total, SINGLE)
-
-    return mean
-
-
 @quickens("Pack")
 def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
     if node.attr("axis", 0) != 0:
@@ -133,73 +106,6 @@ def _pack(node: Node, constants: Constants, call: Call) -> Call | None:
     return pack
 
 
-@quickens("Sigmoid")
-def _sigmoid(node: Node, constants: Constants, call: Call) -> Call | None:
-    absolute, negative, exp, where = np.abs, np.negative, np.exp, np.where
-
-    def sigmoid(x: Array) -> Any:
-        if x.dtype is not SINGLE or not x.ndim:
-            return call(x)
-        decay = absolute(x)
-        negative(decay, decay)
-        exp(decay, decay)
-        top = where(x >= 0, ONE, decay)
-        decay += ONE
-        top /= decay
-        return top
-
-    return sigmoid
-
-
-@quickens("Relu")
-def _relu(node: Node, constants: Constants, call: Call) -> Call | None:
-    maximum, zero = np.maximum, np.float32(0)
-
-    def relu(features: Array) -> Any:
-        return maximum(features, zero) if features.dtype is SINGLE and features.ndim else call(features)
-
-    return relu
-
-
-@quickens("BiasAdd")
-def _bias_add(node: Node, constants: Constants, call: Call) -> Call | None:
-    if node.attr("data_format", b"NHWC") not in (b"NHWC", "NHWC"):
-        return None
-
-    def bias_add(value: Array, bias: Array) -> Any:
-        if value.dtype is not SINGLE or bias.dtype is not SINGLE or value.ndim < 2 or bias.ndim != 1:
-            return call(value, bias)
-        return value + bias if value.shape[-1] == bias.shape[0] else call(value, bias)
-
-    return bias_add
-
-
-@quickens("ArgMax", "ArgMin")
-def _position(node: Node, constants: Constants, call: Call) -> Call | None:
-    kind = node.attr("output_type")
-    if 1 not in constants or constants[1].size != 1 or int(constants[1].item()) < 0:
-        return None
-    along, target = int(constants[1].item()), kind.numpy if isinstance(kind, DType) else INT64
-    find: Any = np.ndarray.argmax if node.op == "ArgMax" else np.ndarray.argmin
-
-    def position(input: Array, dimension: Array) -> Any:
-        if input.dtype is not SINGLE or along >= input.ndim or not input.size:
-            return call(input, dimension)
-        found = find(input, along)
-        at = input.ravel()[found] if input.ndim == 1 else None
-        if at is not None:
-            return call(input, dimension) if at != at else np.asarray(found, target)
-        if input.size <= MOST_SQUARED:  # a NaN is in the sum of squares
-            flat = input.ravel()
-            squares = flat.dot(flat)
-            holds_nan = squares != squares
-        else:
-            holds_nan = np.isnan(input).any()
-        return call(input, dimension) if holds_nan else found.astype(target)
-
-    return position
-
-
 @quickens("LogicalNot")
 def _logical_not(node: Node, constants: Constants, call: Call) -> Call | None:
     opposite = np.logical_not
@@ -209,21 +115,3 @@ def _logical_not(node: Node, constants: Constants, call: Call) -> Call | None:
         return found if type(found) is np.ndarray else np.asarray(found)
 
     return logical_not
-
-
-@quickens("Softmax")
-def _softmax(node: Node, constants: Constants, call: Call) -> Call | None:
-    exp = np.exp
-    add: Any = np.add.reduce
-    largest: Any = np.maximum.reduce
-    first = LOWEST[True]
-
-    def softmax(logits: Array) -> Any:
-        if logits.dtype is not SINGLE or not logits.ndim:
-            return call(logits)
-        powers = logits - largest(logits, -1, None, None, True, first)
-        exp(powers, powers)
-        powers /= add(powers, -1, None, None, True)
-        return powers
-
-    return softmax

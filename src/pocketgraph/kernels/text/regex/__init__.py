@@ -1,1 +1,0 @@
-"""Regular expressions with RE2's syntax and meaning, in time linear in the text."""
