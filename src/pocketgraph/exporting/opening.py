@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pocketgraph.datasets.picture_input import resized_to
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front, with_sizes_said
@@ -345,6 +346,23 @@ def _input(
 
 def _text(dims: Sequence[int | None] | None) -> str:
     return "?" if dims is None else "[" + ", ".join("?" if size is None else str(size) for size in dims) + "]"
+
+
+def as_large_as_resized(model: ExportModel) -> tuple[ExportModel, list[str]]:
+    """The model whose main entry point takes pictures in the size to which the graph resizes them, where it leaves
+    theirs open; and a note of each."""
+    notes, inputs = [], []
+    for port in model.main.inputs:
+        own = None
+        if port.shape is not None and len(port.shape) == 4 and port.shape[1] is port.shape[2] is None:
+            own = resized_to(model.graph, node_name(port.tensor))
+        if own is not None and port.shape is not None:
+            notes.append(f"pictures are {own[1]} x {own[0]}, as the graph resizes those of '{port.name}' to that")
+            taken = (port.shape[0] or 1, *own, port.shape[3] or 3)
+            port = replace(port, shape=(port.shape[0], *taken[1:]), sizes=taken)
+        inputs.append(port)
+    entry = _with_outputs(model.graph, replace(model.main, inputs=tuple(inputs))) if notes else model.main
+    return replace(model, entries=(entry, *model.entries[1:])), notes
 
 
 def with_fixed_shapes(model: ExportModel) -> ExportModel:

@@ -115,6 +115,39 @@ def test_made_up_feeds_that_neither_model_answers_prove_nothing(last: str, probl
     assert len(chosen.notes) == ("Log" in last)
 
 
+def test_what_boxes_are_selected_from_is_compared_where_noise_has_none() -> None:
+    """A detector whose shares never reach its threshold on made-up pictures."""
+    text = """
+        x = Placeholder(dtype=float, shape=[1,4])
+        w = Const(float[4,12] 0.01)
+        places = MatMul(x, w, T=float)
+        three = Const(int32 [3, 4])
+        boxes = Reshape(places, three, T=float)
+        v = Const(float[4,3] SHARE)
+        logits = MatMul(x, v, T=float)
+        row = Const(int32 [3])
+        flat = Reshape(logits, row, T=float)
+        scores = Sigmoid(flat, T=float)
+        most = Const(int32 5)
+        overlap = Const(float 0.5)
+        least = Const(float 1.5)
+        chosen = NonMaxSuppressionV3(boxes, scores, most, overlap, least, T=float)
+        axis = Const(int32 0)
+        found = GatherV2(boxes, chosen, axis, Tparams=float, Tindices=int32)
+        none = Const(float[1,4] 0.0)
+        detections = ConcatV2(found, none, axis, N=2, T=float)
+    """
+    one, other = parse(text.replace("SHARE", "0.1")), parse(text.replace("SHARE", "0.2"))
+    same = verify(one, one, outputs=["detections"])
+    assert same
+    assert len(same.outputs) == 3
+    assert "always the same" in same.notes[0]
+    apart = verify(one, other, outputs=["detections"])
+    assert not apart
+    assert [each.name for each in apart.outputs if not each.passed] == ["scores"]
+    assert not verify(one, parse(text.replace("SHARE", "0.1").replace("scores", "shares")), outputs=["detections"])
+
+
 def test_outputs_and_feeds_that_prove_nothing_are_said() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2])

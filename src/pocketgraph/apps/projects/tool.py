@@ -22,7 +22,7 @@ from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source, check_sizes
-from pocketgraph.exporting.opening import Sizes, with_fixed_shapes
+from pocketgraph.exporting.opening import Sizes, as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
@@ -144,7 +144,8 @@ def make_project(
         labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
     )  # fmt: skip
     model, finished = _as_it_is(model, where, built_on, chosen.engines)
-    notes = [*model.notes, *check_sizes(model.main, "an app")]
+    model, own = as_large_as_resized(model)
+    notes = [*model.notes, *own, *check_sizes(model.main, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
     if project.engine == "coreml":

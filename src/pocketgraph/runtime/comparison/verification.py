@@ -12,6 +12,8 @@ from typing import Any
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import numbers
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.page_glossary import WORDS
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
@@ -25,6 +27,7 @@ from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import judged, mute, proves_nothing
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
+from pocketgraph.runtime.unsupported_help import heads_before
 
 IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
 COLUMNS = (
@@ -131,7 +134,8 @@ def verify(
 
     An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
     the same in one while it varies in the other. On made-up feeds it also fails where all outputs, some of them floats,
-    are always the same, or hold no finite number, in both.
+    are always the same, or hold no finite number, in both; where a detector finds nothing in such, what it selects boxes
+    from is compared as well.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")
@@ -198,6 +202,13 @@ def verify(
             both.add_wider(sets[0])
             unanswered = {name: mute(pair, both.fed) for name, pair in answers.items()}
             is_idle = proves_nothing(answers, unanswered)
+        if is_idle and (heads := _selected_from(first, running, same)):
+            again = ComparedRuns(first, second, same, heads, is_made_up=True)
+            for feeds in sets:
+                again.add(feeds)
+            is_idle = proves_nothing(again.pairs, {name: mute(pair, again.fed) for name, pair in again.pairs.items()})
+            both.pairs |= again.pairs
+            wanted = [*wanted, *heads]
     limit = TOLERANCE if tolerance is None else tolerance
     found = {
         name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
@@ -251,6 +262,14 @@ def _common_outputs(first: ComparedModel, same: Counterparts) -> list[str]:
             hint=f"name the outputs to compare, e.g. {option('outputs')}=softmax",
         )
     return common
+
+
+def _selected_from(first: ComparedModel, outputs: Sequence[str], same: Counterparts) -> list[str]:
+    """What boxes are selected from that a detector does not find in noise; none where it is not in both models."""
+    before = reachable(first.graph, [node_name(name) for name in outputs], missing_ok=True)
+    selections = [first.graph[name] for name in sorted(before) if first.graph[name].op in ops_with("box_selection")]
+    heads = list(dict.fromkeys(head for node in selections for head in heads_before(first.graph, node)))
+    return heads if all(map(same.has_output, heads)) else []
 
 
 def _check_outputs(first: ComparedModel, second: ComparedModel, wanted: Sequence[str], same: Counterparts) -> None:
