@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph import Session
 from pocketgraph.budgets import limits
 from pocketgraph.errors import MissingKernelError, PocketgraphError, RunError
 from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import KERNELS, Context, evaluate
 
 F, I, U = np.float32, np.int32, np.uint8  # noqa: E741
@@ -192,3 +194,32 @@ def test_random_numbers_have_the_right_distribution(op: str, mean: float, deviat
     assert abs(drawn.mean() - mean) < 0.03
     assert abs(drawn.std() - deviation) < 0.02
     assert np.abs(drawn).max() < {"RandomUniform": 1, "TruncatedNormal": 2, "RandomStandardNormal": 6}[op]
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
+@pytest.mark.parametrize(
+    ("node", "said"),
+    [
+        ("Add(x, T=float)", "the Add takes 2 inputs (x, y), not 1"),
+        ("Relu(x, x, T=float)", "the Relu takes 1 input (features), not 2"),
+        ("MutableDenseHashTableV2(x, key_dtype=float, value_dtype=float)", "2 inputs (empty_key, deleted_key), not 1"),
+        ("StatelessRandomUniformV2(n, s, dtype=float)", "takes 4 inputs (shape, key, counter, alg), not 2"),
+        ("StatelessRandomUniformV2(n, dtype=float)", "takes 4 inputs (shape, key, counter, alg), not 1"),
+        (
+            "SampleDistortedBoundingBoxV2(n, b, T=int32)",
+            "takes 3 inputs (image_size, bounding_boxes, min_object_covered), not 2",
+        ),
+    ],
+)
+def test_a_node_that_lacks_an_input(engine: str | None, node: str, said: str) -> None:
+    text = f"""
+        x = Placeholder(dtype=float)
+        n = Const(int32 [4, 4, 3])
+        s = Const(int64 [1, 2])
+        b = Const(float [[[0.1, 0.1, 0.5, 0.5]]])
+        y = {node}
+    """
+    with Session(parse(text), engine=engine) as session, pytest.raises(RunError) as caught:
+        session.run(["y"], {"x": np.float32(3)})
+    assert said in str(caught.value)
+    assert "node 'y'" in str(caught.value)

@@ -12,6 +12,7 @@ from pocketgraph.graph import Node
 from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.ranks import checked
 
+CO_VARARGS = 0x04  # of inspect, whose import takes long: a function takes ``*values``
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
 
@@ -60,6 +61,7 @@ class Kernel(NamedTuple):
         attrs: the attribute names that the function takes.
         defaults: the values of those it can do without.
         takes_context: whether it also takes ``context``.
+        takes_rest: whether it takes any number of inputs, which the op need not.
     """
 
     op: str
@@ -67,6 +69,7 @@ class Kernel(NamedTuple):
     attrs: tuple[str, ...]
     defaults: Mapping[str, Any]
     takes_context: bool
+    takes_rest: bool = False
 
 
 KERNELS: OpTable[Kernel] = OpTable("kernel", "pocketgraph.kernels", "KERNELS")
@@ -85,8 +88,10 @@ def kernel(*ops: str) -> Callable[[F], F]:
 
     def register(function: F) -> F:
         attrs, defaults, takes_context = _signature(function)
+        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
+        takes_rest = code is None or bool(code.co_flags & CO_VARARGS)
         for op in ops:
-            KERNELS.add(op, Kernel(op, checked(op, function), attrs, defaults, takes_context))
+            KERNELS.add(op, Kernel(op, checked(op, function), attrs, defaults, takes_context, takes_rest))
         return function
 
     return register
@@ -128,6 +133,26 @@ def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:
     return chosen
 
 
+def wrong_count(op: str, count: int) -> str:
+    """Says that an op does not take so many data inputs; "" where it does, or takes lists of tensors."""
+    from pocketgraph.graph import opdefs
+
+    definition = opdefs.find(op)
+    if definition is None or any(arg.number_attr or arg.type_list_attr for arg in definition.inputs):
+        return ""
+    if count == len(definition.inputs):
+        return ""
+    names = ", ".join(arg.name for arg in definition.inputs) or "none"
+    inputs = f"{len(definition.inputs)} input{'' if len(definition.inputs) == 1 else 's'}"
+    return f"the {op} takes {inputs} ({names}), not {count}"
+
+
+def check_count(kernel: Kernel, node: Node, count: int) -> None:
+    """Raises RunError where the kernel would take more or fewer data inputs than its op has."""
+    if kernel.takes_rest and (said := wrong_count(node.op, count)):
+        raise RunError(said, where=f"node '{node.name}'")
+
+
 def plain(value: Any) -> Any:
     """An attribute value as kernels like it: bytes as str where they are text."""
     if isinstance(value, bytes):
@@ -158,6 +183,7 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
     found = KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"no kernel computes the op '{node.op}'", where=f"node '{node.name}'")
+    check_count(found, node, len(inputs))
     keywords = arguments(found, node)
     if found.takes_context:
         keywords["context"] = context or Context(node)
@@ -168,6 +194,8 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
             raise
         raise RunError(error.what, where=f"node '{node.name}'", hint=error.hint) from error
     except Exception as error:  # whatever NumPy or Python says of inputs that do not fit
+        if counted := wrong_count(node.op, len(inputs)):
+            raise RunError(counted, where=f"node '{node.name}'") from error
         shapes = ", ".join(f"{getattr(v, 'dtype', type(v).__name__)}{list(getattr(v, 'shape', ()))}" for v in inputs)
         said = f"out of memory: {error}" if isinstance(error, MemoryError) else str(error) or type(error).__name__
         raise RunError(f"{node.op}({shapes}) failed: {said}", where=f"node '{node.name}'") from error

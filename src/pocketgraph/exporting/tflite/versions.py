@@ -43,6 +43,8 @@ RUNTIMES = {
     "NON_MAX_SUPPRESSION_V4": "2.1", "SCATTER_ND": "2.1", "SELECT": "1.14 1.14 2.12", "SELECT_V2": "2.2",
     "BATCH_MATMUL": "2.3 2.3 2.4 2.5", "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6",
     "GELU": "2.9 2.9", "SIGN": "2.11 2.12", "REVERSE_SEQUENCE": "1.14", "ATAN2": "2.10",
+    "UNSORTED_SEGMENT_PROD": "2.10", "UNSORTED_SEGMENT_MAX": "2.10", "UNSORTED_SEGMENT_SUM": "2.10",
+    "UNSORTED_SEGMENT_MIN": "2.11",
     "CALL_ONCE": "2.5", "VAR_HANDLE": "2.6", "READ_VARIABLE": "2.6", "ASSIGN_VARIABLE": "2.6",
 }  # fmt: skip
 """The first runtime of version 1, 2, … of each operator, ``.0`` being left out."""

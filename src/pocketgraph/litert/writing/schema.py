@@ -185,6 +185,7 @@ OPERATORS: dict[str, Operator] = {
         ("SHAPE", 77, "Shape"),
         ("REDUCE_ALL", 140, "Reducer"),
         ("REVERSE_SEQUENCE", 112, "ReverseSequence"), ("GELU", 150, "Gelu"), ("ATAN2", 156, "ATan2"),
-        ("SIGN", 158, "Sign"),
+        ("SIGN", 158, "Sign"), ("UNSORTED_SEGMENT_PROD", 153, ""), ("UNSORTED_SEGMENT_MAX", 154, ""),
+        ("UNSORTED_SEGMENT_SUM", 155, ""), ("UNSORTED_SEGMENT_MIN", 157, ""),
     )
 }  # fmt: skip

@@ -100,6 +100,7 @@ def bound(node: Node, uses: Callable[[str], bool]) -> tuple[Callable[..., Any], 
     found = registry.KERNELS.row(node.op)
     if found is None:
         raise MissingKernelError(f"No OpKernel was registered to support Op '{node.op}'", where=f"node '{node.name}'")
+    registry.check_count(found, node, sum(not ref.startswith("^") for ref in node.inputs))
     keywords = registry.arguments(found, node)
     # Inside of the engine NumPy's warnings are off already; some kernels have a form that counts on that.
     unchecked = getattr(found.function, "__wrapped__", found.function)

@@ -14,6 +14,7 @@ import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
 from pocketgraph.graph import Node
+from pocketgraph.kernels import registry
 from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
@@ -253,4 +254,6 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
+    elif counted := registry.wrong_count(step.node.op, len(arguments)):
+        return RunError(counted, where=place(step))
     return RunError(f"{step.node.op}({shapes}) failed: {said}", where=place(step))

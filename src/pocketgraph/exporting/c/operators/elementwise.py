@@ -18,7 +18,7 @@ FLOAT_PAIRS = {
     "ADD": "a + b", "SUB": "a - b", "MUL": "a * b", "DIV": "a / b", "POW": "powf(a, b)",
     "MAXIMUM": "a > b || a != a ? a : b", "MINIMUM": "a < b || a != a ? a : b",
     "SQUARED_DIFFERENCE": "(a - b) * (a - b)", "FLOOR_DIV": "floorf(a / b)", "FLOOR_MOD": "pg_floor_mod_float(a, b)",
-    "PRELU": "a < 0 ? a * b : a",
+    "PRELU": "a < 0 ? a * b : a", "ATAN2": "atan2f(a, b)",
 }  # fmt: skip
 """What becomes of two floats a and b."""
 WHOLE_PAIRS = {

@@ -10,6 +10,7 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
+from pocketgraph.litert.lowerings.array.gather_scatter import in_32_bits
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
 
@@ -89,6 +90,18 @@ def running_sum(emit: Emit, node: Node) -> None:
         reverse=bool(node.attr("reverse", False)),
     )
     emit.result(result)
+
+
+@lowers("UnsortedSegmentSum", "UnsortedSegmentProd", "UnsortedSegmentMax", "UnsortedSegmentMin")
+def segments(emit: Emit, node: Node) -> None:
+    source, places = emit.require(emit.input(0), "float", "int32"), emit.require(emit.input(1), "int32", "int64")
+    count = int(np.asarray(emit.static(2, "the number of segments")).reshape(-1)[0])
+    rank = len(places.shape)
+    if not rank or not source.size or not count:
+        raise emit.unsupported(f"{node.op} of {list(source.shape)} in {count} segments by {list(places.shape)}")
+    operands = [source, in_32_bits(emit, places), emit.const(count, np.int32)]
+    code = f"UNSORTED_SEGMENT_{node.op.removeprefix('UnsortedSegment').upper()}"
+    emit.result(emit.add(code, operands, (count, *source.shape[rank:])))
 
 
 @lowers("L2Loss")

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import binary
+from pocketgraph.litert.lowerings.math.elementwise import binary, log_of_one_more
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 
@@ -76,3 +78,64 @@ def angle_of_ratio(emit: Emit, node: Node) -> None:
     product = binary(emit, "MUL", binary(emit, "SUB", one, ratio), binary(emit, "ADD", one, ratio))
     other = emit.add("SQRT", [product], ratio.shape)
     emit.result(emit.add("ATAN2", [ratio, other] if node.op == "Asin" else [other, ratio], ratio.shape))
+
+
+ASINH_SERIES = (1.0, -1 / 6, 3 / 40, -15 / 336, 105 / 3456)
+ATANH_SERIES = (1.0, 1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11)
+ACOSH_SERIES = (1.0, -1 / 12, 3 / 160, -5 / 896)
+"""Taylor's coefficients: of the squares of x, and for acosh(1 + u) / sqrt(2 u) of u."""
+NEAR, NEAR_ONE = (
+    0.25,
+    0.06,
+)  # up to which they are exact to 3e-8; LOG is 1e-7 off near 1, which is much of a small result
+
+
+@lowers("Asinh")
+def inverse_hyperbolic_sine(emit: Emit, node: Node) -> None:
+    """sign(x) log(1 + a + a / (1 / a + sqrt(1 / a^2 + 1))) with a = |x|, which squares no large a; near 0 a series."""
+    source = emit.require(emit.input(0), "float")
+    size = emit.add("ABS", [source], source.shape)
+    inverse = binary(emit, "DIV", number(emit, 1), size)
+    square = binary(emit, "ADD", binary(emit, "MUL", inverse, inverse), number(emit, 1))
+    divisor = binary(emit, "ADD", inverse, emit.add("SQRT", [square], source.shape))
+    far = log_of_one_more(emit, binary(emit, "ADD", size, binary(emit, "DIV", size, divisor)))
+    emit.result(odd(emit, source, size, far, ASINH_SERIES))
+
+
+@lowers("Atanh")
+def inverse_hyperbolic_tangent(emit: Emit, node: Node) -> None:
+    """sign(x) / 2 log(1 + 2 a / (1 - a)) with a = |x|; near 0 a series."""
+    source = emit.require(emit.input(0), "float")
+    size = emit.add("ABS", [source], source.shape)
+    more = binary(emit, "DIV", binary(emit, "ADD", size, size), binary(emit, "SUB", number(emit, 1), size))
+    far = binary(emit, "MUL", log_of_one_more(emit, more), number(emit, 0.5))
+    emit.result(odd(emit, source, size, far, ATANH_SERIES))
+
+
+@lowers("Acosh")
+def inverse_hyperbolic_cosine(emit: Emit, node: Node) -> None:
+    """log(1 + u + sqrt(u) sqrt(u + 2)) with u = x - 1, which is exact near 1; there a series."""
+    source = emit.require(emit.input(0), "float")
+    more = binary(emit, "SUB", source, number(emit, 1))
+    roots = [emit.add("SQRT", [value], source.shape) for value in (more, binary(emit, "ADD", more, number(emit, 2)))]
+    far = log_of_one_more(emit, binary(emit, "ADD", more, binary(emit, "MUL", *roots)))
+    scale = binary(emit, "MUL", roots[0], number(emit, 2**0.5))
+    near = binary(emit, "MUL", scale, polynomial(emit, more, ACOSH_SERIES))
+    is_near = binary(emit, "LESS", more, number(emit, NEAR_ONE), BOOL)
+    emit.result(emit.add("SELECT_V2", [is_near, near, far], source.shape, source.dtype))
+
+
+def odd(emit: Emit, source: Value, size: Value, far: Value, series: Sequence[float]) -> Value:
+    """An odd function: by its series near 0, elsewhere what it is of the sizes."""
+    near = binary(emit, "MUL", source, polynomial(emit, binary(emit, "MUL", source, source), series))
+    far = binary(emit, "MUL", emit.add("SIGN", [source], source.shape), far)
+    is_near = binary(emit, "LESS", size, number(emit, NEAR), BOOL)
+    return emit.add("SELECT_V2", [is_near, near, far], source.shape, source.dtype)
+
+
+def polynomial(emit: Emit, x: Value, coefficients: Sequence[float]) -> Value:
+    """The sum of ``coefficients[n] x^n``, by Horner's rule."""
+    value = binary(emit, "MUL", x, number(emit, coefficients[-1]))
+    for coefficient in coefficients[-2:0:-1]:
+        value = binary(emit, "MUL", binary(emit, "ADD", value, number(emit, coefficient)), x)
+    return binary(emit, "ADD", value, number(emit, coefficients[0]))
