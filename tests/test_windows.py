@@ -19,9 +19,9 @@ from pocketgraph.graph.text_format import parse
 
 IMPORT_ALL = """
 import os, signal, sys, mmap, pkgutil, subprocess, tempfile, shutil, multiprocessing, asyncio, socket, threading
-import numpy, ml_dtypes, google_crc32c, re2, click, rich.console, rich.table, rich.progress, PIL.Image, platformdirs
+import numpy, ml_dtypes, google_crc32c, click, rich.console, rich.table, rich.progress, PIL.Image, platformdirs
 import google.protobuf.descriptor_pool, ai_edge_litert.interpreter
-for name in ("onnx", "onnxruntime", "coremltools", "starlette.applications", "uvicorn", "websockets", "cv2",
+for name in ("onnx", "onnxruntime", "coremltools", "re2", "starlette.applications", "uvicorn", "websockets", "cv2",
              "cryptography.x509", "hnswlib", "tomli"):
     try:
         __import__(name)

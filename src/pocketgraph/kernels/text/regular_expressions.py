@@ -1,22 +1,24 @@
 """Texts compared with regular expressions, and what matches replaced: RE2's syntax and meaning, in linear time.
 
-Patterns that cannot make it go back far are given to Python's matcher, over bytes, which replaces all matches at once;
-all others to Google's library. Both give the same.
+Patterns that cannot make it go back far are given to Python's matcher, over bytes; all others to Google's library,
+which the extra ``re2`` brings, or to our own. All three give the same.
 """
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgraph.budgets import allowance, check_memory, check_time, timed
+from pocketgraph.budgets import check_memory, check_time, timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
-from pocketgraph.kernels.text.plain_patterns import plain_pattern
+from pocketgraph.kernels.text.regex.matcher import Matcher, Spans
+from pocketgraph.kernels.text.regex.nfa import Nfa
+from pocketgraph.kernels.text.regex.plain import PlainMatcher, is_plain
+from pocketgraph.kernels.text.regex.syntax import PatternError, parse
 from pocketgraph.kernels.text.strings import mapped, scalar_string
 
 HINT = "RE2's syntax has no backreferences and does not look ahead or behind: write the pattern without"
@@ -25,34 +27,68 @@ BEYOND = ("(?=", "(?!", "(?<", *(f"\\{digit}" for digit in range(1, 10)))
 MOST_GROUPS = 17  # of those that a rewrite can refer to
 
 
+class CompiledPattern(Protocol):
+    """A pattern, compiled.
+
+    Attributes:
+        groups: how many groups it has.
+    """
+
+    groups: int
+
+    def matches(self, text: bytes) -> bool:
+        """Whether it matches the whole of a text."""
+
+    def search(self, text: bytes, begin: int) -> Spans | None:
+        """(begin, end) of the first match at ``begin`` or behind it, and of its groups."""
+
+
+class LibraryPattern:
+    """A pattern of Google's library.
+
+    Args:
+        pattern: the pattern.
+        library: the module ``re2``.
+    """
+
+    def __init__(self, pattern: bytes, library: Any) -> None:
+        options = library.Options()
+        options.log_errors = False
+        try:
+            self._pattern = library.compile(pattern, options)
+        except library.error as error:
+            said = error.args[0]
+            raise PatternError(said.decode(errors="replace") if isinstance(said, bytes) else str(said)) from error
+        self.groups: int = self._pattern.groups
+
+    def matches(self, text: bytes) -> bool:
+        return self._pattern.fullmatch(text) is not None
+
+    def search(self, text: bytes, begin: int) -> Spans | None:
+        found = self._pattern.search(text, begin)
+        return None if found is None else tuple([found.span(group) for group in range(self.groups + 1)])
+
+
 @lru_cache(maxsize=256)
-def pattern_of(pattern: bytes) -> Any:
-    """The pattern, compiled by ``re`` or by ``re2``, which have the same methods.
+def pattern_of(pattern: bytes) -> CompiledPattern:
+    """The pattern, compiled.
 
     Raises:
         RunError: RE2 does not take it.
     """
-    return plain_pattern(pattern) or library_pattern(pattern)
-
-
-def library_pattern(pattern: bytes) -> Any:
-    """The pattern, compiled by ``re2``.
-
-    Raises:
-        RunError: RE2 does not take it.
-    """
-    import re2
-
-    options = re2.Options()
-    options.log_errors = False
     try:
-        return re2.compile(pattern, options)
-    except re2.error as error:
-        said = error.args[0]
-        said = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        expression, groups = parse(pattern)
+        if is_plain(expression):
+            return PlainMatcher(expression, groups)
+        try:
+            import re2
+        except ImportError:
+            return Matcher(Nfa(expression, groups))
+        return LibraryPattern(pattern, re2)
+    except PatternError as error:
         raise RunError(
-            f"Invalid pattern: {pattern.decode(errors='replace')}, error: {said}",
-            hint=HINT if any(f": {sign}" in said for sign in BEYOND) else "",
+            f"Invalid pattern: {pattern.decode(errors='replace')}, error: {error}",
+            hint=HINT if any(f": {sign}" in str(error) for sign in BEYOND) else "",
         ) from error
 
 
@@ -90,45 +126,50 @@ def _pieces(rewrite: bytes) -> tuple[list[bytes | int], bool]:
     return pieces, True
 
 
-def _expanded(pieces: list[bytes | int], found: Any) -> bytes:
-    return b"".join([piece if isinstance(piece, bytes) else found.group(piece) or b"" for piece in pieces])
+def _expanded(pieces: list[bytes | int], text: bytes, spans: Spans) -> bytes:
+    return b"".join([
+        piece if isinstance(piece, bytes) else text[spans[piece][0] : spans[piece][1]] if spans[piece][0] >= 0 else b""
+        for piece in pieces
+    ])  # fmt: skip
 
 
-def _replace_first(pattern: Any, pieces: list[bytes | int], text: bytes) -> bytes:
-    found = pattern.search(text)
-    return text if found is None else text[: found.start()] + _expanded(pieces, found) + text[found.end() :]
+def _replace_first(pattern: CompiledPattern, pieces: list[bytes | int], text: bytes) -> bytes:
+    spans = pattern.search(text, 0)
+    if spans is None:
+        return text
+    begin, end = spans[0]
+    return text[:begin] + _expanded(pieces, text, spans) + text[end:]
 
 
-def replace_all(pattern: Any, pieces: list[bytes | int], text: bytes) -> bytes:
+def replace_all(pattern: CompiledPattern, pieces: list[bytes | int], text: bytes) -> bytes:
     """A text with each match replaced; an empty match right behind another one counts for none, as in RE2.
 
     Raises:
         RunError: the result takes more memory than may be taken.
     """
-    copies = sum([1 if isinstance(piece, int) else len(piece) for piece in pieces])
-    if isinstance(pattern, re.Pattern) and len(text) * (copies + 1) <= allowance():
-        rewrite = [b"\\g<%d>" % p if isinstance(p, int) else p.replace(b"\\", b"\\\\") for p in pieces]
-        return pattern.sub(b"".join(rewrite), text)
-    kept: list[bytes] = []
+    quick = pattern.replaced(pieces, text) if isinstance(pattern, PlainMatcher) else None
+    if quick is not None:
+        return quick
+    found: list[bytes] = []
     size = 0
     at, last = 0, -1
     while at <= len(text):
-        found = pattern.search(text, at)
-        if found is None:
+        spans = pattern.search(text, at)
+        if spans is None:
             break
         check_time()
-        begin, end = found.span()
-        kept.append(text[at:begin])
+        begin, end = spans[0]
+        found.append(text[at:begin])
         if begin == end == last:
             width = _character_width(text, begin)
-            kept.append(text[begin : begin + width])
+            found.append(text[begin : begin + width])
             at = begin + width
             continue
-        kept.append(_expanded(pieces, found))
-        size += len(kept[-1])
+        found.append(_expanded(pieces, text, spans))
+        size += len(found[-1])
         check_memory(size, "a text with all matches replaced")
         at = last = end
-    return b"".join([*kept, text[at:]]) if kept else text
+    return b"".join([*found, text[at:]]) if found else text
 
 
 def _character_width(text: bytes, begin: int) -> int:
@@ -169,5 +210,5 @@ def _as_bytes(text: str | bytes) -> bytes:
 
 def _matches(input: Array, pattern: bytes) -> Array:
     compiled = pattern_of(pattern)
-    found = [compiled.fullmatch(item) is not None for item in timed(input.ravel().tolist())]
+    found = [compiled.matches(item) for item in timed(input.ravel().tolist())]
     return np.asarray(np.array(found, dtype=np.bool_).reshape(input.shape))
