@@ -57,11 +57,10 @@ def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
     region = [slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)]  # what is filled
     result[tuple(region)] = input
     for axis, (before, after) in enumerate(pairs):
-        filled, end = result[(*region[:axis], slice(None), *region[axis + 1 :])], region[axis].stop
-        lines = np.moveaxis(filled, axis, 0)
+        end, region[axis] = region[axis].stop, slice(None)
+        lines = np.moveaxis(result[tuple(region)], axis, 0)
         lines[:before] = lines[before + edge : 2 * before + edge][::-1]
         lines[end:] = lines[end - edge - after : end - edge][::-1]
-        region[axis] = slice(None)
     return result
 
 

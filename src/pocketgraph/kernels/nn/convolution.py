@@ -111,8 +111,8 @@ def _shares_rows(first: Window, line: int, matrix: Array, most: int) -> bool:
     together = min(first.output, most // (line * within) - beyond)  # rows
     if first.stride != 1 or together < 1:
         return False
-    moved: float = within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs
-    return moved < elements
+    moved = within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs
+    return bool(moved < elements)
 
 
 def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: Array, most: int) -> None:
