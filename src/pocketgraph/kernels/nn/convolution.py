@@ -11,7 +11,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.array.padding import mirror_pad
 from pocketgraph.kernels.arrays import Array, lowest, reserve, widened
-from pocketgraph.kernels.image.resizing import resize_bilinear
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
@@ -276,6 +275,8 @@ def fused_resize_and_pad_conv2d(
     resize_align_corners: bool = False,
 ) -> Array:
     """ResizeBilinear, then MirrorPad, then Conv2D."""
+    from pocketgraph.kernels.image.resizing import resize_bilinear
+
     resized = resize_bilinear(input, size, align_corners=resize_align_corners).astype(input.dtype, copy=False)
     return fused_pad_conv2d(resized, paddings, filter, mode=mode, strides=strides, padding=padding)
 
