@@ -130,7 +130,8 @@ MEASURES: dict[str, Callable[[], float]] = {
 }
 UNITS = {
     "PART_CALL": "µs", "PART_TENSOR": "µs", "NODE_CALL": "µs", "CURVED_NODE_CALL": "µs", "WEIGHT_PRODUCT": "µs",
-    "ANSWERED_PRODUCT": "µs", "ANSWERED_ELEMENT": "µs", "LEAST_PART_NODES": "nodes", "SMALL_TENSOR": "elements", "WRITTEN_OUT_AFTER": "runs",
+    "ANSWERED_PRODUCT": "µs", "ANSWERED_ELEMENT": "µs", "LEAST_PART_NODES": "nodes", "SMALL_TENSOR": "elements",
+    "WRITTEN_OUT_AFTER": "runs",
 }  # fmt: skip
 
 
