@@ -22,6 +22,7 @@ from measure import table
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import blas_threads
 from pocketgraph.litert import cost_model
 from pocketgraph.runtime.engines.region import StepList
 from pocketgraph.runtime.engines.step_codegen import StepCodegen
@@ -88,6 +89,16 @@ def product(columns: int) -> float:
         return best(lambda: session.run("y", feeds))
 
 
+def convolution(outputs: int) -> float:
+    """Microseconds of a convolution with so many outputs on the reference engine, 3 x 3 over 64 channels."""
+    filters = const("w", np.random.default_rng(0).random((3, 3, 64, outputs), np.float32))
+    attrs = 'T=float, strides=[1, 1, 1, 1], padding="SAME"'
+    graph = Graph([*parse(f"x = Placeholder(dtype=float, shape=[1,48,48,64])\ny = Conv2D(x, w, {attrs})"), filters])
+    feeds = {"x": np.ones((1, 48, 48, 64), np.float32)}
+    with Session(graph, 1, engine="reference") as session, blas_threads.at_most(1):
+        return best(lambda: session.run("y", feeds))
+
+
 def weights(columns: int):  # type: ignore[no-untyped-def]
     return const("w", np.random.default_rng(0).random((64, columns), np.float32))
 
@@ -111,13 +122,16 @@ MEASURES: dict[str, Callable[[], float]] = {
     "NODE_CALL": lambda: on_reference("{new} = Add({old}, one, T=float)", 300),
     "CURVED_NODE_CALL": lambda: on_reference("{new} = Sigmoid({old}, T=float)", 300),
     "WEIGHT_PRODUCT": lambda: (product(4096) - product(64)) / (64 * (4096 - 64)),
+    "ANSWERED_PRODUCT": lambda: (convolution(128) - convolution(64)) / (48 * 48 * 576 * 64),
+    "ANSWERED_ELEMENT": lambda: on_reference("{new} = Mul({old}, one, T=float)", 200_000) / 200_000,
     "LEAST_PART_NODES": lambda: on_litert(1) / on_reference("{new} = Mul({old}, one, T=float)", 20_000),
     "SMALL_TENSOR": lambda: 512 / on_reference("{new} = Mul({old}, one, T=float)", 512),
     "WRITTEN_OUT_AFTER": break_even_of_writing_out,
 }
 UNITS = {
     "PART_CALL": "µs", "PART_TENSOR": "µs", "NODE_CALL": "µs", "CURVED_NODE_CALL": "µs", "WEIGHT_PRODUCT": "µs",
-    "LEAST_PART_NODES": "nodes", "SMALL_TENSOR": "elements", "WRITTEN_OUT_AFTER": "runs",
+    "ANSWERED_PRODUCT": "µs", "ANSWERED_ELEMENT": "µs", "LEAST_PART_NODES": "nodes", "SMALL_TENSOR": "elements",
+    "WRITTEN_OUT_AFTER": "runs",
 }  # fmt: skip
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -51,25 +52,59 @@ class Context:
         return f"{self.caller}{self.node.name}"
 
 
-class Kernel(NamedTuple):
-    """One op's implementation.
+Signature = tuple[tuple[str, ...], Mapping[str, Any], bool]
+"""The attributes that a kernel takes, the defaults of those that have one, and whether it takes ``context``."""
+
+
+class Kernel:
+    """One op's implementation. A module of kernels is imported for a few of them: what is to be known of one is found
+    when it is asked for.
+
+    Args:
+        op: the op type.
+        computes: takes the data inputs positionally and attributes as keywords; gives back an array or a tuple.
+        signature: as the function has it, by default.
 
     Attributes:
         op: the op type.
-        function: takes the data inputs positionally and the attributes it names as keywords; gives back an array or
-            a tuple of arrays.
-        attrs: the attribute names that the function takes.
-        defaults: the values of those it can do without.
-        takes_context: whether it also takes ``context``.
-        takes_rest: whether it takes any number of inputs, which the op need not.
     """
 
-    op: str
-    function: Callable[..., Any]
-    attrs: tuple[str, ...]
-    defaults: Mapping[str, Any]
-    takes_context: bool
-    takes_rest: bool = False
+    def __init__(self, op: str, computes: Callable[..., Any], signature: Signature | None = None) -> None:
+        self.op = op
+        self._computes = computes
+        self._given = signature
+
+    @cached_property
+    def function(self) -> Callable[..., Any]:
+        """What computes it, and refuses inputs of wrong ranks."""
+        return checked(self.op, self._computes)
+
+    @cached_property
+    def _signature(self) -> Signature:
+        return signature_of(self._computes) if self._given is None else self._given
+
+    @cached_property
+    def attrs(self) -> tuple[str, ...]:
+        """The attribute names that the function takes."""
+        return self._signature[0]
+
+    @cached_property
+    def defaults(self) -> Mapping[str, Any]:
+        """The values of those it can do without."""
+        return self._signature[1]
+
+    @cached_property
+    def takes_context(self) -> bool:
+        """Whether it also takes ``context``."""
+        return self._signature[2]
+
+    @cached_property
+    def takes_rest(self) -> bool:
+        """Whether it takes any number of inputs, which its op need not; unknown, and False, where a signature is given."""
+        if self._given is not None:
+            return False
+        code = getattr(getattr(self._computes, "__wrapped__", self._computes), "__code__", None)
+        return code is None or bool(code.co_flags & CO_VARARGS)
 
 
 KERNELS: OpTable[Kernel] = OpTable("kernel", "pocketgraph.kernels", "KERNELS")
@@ -87,17 +122,14 @@ def kernel(*ops: str) -> Callable[[F], F]:
     """
 
     def register(function: F) -> F:
-        attrs, defaults, takes_context = _signature(function)
-        code = getattr(getattr(function, "__wrapped__", function), "__code__", None)
-        takes_rest = code is None or bool(code.co_flags & CO_VARARGS)
         for op in ops:
-            KERNELS.add(op, Kernel(op, checked(op, function), attrs, defaults, takes_context, takes_rest))
+            KERNELS.add(op, Kernel(op, function))
         return function
 
     return register
 
 
-def _signature(function: Callable[..., Any]) -> tuple[tuple[str, ...], Mapping[str, Any], bool]:
+def signature_of(function: Callable[..., Any]) -> Signature:
     """The attributes that a kernel takes, the defaults of those that have one, and whether it takes ``context``.
 
     Of a plain function they are read where Python keeps them: a session that starts registers hundreds of kernels, and

@@ -29,7 +29,8 @@ WRITTEN_OUT_AFTER = 12  # runs: of steps, after which they are written out as a 
 WRITTEN_OUT_FROM = 2  # steps: that are worth writing out
 UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model anew is well spent
 
-# Answering calls of other sizes by the reference engine (runtime/planning/reference_answers.py)
+# Answering calls of other sizes by the reference engine (runtime/planning/reference_answers.py, numpy_time.py), which
+# calls kernels the first time, on memory that is new: about twice what benchmarks/cost_model.py finds
 
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)

@@ -225,7 +225,7 @@ def _kernel(op: str, definition: OpDef, function: Callable[..., Any]) -> Kernel:
         checked = [_checked(op, *each) for each in zip(range(len(wanted)), found, wanted, strict=True)]
         return tuple([value if own else _read_only(value) for value, own in zip(checked, is_own, strict=True)])
 
-    return Kernel(op, run, tuple(dict.fromkeys((*own, *deciding))), {**given, **defaults}, takes_context)
+    return Kernel(op, run, (tuple(dict.fromkeys((*own, *deciding))), {**given, **defaults}, takes_context))
 
 
 def _owners(values: list[Any], index: int) -> int:

@@ -56,12 +56,12 @@ def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
     result = np.empty([n + b + a for n, (b, a) in zip(input.shape, pairs, strict=True)], dtype=input.dtype)
     region = [slice(b, b + n) for n, (b, _) in zip(input.shape, pairs, strict=True)]  # what is filled
     result[tuple(region)] = input
-    for axis, (before, after) in enumerate(pairs):
-        filled, end = result[(*region[:axis], slice(None), *region[axis + 1 :])], region[axis].stop
-        lines = np.moveaxis(filled, axis, 0)
+    for axis in (axis for axis, pair in enumerate(pairs) if any(pair)):
+        before, after = pairs[axis]
+        end, region[axis] = region[axis].stop, slice(None)
+        lines = np.moveaxis(result[tuple(region)], axis, 0)
         lines[:before] = lines[before + edge : 2 * before + edge][::-1]
         lines[end:] = lines[end - edge - after : end - edge][::-1]
-        region[axis] = slice(None)
     return result
 
 

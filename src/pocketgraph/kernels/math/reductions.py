@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -35,12 +36,32 @@ def _accumulator(dtype: np.dtype[Any]) -> np.dtype[Any]:
     return np.dtype(np.complex128) if dtype.kind == "c" else dtype
 
 
+FEWEST_ADDED, MOST_KEPT = 1 << 12, 1 << 9
+"""Elements that are added up, and those of a last axis that stays, from which and up to which np.einsum is quicker than
+np.sum: twice as quick for the means of an image's channels."""
+
+
+def _total(input: Array, axes: tuple[int, ...], keep_dims: bool) -> Any:
+    """The sums over some axes, in the accumulators' type."""
+    rank = input.ndim
+    if (
+        input.dtype == np.float32
+        and axes
+        and rank - 1 not in axes
+        and input.shape[-1] <= MOST_KEPT
+        and input.size >= FEWEST_ADDED
+    ):
+        kept = [axis for axis in range(rank) if axis not in axes]
+        sums = np.einsum(input, range(rank), kept, dtype=np.float64, casting="unsafe")
+        return sums.reshape([1 if a in axes else n for a, n in enumerate(input.shape)]) if keep_dims else sums
+    return np.sum(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
+
+
 @kernel("Sum")
 def sum_(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     axes = axes_of(axis, input.ndim)
     with np.errstate(all="ignore"):
-        total = np.sum(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
-        return np.asarray(total).astype(input.dtype)
+        return np.asarray(_total(input, axes, keep_dims)).astype(input.dtype)
 
 
 @kernel("Prod")
@@ -55,7 +76,7 @@ def prod(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
 def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
     """The mean; of integers it is rounded towards zero, of nothing it is NaN (integers: 0)."""
     axes = axes_of(axis, input.ndim)
-    count = int(np.prod([input.shape[a] for a in axes], dtype=np.int64))
+    count = math.prod([input.shape[a] for a in axes])
     if input.dtype.kind in "iu":
         if input.dtype.kind == "u":
             whole = np.sum(input, axis=axes, keepdims=keep_dims, dtype=np.uint64)
@@ -64,7 +85,7 @@ def mean(input: Array, axis: Array, *, keep_dims: bool = False) -> Array:
         whole = total // max(count, 1)
         return np.asarray((whole + ((total < 0) & (whole * max(count, 1) != total))).astype(input.dtype))
     with np.errstate(all="ignore"):
-        sums = np.sum(widened(input), axis=axes, keepdims=keep_dims, dtype=_accumulator(input.dtype))
+        sums = _total(input, axes, keep_dims)
         return np.asarray(np.true_divide(sums, np.float64(count))).astype(input.dtype)
 
 

@@ -11,7 +11,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.array.padding import mirror_pad
 from pocketgraph.kernels.arrays import Array, lowest, reserve, widened
-from pocketgraph.kernels.image.resizing import resize_bilinear
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
@@ -111,8 +110,8 @@ def _shares_rows(first: Window, line: int, matrix: Array, most: int) -> bool:
     together = min(first.output, most // (line * within) - beyond)  # rows
     if first.stride != 1 or together < 1:
         return False
-    moved: float = within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs
-    return moved < elements
+    moved = within * (1 + beyond / together) + ADDED * (first.taps - 1) * outputs
+    return bool(moved < elements)
 
 
 def _products_by_rows(x: Array, matrix: Array, spans: Sequence[Window], result: Array, most: int) -> None:
@@ -276,6 +275,8 @@ def fused_resize_and_pad_conv2d(
     resize_align_corners: bool = False,
 ) -> Array:
     """ResizeBilinear, then MirrorPad, then Conv2D."""
+    from pocketgraph.kernels.image.resizing import resize_bilinear
+
     resized = resize_bilinear(input, size, align_corners=resize_align_corners).astype(input.dtype, copy=False)
     return fused_pad_conv2d(resized, paddings, filter, mode=mode, strides=strides, padding=padding)
 

@@ -18,10 +18,10 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import evaluate
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
-from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT, Precision
 from pocketgraph.runtime.engines.needed import Item, needed
 
 if TYPE_CHECKING:
+    from pocketgraph.runtime.certificates.agreement import Precision
     from pocketgraph.runtime.engines.live_bytes import LiveBytes
     from pocketgraph.runtime.profiling.profile import StepTrace
 
@@ -85,6 +85,8 @@ class PartReference:
     @cached_property
     def precision(self) -> Precision:
         """How exact the part computes, by what its nodes say."""
+        from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, FLOAT, SHORT_FLOAT
+
         tables = (item.node.attrs for item in self._order)
         attrs = {id(table): table for table in tables}.values()  # nodes that say the same share a table
         if any(MAY_QUANTIZE in each or WHOLE_NUMBERS in each for each in attrs):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.executable import Executable
     from pocketgraph.runtime.description import Description
+    from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.engines.step_program import StepProgram
 
 Execution: TypeAlias = "Callable[[list[Any]], list[Array]]"
@@ -182,6 +183,7 @@ class FixedPlan(Record):
         check_time: about how long the reference engine takes to compute the same, in microseconds; infinite where
             nobody knows.
         work: as ExecutionPlan's.
+        items: the nodes that the call needs, of the whole graph.
     """
 
     key: CallKey
@@ -190,3 +192,4 @@ class FixedPlan(Record):
     seconds: float
     check_time: float
     work: float
+    items: Mapping[str, Item]

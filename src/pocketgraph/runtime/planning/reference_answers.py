@@ -20,7 +20,6 @@ from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.numpy_time import FLOW, numpy_time
@@ -43,13 +42,13 @@ def answered_by_reference(
     growth, limit = _growth(key, compiled.key), ANSWERED_SHARE * compiled.seconds * 1e6
     if compiled.work * growth * ANSWERED_PRODUCT > limit:
         return None
-    items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
+    items = compiled.items
     nodes = [item.node for item in items.values()]
     ops = {node.op for node in nodes}
     bodies = FunctionLibrary(request.graph).with_bodies(nodes)
     if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(op not in KERNELS for op in ops - FLOW):
         return None
-    if not FLOW.isdisjoint(ops) or any(node.control_inputs for node in nodes):
+    if not FLOW.isdisjoint(ops) or any(item.control for item in items.values()):
         if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
             return None
         plan = request.planner(request.replace(engine="reference", key=""), lambda: request.graph)

@@ -106,7 +106,7 @@ class ResizableCalls:
             if self._tries >= MOST_TRIES:
                 return None
             most = spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE)
-            if plan.check_time > most and self._numpy_time(plan, request) > most:
+            if plan.check_time > most and self._numpy_time(plan) > most:
                 continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 
@@ -119,16 +119,14 @@ class ResizableCalls:
             self._refused[opened] = ANEW * spent
         return None
 
-    def _numpy_time(self, plan: FixedPlan, request: Request) -> float:
+    def _numpy_time(self, plan: FixedPlan) -> float:
         """About how long NumPy takes for the sizes of a plan, in microseconds: what it took, or what it would take."""
         if self._answer is not None:
             return self._answer.seconds * 1e6
         if plan.key not in self._estimates:
-            from pocketgraph.runtime.engines.needed import needed
             from pocketgraph.runtime.planning.numpy_time import numpy_time
 
-            items = needed(request.graph, frozenset(request.feeds), request.fetches, ())
-            self._estimates[plan.key] = numpy_time([item.node for item in items.values()], plan.inferred)
+            self._estimates[plan.key] = numpy_time([item.node for item in plan.items.values()], plan.inferred)
         return self._estimates[plan.key]
 
     def _compare(self, served: ServedCalls, opened: CallKey) -> None:

@@ -75,6 +75,7 @@ class SessionPlans:
         self._is_open = True
         self._declared: set[str] = set()
         self._sizes: dict[CallKey, SizedCalls] = {}
+        self._last_needed: tuple[Any, dict[str, Item]] | None = None  # of other sizes it is the same
         _living.add(self)
 
     @property
@@ -216,13 +217,16 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                found = FixedPlan(key, plan.whole, inferred, seconds, plan.check_time, plan.work)
+                found = FixedPlan(key, plan.whole, inferred, seconds, plan.check_time, plan.work, self._needed(key))
                 self._sized(key).compiled.append(found)
 
     def _needed(self, key: CallKey) -> dict[str, Item]:
         from pocketgraph.runtime.engines.needed import needed
 
-        return needed(self.graph, frozenset(dict(key.feeds)), key.fetches, key.targets)
+        wanted = frozenset(dict(key.feeds)), key.fetches, key.targets
+        if self._last_needed is None or self._last_needed[0] != wanted:
+            self._last_needed = wanted, needed(self.graph, *wanted)
+        return self._last_needed[1]
 
     def _made(self, call: ResolvedCall, measure: bool = False) -> ExecutionPlan:
         from pocketgraph.runtime.engines.functions import FunctionLibrary
