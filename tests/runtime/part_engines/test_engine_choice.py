@@ -318,6 +318,14 @@ def test_what_a_thread_waits_for_a_processor_is_no_time_of_an_engine(monkeypatch
     assert (found.seconds, found.ratio) == pytest.approx((0.05, 0.8))
 
 
+def test_what_one_of_several_threads_waits_is_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calling thread waits while another one computes all: the run has taken as long as ever."""
+    machine = Machine(monkeypatch)
+    found = paired_timing.times_in_turns(machine.program(0.002, [0.048], [0.0]), machine.program(0.04, [0.0], [0.0]), 2)
+    assert not found.is_steady
+    assert found.seconds == pytest.approx(0.05)
+
+
 def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     machine = Machine(monkeypatch)
     slower = machine.program(0.06, [0.0], [0.0, 0.0, 0.0, 0.0, 0.03])
