@@ -135,6 +135,22 @@ def test_a_later_process_goes_on_with_the_first_tier(model: pathlib.Path, folder
         np.testing.assert_array_equal(run(session), tiled)
 
 
+def test_several_threads_that_do_without_tiles_have_one_tier(
+    model: pathlib.Path, folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain, tiled = plainly(model, "winograd_convolutions"), plainly(model, "tiered_compilation")
+    monkeypatch.setattr(winograd, "SEVERAL_SHARE", 0)
+    for threads, first, then in ((1, plain, tiled), (2, plain, plain), (1, tiled, tiled), (2, plain, plain)):
+        with Session(model, threads=threads, cache_dir=folder) as session:
+            np.testing.assert_array_equal(run(session), first)
+            assert (part(session).next_tier is not None) == (first is not then)
+            for _ in range(TILED_AFTER):
+                run(session)
+            wait_for_tiles(session)
+            np.testing.assert_array_equal(run(session), then)
+    assert len(list(folder.glob("*.tflite"))) == 2
+
+
 @pytest.mark.parametrize("options", [{"without": ["tiered_compilation"]}, {"engine": "litert"}])
 def test_without_tiers_tiles_are_there_at_once(
     model: pathlib.Path, folder: pathlib.Path, options: dict[str, Any]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import subprocess
 import sys
@@ -140,6 +141,80 @@ def test_what_a_busy_machine_left_open_is_measured_again_in_the_same_process(
 
 
 @pytest.mark.usefixtures("only_when_told")
+def test_an_engine_that_could_not_be_opened_is_tried_once_more(
+    mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[str] = []
+    measure = engine_choice._EngineChoice._measured
+
+    def counted(choice: Any, label: str, engine: Any) -> Any:
+        tried.append(label)
+        return measure(choice, label, engine)
+
+    monkeypatch.setattr(engine_choice._EngineChoice, "_measured", counted)
+    mine.FAULTS.add("fails")
+    for times in (1, 2, 2):  # a third process takes it for a property of the engine
+        with Session(GRAPH, engine="auto", cache_dir=tmp_path / "fails") as session:
+            assert engine_after(session, engine_choice.RUNS) == ""
+            assert len(tried) == times
+            assert "not used, the engine 'mine' does not take it: OSError" in str(session.plan(["z", "y"]))
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "once") as session:
+        assert engine_after(session, engine_choice.RUNS) == ""
+    mine.FAULTS.clear()  # there is memory again
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path / "once") as session:
+        assert engine_after(session, engine_choice.RUNS) == "mine 1.5"
+        assert_right(session)
+
+
+def test_what_fails_because_the_process_ends_is_not_kept(mine: Any, tmp_path: pathlib.Path) -> None:
+    code = """
+        import sys, threading, time
+        from pocketgraph.runtime import Session
+        from pocketgraph.runtime.part_engines import available_engines, engine_choice
+        from runtime.part_engines.package_engine import FEEDS, GRAPH
+        import mine_engine
+
+        began = threading.Event()
+
+        def load(engine, part, threads):
+            began.set()
+            while threading.main_thread().is_alive():
+                time.sleep(0.01)
+            raise RuntimeError("can't register atexit after shutdown")
+
+        engine_choice.LARGE_PART = 0
+        available_engines.candidates = lambda: {"mine 1.5": mine_engine.ENGINE}
+        mine_engine.Mine.load = load
+        session = Session(GRAPH, engine="auto", cache_dir=sys.argv[1])
+        for _ in range(engine_choice.RUNS + 1):
+            session.run(["z", "y"], FEEDS)
+        assert began.wait(60)
+    """
+    search = [str(tmp_path / "site"), str(pathlib.Path(__file__).parents[2])]
+    subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "cache")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+        check=True,
+    )
+    with Session(GRAPH, cache_dir=tmp_path / "cache") as session:
+        session.run(["z", "y"], FEEDS)
+        (part,) = next(iter(session._calls.plans.values())).executables
+        assert part.program is None  # type: ignore[attr-defined]
+        assert engine_choice.measurements(part) == {}  # type: ignore[arg-type]
+
+
+def test_what_is_described_holds_no_engine(mine: Any, measured: dict[str, float], tmp_path: pathlib.Path) -> None:
+    with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
+        (part,) = session.plan(["z", "y"], measure=True).parts
+        assert part.runs_on == "mine"
+        assert len(mine.LOADED) == 1  # to be measured, and not once more
+        plans = session._calls.plans.values()
+        assert not any(each.is_open for plan in plans for each in plan.executables)  # type: ignore[attr-defined]
+        assert session.plan(["z", "y"]).parts == (part,)
+        assert_right(session)
+
+
+@pytest.mark.usefixtures("only_when_told")
 def test_it_is_not_measured_for_ever(
     mine: Any, measured: dict[str, float], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -241,6 +316,14 @@ def test_what_a_thread_waits_for_a_processor_is_no_time_of_an_engine(monkeypatch
     found = paired_timing.times_in_turns(machine.program(0.05, waits, [0.5]), machine.program(0.04, waits, [0.5]), 1)
     assert found.is_steady  # with one thread an engine computes in the thread that asks
     assert (found.seconds, found.ratio) == pytest.approx((0.05, 0.8))
+
+
+def test_what_one_of_several_threads_waits_is_no_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The calling thread waits while another one computes all: the run has taken as long as ever."""
+    machine = Machine(monkeypatch)
+    found = paired_timing.times_in_turns(machine.program(0.002, [0.048], [0.0]), machine.program(0.04, [0.0], [0.0]), 2)
+    assert not found.is_steady
+    assert found.seconds == pytest.approx(0.05)
 
 
 def test_rounds_in_which_other_threads_wait_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,9 @@
 """How long two engines take, by turns, whatever else the machine has to do.
 
-The clock goes on while a thread waits for a processor. Linux tells how long each thread waited: what the calling thread
-waited is taken off, and a round in which another thread of the process waited, which an engine may have computed with,
-does not count. Elsewhere rounds that differ much say that the machine was busy. Where too few rounds count, the time
-that processors computed for the process tells which engine takes less, though not how long it takes.
+The clock goes on while a thread waits for a processor. Linux tells how long each thread waited. What an engine's only
+thread, the calling one, waited is taken off. Of several threads others go on computing while one waits: a round in
+which one did does not count. Elsewhere rounds that differ much say that the machine was busy. Where too few rounds
+count, the time that processors computed for the process tells which engine takes less, though not how long it takes.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class _TimedRound(NamedTuple):
     Attributes:
         seconds: the quickest one took.
         computed: seconds that processors computed for the process in the one for which they did so least.
-        is_disturbed: whether threads besides the calling one waited for a processor for part of it.
+        is_disturbed: whether threads waited for a processor for part of it, besides what was taken off.
     """
 
     seconds: float
@@ -73,7 +73,7 @@ def times_in_turns(first: Callable[[], object], second: Callable[[], object], th
         is_late = time.perf_counter() - began > MOST_MEASURED_SECONDS
         if is_late and (len(undisturbed) >= FEWEST_MEASURED_ROUNDS or len(every) >= MEASURED_ROUNDS):
             break
-        pair = _round(first), _round(second)
+        pair = _round(first, threads), _round(second, threads)
         every.append(pair)
         if threads == 1 or not any(each.is_disturbed for each in pair):
             undisturbed.append(pair)
@@ -120,20 +120,22 @@ class _OwnClock:
             os.close(self._file)
 
 
-def _round(run: Callable[[], object]) -> _TimedRound:
-    """Runs a program for ROUND_SECONDS, once at least."""
+def _round(run: Callable[[], object], threads: int) -> _TimedRound:
+    """Runs a program of so many threads for ROUND_SECONDS, once at least."""
     with _OwnClock() as clock:
-        before, began, least, least_computed = _all_waited() - clock.waited(), clock.now(), math.inf, math.inf
-        while (start := clock.now()) - began < ROUND_SECONDS:
-            computed = time.process_time()
+
+        def taken_off() -> float:
+            return clock.waited() if threads == 1 else 0.0
+
+        before, began, least, least_computed = _all_waited() - taken_off(), clock.now(), math.inf, math.inf
+        while clock.now() - began < ROUND_SECONDS:
+            start, computed = time.perf_counter() - taken_off(), time.process_time()
             run()
             least_computed = min(least_computed, time.process_time() - computed)
-            waited = (
-                clock.waited()
-            )  # before the time is taken: what it does not see counts as time, which is never less
+            waited = taken_off()  # before the time is taken: what it does not see counts as time, which is never less
             least = min(least, time.perf_counter() - waited - start)
-        others = _all_waited() - clock.waited() - before
-        return _TimedRound(least, least_computed, others > DISTURBED_SHARE * (clock.now() - began))
+        waited = _all_waited() - taken_off() - before
+        return _TimedRound(least, least_computed, waited > DISTURBED_SHARE * (clock.now() - began))
 
 
 def _all_waited() -> float:
