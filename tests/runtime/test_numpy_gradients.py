@@ -6,8 +6,12 @@ import numpy as np
 import pytest
 
 from pocketgraph import Session
-from pocketgraph.graph import Graph, const
+from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.nn.convolution_gradients import turned_windows
+from pocketgraph.kernels.windows import windows_of_op
+from pocketgraph.litert.packing.changing_weights import ConvolutionKind
+from pocketgraph.runtime.planning import numpy_gradients
 from pocketgraph.runtime.planning.numpy_gradients import PRODUCT_REASON, REASON
 from support import assert_close
 
@@ -141,3 +145,33 @@ def test_products_without_a_gradient_stay() -> None:
     model, feeds, _ = dense()
     with Session(model) as session:
         assert PRODUCT_REASON not in str(session.plan(["x1:0"], feeds))
+
+
+@pytest.mark.parametrize(
+    ("window", "padding", "gaps", "alone", "with_images"),
+    [
+        ((3, 3), b"SAME", (1, 1), True, True),
+        ((3, 3), b"VALID", (1, 1), True, False),
+        ((3, 2), b"SAME", (1, 1), True, False),
+        ((3, 2), b"SAME", (1, 2), True, True),
+        ((3, 3), b"EXPLICIT", (1, 1), False, False),
+    ],
+)
+def test_borders_that_xnnpack_has_a_name_for(
+    window: tuple[int, int], padding: bytes, gaps: tuple[int, int], alone: bool, with_images: bool
+) -> None:
+    """What changing_weights.py says of the convolution, and of that which is the gradient by the images."""
+    node = Node("c", "Conv2D", ("x", "w"), {"padding": padding, "dilations": (1, *gaps, 1)})
+    assert numpy_gradients._has_quick_borders(node, window, with_images=False) == alone
+    assert numpy_gradients._has_quick_borders(node, window, with_images=True) == with_images
+    if padding == b"EXPLICIT":
+        return
+    spans = windows_of_op((9, 8), window, (1, 1, 1, 1), padding.decode(), "NHWC", (1, *gaps, 1), ())
+    back = turned_windows((9, 8), spans)
+    assert back is not None
+    sizes = tuple(span.output for span in spans)
+    kinds = [
+        ConvolutionKind("Conv2D", (2, *images, 3), (*window, 3, 3), tuple(windows), "")
+        for images, windows in (((9, 8), spans), (sizes, back))
+    ]
+    assert [kind.padding() is not None for kind in kinds] == [alone, with_images]

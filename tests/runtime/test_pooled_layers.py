@@ -31,6 +31,8 @@ Feeds = dict[str, np.ndarray[Any, Any]]
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
+    monkeypatch.setattr(numpy_gradients, "_has_quick_borders", lambda *_, **__: True)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
     monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
@@ -113,6 +115,7 @@ def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -
         assert numpy_gradients.LAYER_REASON in str(session.plan(NAMES, feeds))
         assert numpy_gradients.LAYER_REASON not in str(other.plan(NAMES, feeds))
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 10_000_000)
+    monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 10_000_000)
     with Session(graph, without=["fold_constants"]) as session:
         assert numpy_gradients.LAYER_REASON not in str(session.plan(NAMES, feeds))
 

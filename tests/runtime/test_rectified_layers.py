@@ -26,7 +26,7 @@ from rectified_layer_cases import CASES, drawn  # noqa: E402
 Feeds = dict[str, np.ndarray[Any, Any]]
 PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
-NOT_QUICK = ("border", "depthwise, two for each")
+NOT_QUICK = ("border", "wide, border, up to six", "depthwise, two for each")
 """What XNNPACK has no name for, or packs in an order that is not known."""
 ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
 """Whose gradient by images is XNNPACK's when the layer is apart, too."""
@@ -35,6 +35,9 @@ ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
 @pytest.fixture(autouse=True)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
+    monkeypatch.setattr(numpy_gradients, "_has_quick_borders", lambda *_, **__: True)
+    monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
     monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)
 
@@ -125,7 +128,8 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
             for _ in range(2):
                 for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
                     assert_close(found, each, 2e-6)
-    assert steps == ([] if PASS in without else BOTH * 4)
+    is_apart = PASS in without or (QUICK in without and name.startswith("wide"))
+    assert steps == ([] if is_apart else BOTH * 4)
     quick_ones = {(): set(CASES) - set(NOT_QUICK), (PASS,): ALONE}
     assert bool(quick) == (name in quick_ones.get(tuple(without), ()))
 
@@ -139,6 +143,7 @@ def test_a_plan_says_so() -> None:
 
 def test_wide_windows_stay(monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
     monkeypatch.setattr(numpy_gradients, "FEW_LAID_OUT", 17)
+    monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 10_000_000)
     graph, feeds, _ = layer("narrow")
     with Session(graph) as session:
         session.run(["db:0", "dw:0"], feeds)  # another call than that whose plan is kept

@@ -6,13 +6,17 @@ that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacen
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable
 from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.cost_model import FEW_LAID_OUT, LEAST_NUMPY_GRADIENT, POOLED_SHARE
+from pocketgraph.litert.cost_model import (
+    FEW_LAID_OUT,
+    LEAST_NUMPY_GRADIENT,
+    LEAST_TRAINED_LAYER,
+    WITHOUT_TILES_SHARE,
+)
 from pocketgraph.litert.rewriting.winograd import share_in_tiles
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.layer_nodes import names_of
@@ -87,7 +91,7 @@ def layers_sooner_in_numpy(
         found.update(dict.fromkeys(names_of(layer), LAYER_REASON))
     if "fused_rectified_layers" not in without:
         for each in rectified_layers(plan, held):
-            if _is_in_numpy(each, inferred, static):
+            if _is_in_numpy(each, inferred, static) or _is_wide(each, inferred, static, without):
                 found.update(dict.fromkeys(names_of(each), LAYER_REASON))
     return found
 
@@ -98,12 +102,11 @@ def fused_pooled_layers(
     """The layers with a max pool that run as two steps; the arguments are those of ``layers_sooner_in_numpy``."""
     if not {"fused_pooled_layers", "gradients_in_numpy"}.isdisjoint(without):
         return []
-    with_tiles = "winograd_training" not in without
     return [
         layer
         for layer in pooled_layers(plan, held)
-        if _is_narrow(layer, inferred, static)
-        or ("changing_weights" not in without and _is_wide(layer, inferred, static, with_tiles))
+        if _is_side_by_side(layer.pool_gradient.node, inferred, must_cover=False)
+        and (_is_narrow(layer, inferred, static) or _is_wide(layer, inferred, static, without))
     ]
 
 
@@ -121,28 +124,43 @@ def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bo
     if not weights or not results or layer.by_images is not None:
         return False
     elements = weights[0] * weights[1] * weights[2]
-    is_quick = elements <= FEW_LAID_OUT and elements * _count(results) >= LEAST_NUMPY_GRADIENT
-    return is_quick and _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False)
+    return elements <= FEW_LAID_OUT and _count(results) >= LEAST_NUMPY_GRADIENT
 
 
-def _is_wide(layer: PooledLayer, inferred: Any, static: Collection[str], with_tiles: bool) -> bool:
-    """Windows of many elements without strides, whose results and gradients do not come much sooner in tiles."""
+def _is_wide(
+    layer: PooledLayer | RectifiedLayer, inferred: Any, static: Collection[str], without: Collection[str]
+) -> bool:
+    """A convolution without strides, with computed weights, that XNNPACK computes about as soon as it does tiles."""
     weights, results = _layer_sizes(layer, inferred, static)
-    images = _sizes(inferred, str(layer.conv.data[0]))
-    if not weights or not results or not images or set(layer.conv.node.attr("strides", ())) != {1}:
+    images, node = _sizes(inferred, str(layer.conv.data[0])), layer.conv.node
+    if not weights or not results or not images or node.op != "Conv2D" or set(node.attr("strides", ())) != {1}:
         return False
-    if math.prod(weights) * _count((*results[:3], 1)) < LEAST_NUMPY_GRADIENT:
+    height, width, depth, count = weights
+    if not _has_quick_borders(node, (height, width), with_images=layer.by_images is not None):
         return False
-    if not _of_max_pool(layer.pool_gradient.node, inferred, static, must_cover=False):
+    work = height * width * depth * _count(results)
+    if "changing_weights" in without or height == width == 1 or work < LEAST_TRAINED_LAYER:
         return False
-    if not with_tiles:
+    if "winograd_training" in without:
         return True
-    forward = share_in_tiles(results, weights[:2], weights[2])  # the gradient by the weights is as much work
-    shares = [forward, forward, *([share_in_tiles(images, weights[:2], weights[3])] if layer.by_images else [])]
-    return sum(POOLED_SHARE if share is None else share for share in shares) >= POOLED_SHARE * len(shares)
+    forward = share_in_tiles(results, (height, width), depth)  # the gradient by the weights is as much work
+    shares = [forward, forward, *([share_in_tiles(images, (height, width), count)] if layer.by_images else [])]
+    return sum(WITHOUT_TILES_SHARE if share is None else share for share in shares) >= WITHOUT_TILES_SHARE * len(shares)
 
 
-def _layer_sizes(layer: PooledLayer, inferred: Any, static: Collection[str]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _has_quick_borders(node: Node, window: tuple[int, int], *, with_images: bool) -> bool:
+    """Whether XNNPACK has a name for a convolution's border, and where it is wanted for that of the gradient by the
+    images, which is as wide behind the images as the other is before them."""
+    padding = node.attr("padding")
+    if not with_images:
+        return padding in (b"SAME", b"VALID")
+    gaps = tuple(node.attr("dilations", ()) or (1, 1, 1, 1))[1:3]
+    return padding == b"SAME" and all((size - 1) * gap % 2 == 0 for size, gap in zip(window, gaps, strict=True))
+
+
+def _layer_sizes(
+    layer: PooledLayer | RectifiedLayer, inferred: Any, static: Collection[str]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The sizes of a convolution's weights and results; nothing where they are not known, or weights are constant."""
     weights, results = _sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0")
     is_known = weights is not None and results is not None and layer.conv.data[1].node not in static
@@ -180,7 +198,12 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
     return weights[0] * weights[1] * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
-def _of_max_pool(node: Node, inferred: Any, static: Collection[str], *, must_cover: bool = True) -> bool:
+def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
+    images = _sizes(inferred, canonical(node.data_inputs[0]))
+    return images is not None and _count(images) >= LEAST_NUMPY_GRADIENT and _is_side_by_side(node, inferred)
+
+
+def _is_side_by_side(node: Node, inferred: Any, *, must_cover: bool = True) -> bool:
     """Windows that lie side by side and cover the images (kernels/nn/adjacent_windows.py), or, where they need not, all
     of them that they have room for."""
     images, largest = (_sizes(inferred, canonical(node.data_inputs[place])) for place in (0, 2))
@@ -192,9 +215,7 @@ def _of_max_pool(node: Node, inferred: Any, static: Collection[str], *, must_cov
     is_covered = all(
         count * size == length for count, size, length in zip(largest, window, images, strict=True) if size > 1
     )
-    if not is_covered and (must_cover or node.attr("padding") != b"VALID"):
-        return False
-    return _count(images) >= LEAST_NUMPY_GRADIENT
+    return is_covered or (not must_cover and node.attr("padding") == b"VALID")
 
 
 def _sizes(inferred: Any, ref: str, rank: int = 4) -> tuple[int, ...] | None:
