@@ -9,11 +9,11 @@ from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.freezing import repair as repairs
-from pocketgraph.freezing.binding import bound, without_redundant_control_inputs
+from pocketgraph.freezing.binding import bound
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.dead_updates import without_dead_updates
-from pocketgraph.freezing.decided_branches import with_decided_branches
+from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
