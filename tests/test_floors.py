@@ -79,3 +79,23 @@ def test_a_circle_would_be_seen() -> None:
     assert imported("from typing import Any\nif TYPE_CHECKING:\n    import a\nfrom b import d\n", modules) == {"a", "b"}
     assert circle({"a": {"b"}, "b": {"c"}, "c": {"a"}})
     assert rooms({"a.b.c": {"a.d", "a.b.e"}, "a.d": {"a.b.e", "f"}, "f": {"a.d"}}, "a") == {"b": {"d"}, "d": {"b"}}
+
+
+FAMILIES = (
+    "kernels", "litert/lowerings", "differentiation", "exporting/onnx/ops", "exporting/coreml/operators",
+    "exporting/c/operators",
+)  # fmt: skip
+"""Folders whose files are named by the families of ops."""
+
+
+def test_a_file_name_that_stands_twice_means_the_same() -> None:
+    """A family of ops at another depth, a package's front door, or a command and what it calls."""
+    homes: dict[str, list[str]] = {}
+    for path in (SOURCE / "pocketgraph").rglob("*.py"):
+        homes.setdefault(path.name, []).append(path.parent.relative_to(SOURCE / "pocketgraph").as_posix())
+    for name, folders in homes.items():
+        if name in ("__init__.py", "tool.py"):
+            continue
+        below = [folder for folder in folders if not folder.startswith("cli")]
+        assert len(folders) - len(below) <= 1, name
+        assert len(below) <= 1 or all(folder.startswith(FAMILIES) for folder in below), (name, folders)

@@ -8,7 +8,8 @@ import pytest
 
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing import freeze, freeze_with_report
-from pocketgraph.freezing.binding import bound, split, without_known_branches
+from pocketgraph.freezing.binding import bound, split
+from pocketgraph.freezing.decided_branches import without_known_branches
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session

@@ -13,8 +13,9 @@ from litert.parts import lowered
 from litert.single_ops import run_node
 from pocketgraph import Session
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph, Node, Shape, const
+from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import evaluate
 
 FLOAT, INT32, INT64 = (DType.named(name) for name in ("float", "int32", "int64"))
@@ -68,61 +69,61 @@ def test_windows_that_overlap_or_lie_apart_stay_on_the_reference_engine(strides:
     assert "side by side" in outcome.reason
 
 
-def nodes_from(shape: tuple[int, ...], *, padding: str = "SAME", **attrs: Any) -> list[Node]:
-    """An image, its pooling by windows of 2 and something to put back: four times what was pooled."""
-    return [
-        Node("x", "Placeholder", (), {"dtype": FLOAT, "shape": Shape(shape)}),
-        pooling((2, 2), padding, **attrs),
-        const("four", np.float32(4)),
-        Node("values", "Mul", ["pool", "four"], {"T": FLOAT}),
-    ]
+def unpooled(shape: tuple[int, ...], indices: str, *, padding: str = "SAME", by_image: bool = False) -> Graph:
+    """An image, its pooling by windows of 2, and what puts four times of that back by these nodes."""
+    rows, columns = (-(-size // 2) if padding == "SAME" else size // 2 for size in shape[1:3])
+    return parse(f"""
+        x = Placeholder(dtype=float, shape={listed(shape)})
+        pool = MaxPoolWithArgmax(x, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="{padding}", Targmax=int64,
+                                 include_batch_in_index={str(by_image).lower()})
+        four = Const(float 4)
+        values = Mul(pool, four, T=float)
+        all = Const(int32 [{shape[0] * rows * columns * shape[3]}])
+        updates = Reshape(values, all, T=float, Tshape=int32)
+        shape = Const(int32 {listed(shape)})
+        {indices}
+    """)
 
 
-def arithmetic(name: str, op: str, left: str, right: str, dtype: DType = INT32) -> Node:
-    return Node(name, op, [left, right], {"T": dtype})
+def listed(values: Any) -> str:
+    return str(np.asarray(values).tolist())
 
 
-def stacked(shape: tuple[int, ...], pooled: tuple[int, ...], *, wrong: str = "") -> list[Node]:
+def stacked(shape: tuple[int, ...], *, wrong: int = 0) -> str:
     """The usual spelling: rows (image, row, column, channel) out of places, transposed from a stack of the four."""
     batch, _, width, depth = shape
-    count = int(np.prod(pooled))
-    images = np.broadcast_to(np.arange(batch, dtype=np.int32).reshape(-1, 1, 1, 1), pooled)
-    channels = np.broadcast_to(np.arange(depth, dtype=np.int32), pooled)
-    return [
-        Node("place", "Cast", ["pool:1"], {"SrcT": INT64, "DstT": INT32}),
-        const("row_size", np.int32(width * depth + (wrong == "rows"))),
-        const("depth", np.int32(depth)),
-        const("width", np.int32(width)),
-        const("images", np.ascontiguousarray(images)),
-        const("channels", np.ascontiguousarray(channels)),
-        arithmetic("rows", "FloorDiv", "place", "row_size"),
-        arithmetic("pixels", "FloorDiv", "place", "depth"),
-        arithmetic("columns", "FloorMod", "pixels", "width"),
-        Node("stack", "Pack", ["images", "rows", "columns", "channels"], {"T": INT32, "N": 4, "axis": 0}),
-        const("flat", np.array([4, count], np.int32)),
-        Node("matrix", "Reshape", ["stack", "flat"], {"T": INT32, "Tshape": INT32}),
-        const("order", np.array([1, 0], np.int32)),
-        Node("indices", "Transpose", ["matrix", "order"], {"T": INT32, "Tperm": INT32}),
-        const("all", np.array([count], np.int32)),
-        Node("updates", "Reshape", ["values", "all"], {"T": FLOAT, "Tshape": INT32}),
-        const("shape", np.array(shape, np.int32)),
-        Node("y", "ScatterNd", ["indices", "updates", "shape"], {"T": FLOAT, "Tindices": INT32}),
-    ]
+    pooled = (batch, -(-shape[1] // 2), -(-width // 2), depth)
+    images = np.broadcast_to(np.arange(batch).reshape(-1, 1, 1, 1), pooled)
+    channels = np.broadcast_to(np.arange(depth), pooled)
+    return f"""
+        place = Cast(pool:1, SrcT=int64, DstT=int32)
+        row_size = Const(int32 {width * depth + wrong})
+        depth = Const(int32 {depth})
+        width = Const(int32 {width})
+        images = Const(int32 {listed(images)})
+        channels = Const(int32 {listed(channels)})
+        rows = FloorDiv(place, row_size, T=int32)
+        pixels = FloorDiv(place, depth, T=int32)
+        columns = FloorMod(pixels, width, T=int32)
+        stack = Pack(images, rows, columns, channels, T=int32, N=4, axis=0)
+        flat = Const(int32 [4, {images.size}])
+        matrix = Reshape(stack, flat, T=int32, Tshape=int32)
+        order = Const(int32 [1, 0])
+        indices = Transpose(matrix, order, T=int32, Tperm=int32)
+        y = ScatterNd(indices, updates, shape, T=float, Tindices=int32)
+    """
 
 
-def flat(shape: tuple[int, ...], count: int) -> list[Node]:
+def flat(shape: tuple[int, ...], place: str = "place = Cast(pool:1, SrcT=int64, DstT=int32)") -> str:
     """The short spelling, for places that count the images as well: flat positions in a flat image."""
-    return [
-        Node("place", "Cast", ["pool:1"], {"SrcT": INT64, "DstT": INT32}),
-        const("column", np.array([count, 1], np.int32)),
-        Node("indices", "Reshape", ["place", "column"], {"T": INT32, "Tshape": INT32}),
-        const("all", np.array([count], np.int32)),
-        Node("updates", "Reshape", ["values", "all"], {"T": FLOAT, "Tshape": INT32}),
-        const("size", np.array([int(np.prod(shape))], np.int32)),
-        Node("scattered", "ScatterNd", ["indices", "updates", "size"], {"T": FLOAT, "Tindices": INT32}),
-        const("shape", np.array(shape, np.int32)),
-        Node("y", "Reshape", ["scattered", "shape"], {"T": FLOAT, "Tshape": INT32}),
-    ]
+    return f"""
+        {place}
+        column = Const(int32 [-1, 1])
+        indices = Reshape(place, column, T=int32, Tshape=int32)
+        size = Const(int32 [{np.prod(shape)}])
+        scattered = ScatterNd(indices, updates, size, T=float, Tindices=int32)
+        y = Reshape(scattered, shape, T=float, Tshape=int32)
+    """
 
 
 def image(shape: tuple[int, ...]) -> Array:
@@ -153,14 +154,13 @@ def codes_of_what_is_right(graph: Graph, shape: tuple[int, ...]) -> list[str]:
 
 @pytest.mark.parametrize("shape", [(1, 4, 6, 3), (2, 4, 4, 2), (1, 5, 7, 1)])
 def test_stacked_places_are_put_back_without_indices(shape: tuple[int, ...]) -> None:
-    pooled = (shape[0], -(-shape[1] // 2), -(-shape[2] // 2), shape[3])
-    graph = Graph([*nodes_from(shape), *stacked(shape, pooled)])
+    graph = unpooled(shape, stacked(shape))
     assert not {"SCATTER_ND", "FLOOR_DIV"} & set(codes_of_what_is_right(graph, shape))
 
 
 def test_by_hand() -> None:
     """Of equals the first one in a row counts, an upper row before a lower one."""
-    graph = Graph([*nodes_from((1, 2, 4, 1)), *stacked((1, 2, 4, 1), (1, 1, 2, 1))])
+    graph = unpooled((1, 2, 4, 1), stacked((1, 2, 4, 1)))
     x = np.array([[1, 3, 0, 2], [3, 3, 5, 5]], np.float32).reshape(1, 2, 4, 1)
     _, result = codes_and_result(graph, x)
     np.testing.assert_array_equal(result.reshape(2, 4), [[0, 12, 0, 0], [0, 0, 20, 0]])
@@ -169,14 +169,13 @@ def test_by_hand() -> None:
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_flat_places_are_put_back_without_indices(padding: str) -> None:
     shape = (2, 5, 5, 2)
-    count = 2 * (9 if padding == "SAME" else 4) * 2
-    graph = Graph([*nodes_from(shape, padding=padding, include_batch_in_index=True), *flat(shape, count)])
+    graph = unpooled(shape, flat(shape), padding=padding, by_image=True)
     assert "SCATTER_ND" not in codes_of_what_is_right(graph, shape)
 
 
 def test_values_that_are_not_finite_stay_in_their_places() -> None:
     shape = (1, 4, 4, 1)
-    graph = Graph([*nodes_from(shape), *stacked(shape, (1, 2, 2, 1))])
+    graph = unpooled(shape, stacked(shape))
     x = image(shape)
     x[0, 0, 1, 0], x[0, 2, 2, 0] = np.inf, np.inf
     x[0, :2, 2:, 0] = -np.inf
@@ -187,42 +186,36 @@ def test_values_that_are_not_finite_stay_in_their_places() -> None:
 
 def test_other_arithmetic_is_not_taken_for_it() -> None:
     shape = (1, 4, 6, 3)
-    graph = Graph([*nodes_from(shape), *stacked(shape, (1, 2, 3, 3), wrong="rows")])
+    graph = unpooled(shape, stacked(shape, wrong=1))
     assert "SCATTER_ND" in codes_of_what_is_right(graph, shape)
 
 
 def test_places_in_another_order_are_not_taken_for_it() -> None:
     """Turned around, the indices belong to other values; what lies where is still right."""
     shape = (1, 4, 4, 1)
-    nodes = flat(shape, 4)
-    turned = [
-        const("axis", np.array([2], np.int32)),
-        Node("turned", "ReverseV2", ["pool:1", "axis"], {"T": INT64, "Tidx": INT32}),
-        nodes[0].replace(inputs=["turned"]),
-    ]
-    graph = Graph([*nodes_from(shape), *turned, *nodes[1:]])
+    turned = """axis = Const(int32 [2])
+        turned = ReverseV2(pool:1, axis, T=int64, Tidx=int32)
+        place = Cast(turned, SrcT=int64, DstT=int32)"""
+    graph = unpooled(shape, flat(shape, turned))
     assert "SCATTER_ND" in codes_of_what_is_right(graph, shape)
 
 
 def test_an_index_that_rests_on_two_places_is_not_taken_for_it() -> None:
     """x + y - y with y the neighbour's place is x only as long as nothing is added twice."""
     shape = (1, 4, 4, 1)
-    nodes = flat(shape, 4)
-    mixed = [
-        const("turn", np.array([0, 2, 1, 3], np.int32)),
-        Node("other", "Transpose", ["pool:1", "turn"], {"T": INT64, "Tperm": INT32}),
-        arithmetic("sum", "Add", "pool:1", "other", INT64),
-        arithmetic("same", "Sub", "sum", "other", INT64),
-        nodes[0].replace(inputs=["same"]),
-    ]
-    graph = Graph([*nodes_from(shape), *mixed, *nodes[1:]])
+    mixed = """turn = Const(int32 [0, 2, 1, 3])
+        other = Transpose(pool:1, turn, T=int64, Tperm=int32)
+        sum = Add(pool:1, other, T=int64)
+        same = Sub(sum, other, T=int64)
+        place = Cast(same, SrcT=int64, DstT=int32)"""
+    graph = unpooled(shape, flat(shape, mixed))
     assert "SCATTER_ND" in codes_of_what_is_right(graph, shape)
 
 
 def test_the_pooled_image_in_another_part_of_the_graph() -> None:
     """What LiteRT does not see, it cannot compare; the indices do then."""
     shape = (1, 4, 4, 2)
-    graph = Graph([*nodes_from(shape), *stacked(shape, (1, 2, 2, 2))])
+    graph = unpooled(shape, stacked(shape))
     x = image(shape)
     inside = {"place", "rows", "pixels", "columns", "stack", "matrix", "indices", "y"}
     pooled, places = evaluate(graph["pool"], [x])
@@ -255,13 +248,13 @@ def test_scattering_of_single_elements() -> None:
 
 @pytest.mark.parametrize("bad", [4, -1, 2**30])
 def test_indices_outside_are_an_error(bad: int) -> None:
-    nodes = [
-        Node("i", "Placeholder", (), {"dtype": INT32, "shape": Shape((1, 1))}),
-        const("u", np.array([1], np.float32)),
-        const("s", np.array([4], np.int32)),
-        Node("y", "ScatterNd", ["i", "u", "s"], {"T": FLOAT, "Tindices": INT32}),
-    ]
-    with Session(Graph(nodes), engine="litert", cache_dir="") as session:
+    graph = parse("""
+        i = Placeholder(dtype=int32, shape=[1,1])
+        u = Const(float [1])
+        s = Const(int32 [4])
+        y = ScatterNd(i, u, s, T=float, Tindices=int32)
+    """)
+    with Session(graph, engine="litert", cache_dir="") as session:
         np.testing.assert_array_equal(session.run("y", {"i": np.array([[3]], np.int32)})[0], [0, 0, 0, 1])
         with pytest.raises(RunError):
             session.run("y", {"i": np.array([[bad]], np.int32)})

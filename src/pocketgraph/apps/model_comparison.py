@@ -99,18 +99,7 @@ def verify(
             together.
         RunError: one of them does not run.
     """
-    if b is None and not engines:
-        raise UsageError("there is nothing to compare with", hint=f"name a second model, or say {option('engines')}")
-    if b is not None and engines:
-        raise UsageError(f"{option('engines')} compares one model with itself", hint="leave the second one out")
-    is_made_up = inputs is None and data is None
-    if not is_made_up and runs is not None:
-        said = f"{option('inputs')} is one set, {option('data')} one for each sample"
-        raise UsageError(f"{option('runs')} is for made-up feeds; {said}")
-    if not is_made_up and shapes:
-        raise UsageError(f"{option('input_shape', 'shapes')} is for made-up feeds; arrays and samples have shapes")
-    if inputs is not None and data is not None:
-        raise UsageError(f"{option('inputs')} and {option('data')} both say what is fed", hint="pass one of them")
+    _check_options(b, engines, inputs, data, runs, shapes)
     a = _ready(a, outputs, signature, notify)
     b = None if b is None else _ready(b, outputs, signature, notify)
     reading = SampleReading(
@@ -144,6 +133,26 @@ def verify(
         a, other, given, outputs, tolerance, top1=top1, runs=2 if runs is None else runs, seed=seed, engine=engine,
         threads=threads, shapes=shapes, partial=partial, engines=engines, progress=progress,
     )  # fmt: skip
+
+
+def _check_options(
+    b: Model | None, engines: bool, inputs: object, data: object, runs: int | None, shapes: object
+) -> None:
+    """Raises:
+    UsageError: options do not go together.
+    """
+    if b is None and not engines:
+        raise UsageError("there is nothing to compare with", hint=f"name a second model, or say {option('engines')}")
+    if b is not None and engines:
+        raise UsageError(f"{option('engines')} compares one model with itself", hint="leave the second one out")
+    is_made_up = inputs is None and data is None
+    if not is_made_up and runs is not None:
+        said = f"{option('inputs')} is one set, {option('data')} one for each sample"
+        raise UsageError(f"{option('runs')} is for made-up feeds; {said}")
+    if not is_made_up and shapes:
+        raise UsageError(f"{option('input_shape', 'shapes')} is for made-up feeds; arrays and samples have shapes")
+    if inputs is not None and data is not None:
+        raise UsageError(f"{option('inputs')} and {option('data')} both say what is fed", hint="pass one of them")
 
 
 def _ready(model: Model, outputs: Sequence[str] | None, signature: str | None, notify: Notify | None) -> Model:

@@ -12,11 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
+from pocketgraph.datasets.heard_rate import check_is_heard
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
-from pocketgraph.datasets.picture_scaling import PictureScaling, is_plane, picture_input
-from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, rate_of, samples_at
+from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
+from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option
@@ -336,56 +337,39 @@ def open_dataset(
         FormatError: the place is missing or none of these.
     """
     how = scaling or PictureScaling()
-    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
-    if any(item.takes_text for item in inputs) and front is None:
-        texts, classes, targets = read_texts(source, inputs)
-        data = Dataset(name, inputs, arrays=[*texts], classes=classes, targets=targets)
-    elif named_arrays.are_arrays(source):
-        arrays, classes, targets = named_arrays.of_inputs(source, inputs)
-        data = Dataset(name, inputs, arrays=arrays, scaling=how, classes=classes, targets=targets)
-    elif (file_lists.is_picture(name) or file_lists.is_recording(name)) and os.path.isfile(name):
-        data = Dataset(name, inputs, [name], scaling=how)
-    elif os.path.isdir(name):
-        files, classes = file_lists.of_folder(name)
-        data = Dataset(name, inputs, files, scaling=how, classes=classes)
-    elif csv_tables.is_table(name):
-        columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
-        data = Dataset(name, inputs, [], [*columns], how, classes, targets=class_labels.numbers_of(classes))
-    else:
-        files, classes = file_lists.of_list(name)
-        data = Dataset(name, inputs, files, scaling=how, classes=classes)
+    data = _of_source(source, inputs, how, front is None and any(item.takes_text for item in inputs))
     if not len(data):
-        raise UsageError("there are no samples here", where=name)
+        raise UsageError("there are no samples here", where=data.place)
     if not data.files:
         return data
     data.rate = rate or (front.rate if front is not None else inputs[0].rate) or USUAL_RATE
     if front is not None:
         data.front = front
     elif file_lists.is_recording(data.files[0]):
-        if len(inputs) != 1:
-            raise UsageError(
-                f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
-            )
-        if math.prod(inputs[0].shape) == 1:
-            raise UsageError(
-                "the model does not say how long its recordings are",
-                hint="give an .npz file; `pocketgraph ship` and `export` take a size, as in --input_shape="
-                f"{inputs[0].name.removesuffix(':0')}:16000",
-            )
-        if is_plane(inputs[0].shape):
-            raise UsageError(
-                f"the model takes {list(inputs[0].shape)}, a picture or a spectrogram, and this is a recording",
-                where=data.files[0],
-                hint="give pictures, or an .npz file of arrays",
-            )
-        if sum(size > 1 for size in inputs[0].shape) > 1 or max(inputs[0].shape) < FEWEST_SAMPLES:
-            raise UsageError(
-                f"the model takes {list(inputs[0].shape)}, which is no recording but what is made of one, such as a "
-                "spectrum",
-                where=data.files[0],
-                hint="a file behind a spectrum is judged by `pocketgraph evaluate WHOLE.pb FILE --data=DIR`, with the "
-                "graph that makes it in front; or give an .npz file of arrays",
-            )
+        check_is_heard(inputs, data.files[0])
     elif len(inputs) != 1 or not inputs[0].file_form:
         picture_input(inputs, how)
     return data
+
+
+def _of_source(
+    source: SampleSource, inputs: tuple[ModelInput, ...], scaling: PictureScaling, reads_texts: bool
+) -> Dataset:
+    """The samples of each kind of source, as ``open_dataset`` takes them."""
+    name = os.fspath(source) if isinstance(source, (str, os.PathLike)) else named_arrays.IN_MEMORY
+    if reads_texts:
+        texts, classes, targets = read_texts(source, inputs)
+        return Dataset(name, inputs, arrays=[*texts], classes=classes, targets=targets)
+    if named_arrays.are_arrays(source):
+        arrays, classes, targets = named_arrays.of_inputs(source, inputs)
+        return Dataset(name, inputs, arrays=arrays, scaling=scaling, classes=classes, targets=targets)
+    if (file_lists.is_picture(name) or file_lists.is_recording(name)) and os.path.isfile(name):
+        return Dataset(name, inputs, [name], scaling=scaling)
+    if os.path.isdir(name):
+        files, classes = file_lists.of_folder(name)
+        return Dataset(name, inputs, files, scaling=scaling, classes=classes)
+    if csv_tables.is_table(name):
+        columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
+        return Dataset(name, inputs, [], [*columns], scaling, classes, targets=class_labels.numbers_of(classes))
+    files, classes = file_lists.of_list(name)
+    return Dataset(name, inputs, files, scaling=scaling, classes=classes)

@@ -1,15 +1,21 @@
-"""How many samples a second a graph hears, as far as it tells."""
+"""How many samples a second a graph hears, as far as it tells, and whether a model hears recordings at all."""
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from pocketgraph.datasets.recordings import USUAL_RATE
+from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.picture_scaling import is_plane
+from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE
+from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.pages.quantities import counted
 
 RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
 """Samples a second that recordings have."""
@@ -58,3 +64,35 @@ def heard_rate(graph: Graph) -> int | None:
 
 def _is_window(size: object, rate: int, shortest: int) -> bool:
     return isinstance(size, int) and shortest <= 1000 * size / rate <= LONGEST
+
+
+def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
+    """Refuses a recording for a model that hears none.
+
+    Raises:
+        UsageError: it does.
+    """
+    if len(inputs) != 1:
+        raise UsageError(
+            f"the model takes {counted(len(inputs), 'input')}, not one recording", hint="give an .npz file"
+        )
+    if math.prod(inputs[0].shape) == 1:
+        raise UsageError(
+            "the model does not say how long its recordings are",
+            hint="give an .npz file; `pocketgraph ship` and `export` take a size, as in --input_shape="
+            f"{inputs[0].name.removesuffix(':0')}:16000",
+        )
+    if is_plane(inputs[0].shape):
+        raise UsageError(
+            f"the model takes {list(inputs[0].shape)}, a picture or a spectrogram, and this is a recording",
+            where=file,
+            hint="give pictures, or an .npz file of arrays",
+        )
+    if sum(size > 1 for size in inputs[0].shape) > 1 or max(inputs[0].shape) < FEWEST_SAMPLES:
+        raise UsageError(
+            f"the model takes {list(inputs[0].shape)}, which is no recording but what is made of one, such as a "
+            "spectrum",
+            where=file,
+            hint="a file behind a spectrum is judged by `pocketgraph evaluate WHOLE.pb FILE --data=DIR`, with the "
+            "graph that makes it in front; or give an .npz file of arrays",
+        )

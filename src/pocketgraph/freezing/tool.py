@@ -9,11 +9,11 @@ from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.freezing import repair as repairs
-from pocketgraph.freezing.binding import bound, without_redundant_control_inputs
+from pocketgraph.freezing.binding import bound
 from pocketgraph.freezing.checkpoint_values import values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.dead_updates import without_dead_updates
-from pocketgraph.freezing.decided_branches import with_decided_branches
+from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
 from pocketgraph.freezing.graph_variables import VariableNode, is_variable, variables
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
@@ -182,9 +182,7 @@ def freeze_with_report(
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
     graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
     wanted_repairs = repairs.chosen(repair)
-    is_open = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
-    is_open = is_open or has_stored_tables(graph, store)
-    if not (source.is_saved_model or bind or wanted_repairs or is_open):
+    if not (source.is_saved_model or bind or wanted_repairs or _is_open(graph, store)):
         raise FreezeError(TWICE, where=source.graph, hint="use it as it is")
     taken = () if _names(outputs) or graph.outputs else tuple(sorted(graph.public_signatures))
     names = _names(outputs) or _guessed(graph, source.graph)
@@ -214,10 +212,9 @@ def freeze_with_report(
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken)
-    warnings = [f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one"] * (
-        len(taken) > 1
-    )
-    warnings += [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    if len(taken) > 1:
+        warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     return Frozen(
         frozen,
         source.graph,
@@ -227,6 +224,12 @@ def freeze_with_report(
         (*repairs_made, *lines),
         tuple(state),
     )
+
+
+def _is_open(graph: Graph, store: Mapping[str, Tensor] | None) -> bool:
+    """Whether a graph holds variables or tables to freeze."""
+    has_nodes = any(is_variable(node) for node in graph) or bool(lookups_without_filler(graph))
+    return has_nodes or has_stored_tables(graph, store)
 
 
 def _listed(graph: Graph, white: Collection[str] | None, black: Collection[str] | None) -> dict[str, VariableNode]:

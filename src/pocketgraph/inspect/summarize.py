@@ -14,7 +14,7 @@ from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.inspect.printed_values import debug_string, human_readable
+from pocketgraph.inspect.value_text import debug_string, human_readable
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:

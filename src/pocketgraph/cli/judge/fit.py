@@ -104,7 +104,7 @@ def _listed() -> Iterator[str]:
 
 
 def _lines(found: DeviceFit, name: str) -> Iterator[str]:
-    from pocketgraph.inspect.printed_values import human_readable
+    from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.pages.quantities import bytes_text
 
     plan = found.memory[found.precision]

@@ -85,7 +85,7 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
 def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = None) -> None:
     """Prints the tables; ``ready`` is what was frozen in memory."""
     from pocketgraph.graph.model_file_graph import is_model_file
-    from pocketgraph.inspect.printed_values import human_readable
+    from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.pages.quantities import bytes_text
 
     console = wide_console()

@@ -24,7 +24,7 @@ PERCENTILES = (50, 90, 95, 99)
 def show(result: Benchmark, show_sizes: bool) -> None:
     """Prints the lines and tables in the original's order, then what the original has not."""
     from pocketgraph.inspect.machine import peak_memory
-    from pocketgraph.inspect.printed_values import human_readable
+    from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.pages.quantities import bytes_text
 
     echo(result.average_line())

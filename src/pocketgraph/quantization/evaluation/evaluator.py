@@ -9,6 +9,7 @@ from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.heard_rate import heard_rate
+from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
 from pocketgraph.errors import UsageError, option, path_of
@@ -153,9 +154,8 @@ def evaluate_with_reading(
         reading = _as_file_says([model.path for at, model in litert.items() if isinstance(given[at], PATHS)], reading)
     taken = largest_inputs(judged)
     if not are_arrays(samples) and not taken[0].rate:
-        files = (model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes))
-        rates = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
-        taken = tuple(replace(item, rate=next(filter(None, rates), None)) for item in taken)
+        files = [model.path for at, model in litert.items() if not isinstance(given[at], QuantizedBytes)]
+        taken = _with_rate(taken, graphs, files)
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
     data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
     data = data.after(skip) if skip else data
@@ -175,6 +175,14 @@ def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
     if isinstance(models, Iterable) and not isinstance(models, (*PATHS, bytes, Mapping)):
         given = list(models)
     return [one if isinstance(one, (Graph, QuantizedBytes)) else path_of(one) for one in given]
+
+
+def _with_rate(
+    taken: Sequence[ModelInput], graphs: Sequence[GraphModel], files: Sequence[str]
+) -> tuple[ModelInput, ...]:
+    """Inputs that do not say how many samples a second they hear, as another model or what is in a file says it."""
+    rates = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
+    return tuple(replace(item, rate=next(filter(None, rates), None)) for item in taken)
 
 
 def _as_file_says(paths: Sequence[str], reading: SampleReading) -> SampleReading:

@@ -67,13 +67,9 @@ def fit_weights(
         resume: where codes are kept, and taken from when there are some.
     """
     order = {operation: at for at, operation in enumerate(program.operations)}
+    coded_operations = [*quantized_operations(program, recipe), *recipe.hybrid]
     layers = sorted(
-        (
-            operation
-            for operation in [*quantized_operations(program, recipe), *recipe.hybrid]
-            if is_layer(operation) and operation.code != "TRANSPOSE_CONV"
-        ),
-        key=order.__getitem__,
+        (each for each in coded_operations if is_layer(each) and each.code != "TRANSPOSE_CONV"), key=order.__getitem__
     )
     plain = convert(program, replace(recipe, io="float")).values
 
@@ -93,7 +89,7 @@ def fit_weights(
     held = samples_in_memory(program, samples, count)
     exact, coded = LayerwiseExecution(held, options.threads), LayerwiseExecution(held, options.threads)
     kept = resume or ResumeState()
-    decided = [order[operation] for operation in [*quantized_operations(program, recipe), *recipe.hybrid]]
+    decided = [order[operation] for operation in coded_operations]
     shapes = [operator_rules.weights(operation).shape for operation in layers]
     stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"  # others, when another part stays in float
     for number, operation in enumerate(layers, 1):

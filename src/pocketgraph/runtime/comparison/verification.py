@@ -214,11 +214,7 @@ def verify(
         name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in both.pairs.items()
     }
-    silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
-    notes = [] if is_idle else [f"'{name}' {why}" for name, why in silent.items()]
-    if is_idle:
-        hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
-        found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
+    notes = _told_of_silence(found, unanswered, is_idle)
     notes += [
         f"'{name}' holds nothing in either model, so nothing of it was compared"
         for name, pairs in both.pairs.items()
@@ -243,6 +239,22 @@ def _check_options(runs: int, tolerance: float | None, engine: str | None, *, en
         raise UsageError(
             f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
         )
+
+
+def _told_of_silence(found: dict[str, Difference], unanswered: Mapping[str, str], is_idle: bool) -> list[str]:
+    """Notes of outputs that pass and do not answer what goes in; where nothing answers, they do not pass instead.
+
+    Args:
+        found: what was compared, by output; is changed.
+        unanswered: why an output tells nothing, "" where it does.
+        is_idle: whether so little answers that the comparison proves nothing.
+    """
+    silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
+    if not is_idle:
+        return [f"'{name}' {why}" for name, why in silent.items()]
+    hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
+    found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
+    return []
 
 
 def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.graph import DType, Tensor
-from pocketgraph.inspect.printed_values import debug_string, human_readable, summarize_values
+from pocketgraph.inspect.value_text import debug_string, human_readable, summarize_values
 from pocketgraph.pages.quantities import bytes_text
 
 MIXED = [0.1234567891, 1 / 3, 1e-10 / 3, 1e30 / 3, float("nan"), float("inf"), -0.0, 16777216, 1e6, 1234567, 0.1, 1e-5]
