@@ -24,7 +24,7 @@ STEP_PASSES = {
     "changing_weights": "convolutions of such layers are XNNPACK's, whose packed weights are written anew in each run",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
-    "records_together": "Example records of a batch are read a feature of all at a time, or along the keys of the last",
+    "records_together": "Example records of a batch are read a feature of all at a time, or entry by entry",
     "records_by_pattern": "Example records like many before are read by a regular expression that these taught",
     "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",
     "updates_in_place": "optimizers change large variables where their values lie",

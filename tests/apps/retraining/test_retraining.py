@@ -14,11 +14,12 @@ import pocketgraph
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
+from pocketgraph.apps.detections import softmax
 from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
 from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
 from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
-from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, softmax, solved
+from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save

@@ -9,6 +9,7 @@ from itertools import combinations
 
 import numpy as np
 
+from pocketgraph.apps.detections import overlaps
 from pocketgraph.apps.labelling.labels_file import AGREED, Box, Judgement, LabelsFile
 from pocketgraph.graph.tensor import Array
 
@@ -107,26 +108,24 @@ def same(judgements: Sequence[Judgement]) -> bool:
 
 def matched(ours: Sequence[Box], theirs: Sequence[Box]) -> int:
     """How many boxes have their like among others: of the same class, the largest overlaps first, each once."""
-    overlaps = sorted(
-        (-overlap(a, b), i, j)
+    shares = overlaps(_sides(ours), _sides(theirs))
+    pairs = sorted(
+        (-shares[i, j], i, j)
         for i, a in enumerate(ours)
         for j, b in enumerate(theirs)
-        if a.label == b.label and overlap(a, b) >= ALIKE
+        if a.label == b.label and shares[i, j] >= ALIKE
     )
     left, right = set[int](), set[int]()
-    for _, i, j in overlaps:
+    for _, i, j in pairs:
         if i not in left and j not in right:
             left.add(i)
             right.add(j)
     return len(left)
 
 
-def overlap(a: Box, b: Box) -> float:
-    """Intersection over union of two boxes."""
-    wide = min(a.x + a.width, b.x + b.width) - max(a.x, b.x)
-    tall = min(a.y + a.height, b.y + b.height) - max(a.y, b.y)
-    inside = max(wide, 0) * max(tall, 0)
-    return inside / (a.width * a.height + b.width * b.height - inside)
+def _sides(boxes: Sequence[Box]) -> Array:
+    """[n, 4] of top, left, bottom, right."""
+    return np.array([(box.y, box.x, box.y + box.height, box.x + box.width) for box in boxes]).reshape(-1, 4)
 
 
 def _of_pair(both: Sequence[tuple[Judgement, Judgement]], labels: LabelsFile) -> float:

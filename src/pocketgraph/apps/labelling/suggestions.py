@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.retraining.example_lists import label_of
 from pocketgraph.errors import FormatError, UsageError, option
-from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.pages.quantities import counted
+from pocketgraph.runtime.comparison.answer_metrics import probabilities
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,10 @@ def suggestions(
     found: list[Suggestion | None] = []
     for number, path in enumerate(photos):
         try:
-            scores = labeler.scores(path).astype(np.float64)
+            scores = probabilities(labeler.scores(path))[0]
         except FormatError:
             found.append(None)
         else:
-            if not are_probabilities(scores[np.newaxis]):
-                scores = np.exp(scores - scores.max())
-                scores /= scores.sum()
             if max(max(places, default=0) for places in columns) >= len(scores):
                 raise UsageError(
                     f"the labels file has {counted(len(labeler.labels), 'line')}, but the model gives "

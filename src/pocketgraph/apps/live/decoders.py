@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_overlaps
+from pocketgraph.apps.detections import Detection, clipped, sigmoid, softmax, without_overlaps
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
@@ -116,9 +116,7 @@ def yolo(found: Mapping[str, Array], how: Reading) -> list[Detection]:
     x = (np.arange(columns)[None, :, None] + sigmoid(cells[..., 0])) / columns
     width = np.exp(np.minimum(cells[..., 2], 50)) * anchors[:, 0] / columns
     height = np.exp(np.minimum(cells[..., 3], 50)) * anchors[:, 1] / rows
-    logits = cells[..., 5:]
-    shares = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    shares /= shares.sum(axis=-1, keepdims=True)
+    shares = softmax(cells[..., 5:])
     best = shares.argmax(axis=-1)
     scores = sigmoid(cells[..., 4]) * shares.max(axis=-1)
     boxes = np.stack([y - height / 2, x - width / 2, y + height / 2, x + width / 2], axis=-1)

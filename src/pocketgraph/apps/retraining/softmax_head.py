@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.apps.detections import softmax
+
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
 
@@ -43,13 +45,6 @@ class Head:
     def scores(self, features: Array) -> Array:
         """Shares of the classes, float64 [n, classes]."""
         return softmax(self.logits(features))
-
-
-def softmax(logits: Array) -> Array:
-    """exp(x) / sum(exp(x)) along the last axis."""
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    found: Array = powers / powers.sum(axis=-1, keepdims=True)
-    return found
 
 
 def solved(

@@ -1,6 +1,6 @@
-"""Examples of a batch read one after the other, each along the keys of the one before.
+"""Examples of a batch read one after the other, entry by entry.
 
-Records of one writer have the same keys, mostly in the same order. What stands before the values of a feature is known
+Records of one writer have the same keys. What stands before the values of a feature is known
 from its key, its type and the length of its entry, so it is compared whole. What is not as encoders write it (unknown
 fields, features given twice, numbers that are not packed) is left to the general way, which knows the errors.
 """
@@ -28,7 +28,6 @@ SKIPPED, LISTED = 0, -1  # in place of a tag: a feature that is not wanted, and 
 MOST_KEPT = 256  # lengths of an entry whose headers are kept
 NO_HEADER = (b"\xff", 0, 0)  # of an entry that cannot be so long: no entry begins like this
 MOST_KEY = 127  # bytes of a key
-MOST_MISSES = 3  # records of another order than the one before, from which on each key is looked up
 MOST_SPELLED = 100  # bytes of integers, up to which reading each of them is quicker than NumPy's calls
 
 
@@ -108,60 +107,19 @@ Chain: TypeAlias = "list[Link]"
 
 def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
     """The wanted features of a batch; None where the general way is to read them."""
-    chain: Chain = []
     chains = Chains(wanted)
     blank: list[Value] = [None] * len(wanted)
     rows: list[list[Value]] = []
-    misses = 0
     try:
         for record in records:
-            row = _row(record, chain, blank) if misses < MOST_MISSES else None
+            row = row_in_any_order(record, chains, blank)
             if row is None:
-                misses += 1
-                if misses < MOST_MISSES:
-                    chain = chains.of(record)
-                    row = _row(record, chain, blank)
-                else:
-                    row = row_in_any_order(record, chains, blank)
-                if row is None:
-                    return None
+                return None
             rows.append(row)
         columns = zip(*rows, strict=True)
         return {key: column_of(values, dtype) for (key, dtype), values in zip(wanted.items(), columns, strict=True)}
     except (WireError, IndexError, IrregularError):
         return None
-
-
-def _row(record: bytes, chain: Chain, blank: Sequence[Value]) -> list[Value] | None:
-    """The wanted features of a record whose keys are some of a chain's, in its order; None where they are not."""
-    row = list(blank)
-    end = len(record)
-    if end > 129:
-        place = read_varint(record, 1, end)[1]
-        if not record.startswith(head(ENTRY, end - place)):
-            return None
-    elif end < 2 or record[0] != ENTRY or record[1] != end - 2:
-        return None
-    else:
-        place = 2
-    try:
-        for headers, number, more in chain:
-            size = record[place + 1]
-            if size > 127:
-                size = read_varint(record, place + 1, end)[0]
-            header, start, length = headers[size]
-            if record.startswith(header, place):
-                if number >= 0:
-                    row[number] = record[place + start : place + length]
-                place += length
-            elif more is not None:
-                header, start, length = more[size]
-                if record.startswith(header, place):
-                    row[number] = list_of_texts(record, place + start, place + length)
-                    place += length
-    except IndexError:  # at the end: the keys that are left are missing
-        pass
-    return row if place == end else None
 
 
 def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> list[Value] | None:
@@ -171,13 +129,12 @@ def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> l
     size, place = read_varint(record, 1, end)
     if record[0] != ENTRY or place + size != end:
         return None
-    links = chains.links
     while place < end:
         size, inner = record[place + 1], place + 4
         if size > 127:
             size, inner = read_varint(record, place + 1, end)
             inner += 2
-        headers, number, more = links[record[inner : inner + record[inner - 1]]]
+        headers, number, more = chains[record[inner : inner + record[inner - 1]]]
         header, start, length = headers[size]
         if record.startswith(header, place):
             if number >= 0:
@@ -195,8 +152,8 @@ def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> l
     return row if place == end else None
 
 
-class _Links(dict[bytes, "Link"]):
-    """What is known of each key; made when it is first asked for."""
+class Chains(dict[bytes, "Link"]):
+    """What is known of each key of records with the same wanted features; made when it is first asked for."""
 
     def __init__(self, wanted: Mapping[bytes, DType]) -> None:
         super().__init__()
@@ -214,17 +171,6 @@ class _Links(dict[bytes, "Link"]):
             found = headers_of(key, TAGS[dtype]), self._numbers[key], more
         self[key] = found
         return found
-
-
-class Chains:
-    """The chains of records with the same wanted features.
-
-    Attributes:
-        links: what is known of each key.
-    """
-
-    def __init__(self, wanted: Mapping[bytes, DType]) -> None:
-        self.links = _Links(wanted)
 
     def of(self, record: bytes) -> Chain:
         """The keys of a record.
@@ -245,7 +191,7 @@ class Chains:
             place = inner + size
         if len(set(keys)) < len(keys):
             raise WireError(place, "a key twice")
-        return [self.links[key] for key in keys]
+        return [self[key] for key in keys]
 
 
 def column_of(values: Sequence[Value], dtype: DType, *, alike: bool = False) -> RecordColumn:
