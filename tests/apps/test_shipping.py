@@ -351,7 +351,7 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
 
 
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
-    """A forecast of three numbers is judged by how near it is; small ones would be alike as scores, whatever is lost."""
+    """A forecast of three numbers is judged by how near it is; small ones are alike as scores, whatever is lost."""
     rng = np.random.default_rng(3)
     nodes = parse("""
         x = Placeholder(dtype=float, shape=[?,8])
