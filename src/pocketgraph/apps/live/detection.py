@@ -80,8 +80,8 @@ def _by_name(graph: Graph, family: Family) -> dict[str, str] | None:
 
 
 def _called(graph: Graph) -> dict[str, str]:
-    """The tensors of a SavedModel's outputs by what its signature calls them; those of TensorFlow 2's Object Detection API
-    have no other names. Empty where several signatures may be meant."""
+    """The tensors of a SavedModel's outputs by what its signature calls them; those of TensorFlow 2's Object Detection
+    API have no other names. Empty where several signatures may be meant."""
     signatures = graph.public_signatures
     main = signatures.get(DEFAULT) or (next(iter(signatures.values())) if len(signatures) == 1 else None)
     return {} if main is None else {key: tensor.removesuffix(":0") for key, tensor in main.outputs.items()}
