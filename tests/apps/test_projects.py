@@ -382,6 +382,23 @@ def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
         made = subprocess.run([program, str(broken)], cwd=out, capture_output=True, timeout=60)
         assert made.returncode == 1
         assert b"not a binary .ppm" in made.stderr
+    made = subprocess.run([program, "none.ppm"], cwd=out, capture_output=True, timeout=60)
+    assert made.returncode == 1
+    assert made.stderr == b"none.ppm: cannot be opened\n"
+
+
+def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -> None:
+    """A model that resizes pictures of any size needs no size to be said."""
+    resizing = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        size = Const(int32 [6, 4])
+        small = ResizeBilinear(x, size, T=float)
+        y = Relu(small, T=float)
+    """)
+    made = make_project("pi", resizing, tmp_path / "out")
+    assert "pictures are 4 x 6, as the graph resizes those of 'x' to that" in made.notes
+    facts = json.loads((tmp_path / "out" / "model.json").read_text())
+    assert facts["inputs"][0]["shape"] == [1, 6, 4, 3]
 
 
 def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:

@@ -13,6 +13,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Signature, const
@@ -351,7 +352,7 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
 
 
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
-    """A forecast of three numbers is judged by how near it is; small ones would be alike as scores, whatever is lost."""
+    """A forecast of three numbers is judged by how near it is; small ones are alike as scores, whatever is lost."""
     rng = np.random.default_rng(3)
     nodes = parse("""
         x = Placeholder(dtype=float, shape=[?,8])
@@ -405,3 +406,6 @@ def test_pixels_are_scaled_as_the_model_does_what_is_folded(tmp_path: pathlib.Pa
         about = metadata(content)
         assert about is not None
         assert about.scaling == (0.0, 1.0)
+        frozen = pocketgraph.load(tmp_path / f"out_{data is None}" / "frozen.pb")
+        assert SampleReading().scaling(frozen).mean == 0
+        assert pocketgraph.verify(tmp_path / "net.pb", frozen)

@@ -418,3 +418,14 @@ def test_pictures_of_another_size_than_trained_on_are_a_reason_for_doubt(tmp_pat
         assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "photos") == 0
         told = capsys.readouterr().err
         assert ("was the model trained on pictures of 16 x 12 (--input_width, --input_height" in told) is is_told, told
+
+
+def test_labels_do_not_judge_answers_for_each_place(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[1,4,4,3])\ny = Softmax(x, T=float)"), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=np.zeros((3, 4, 4, 3), np.float32))
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    ends = ("--data", tmp_path / "data.npz")
+    assert call("evaluate", tmp_path / "net.pb", *ends, "--labels", tmp_path / "labels.txt") == 2
+    told = capsys.readouterr().err
+    assert "answers for each place of a sample, so labels do not judge them; leave --labels out" in told
+    assert call("evaluate", tmp_path / "net.pb", *ends) == 0

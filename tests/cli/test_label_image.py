@@ -92,7 +92,7 @@ def test_too_few_labels_are_told(folder: pathlib.Path, capsys: pytest.CaptureFix
     code, out, err = run(capsys, *ORIGINAL, "orange.png")
     assert code == 0
     assert out.splitlines()[1] == "index 1 (1): 0.4"
-    assert err == "warning: the labels file has 1 lines and the output 3 scores: they may not belong together\n"
+    assert err == "warning: the labels file has 1 line and the output 3 scores: they may not belong together\n"
 
 
 def test_self_test(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

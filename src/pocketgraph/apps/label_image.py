@@ -17,6 +17,7 @@ from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import switches_note
 
 
@@ -230,7 +231,7 @@ class Labeler(PictureModel):
             raise RunError(
                 f"the output is {scores.dtype}{list(scores.shape)}, not one score a class",
                 where=f"node '{self.outputs[0]}'",
-                hint=f"pass {option('output_layer')}",
+                hint=f"pass {option('output_layer')} if another gives such; `pocketgraph live` shows boxes and masks",
             )
         return scores.reshape(-1)
 
@@ -258,4 +259,5 @@ def mismatch(labels: Iterable[str], scores: int) -> str:
     lines = len(list(labels))
     if lines in (0, scores):
         return ""
-    return f"the labels file has {lines} lines and the output {scores} scores: they may not belong together"
+    has = f"the labels file has {counted(lines, 'line')} and the output {counted(scores, 'score')}"
+    return f"{has}: they may not belong together"

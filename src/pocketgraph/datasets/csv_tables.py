@@ -60,7 +60,10 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
     numbers, classes = np.empty((len(rows), wanted)), []
     for number, row in enumerate(rows):
         if len(row) != width:
-            raise UsageError(f"row {number + 1} has {counted(len(row), 'column')}, the first {width}", where=path)
+            raise UsageError(
+                f"row {number + 1} has {counted(len(row), 'column')}, the first {width}", where=path,
+                hint=_help_with_row(row, width),
+            )  # fmt: skip
         cells = [cell for index, cell in enumerate(row) if index != at]
         try:
             numbers[number] = [float(cell) for cell in cells]
@@ -85,12 +88,21 @@ def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:
     if width > wanted:
         return (
             f"leave out the columns that it does not take; where it takes any number of them, {option('input_shape')} "
-            f"says how many, as in NAME:1,{width}"
+            f"says how many, as in NAME:1,{width}; several numbers that it should give go into an .npz, as 'targets'"
         )
     return (
         f"a row is one sample, {wanted} columns; cut a series into such rows, or give arrays in an .npz, one an input, "
         "samples first"
     )
+
+
+def _help_with_row(row: Sequence[str], width: int) -> str:
+    """What can be done about a row that is longer or shorter than the first."""
+    if len(row) == 2 * width and all(map(_is_number, row)):
+        return "a comma that marks decimals looks like one between columns; separate columns by semicolons"
+    if len(row) > width:
+        return "a cell with a comma in it goes into quotes; or leave the row out"
+    return "it may be cut off: fill in what it lacks, or leave it out"
 
 
 def _help_with(wrong: str, name: str, values: Sequence[str]) -> str:

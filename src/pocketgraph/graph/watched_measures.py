@@ -1,4 +1,4 @@
-"""What a training graph computes only to show it as a number of its summaries, such as the share of zeros in a layer."""
+"""What a training graph computes only for the numbers of its summaries, such as the share of zeros in a layer."""
 
 from __future__ import annotations
 

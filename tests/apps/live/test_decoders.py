@@ -20,6 +20,7 @@ from pocketgraph.apps.live.decoders import (
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import tflite
+from pocketgraph.graph import Signature
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
@@ -150,6 +151,22 @@ def test_a_graph_that_selects_boxes_is_a_detector_by_the_names_and_shapes_of_its
     assert found is not None
     assert (found.family.name, dict(found.tensors)) == ("selected", {"boxes": "boxes", "scores": "scores"})
     assert recognised(parse(ends.format(shape="[?,7]"))) is None
+
+
+def test_a_saved_model_is_a_detector_by_what_its_signature_calls_its_outputs() -> None:
+    """As those of TensorFlow 2's Object Detection API, whose tensors have no names of their own."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,20,6])
+        call = IdentityN(x, x, x, T=[float,float,float])
+    """)
+    outputs = {"detection_boxes": "call:0", "detection_scores": "call:2", "detection_classes": "call:1"}
+    signature = Signature({"input_tensor": "x:0"}, outputs)
+    found = recognised(graph.replace(signatures={"serving_default": signature}))
+    assert found is not None
+    assert found.family.name == "detection_api"
+    assert dict(found.tensors) == {"boxes": "call", "scores": "call:2", "classes": "call:1"}
+    assert recognised(graph) is None
+    assert recognised(graph.replace(signatures={"one": signature, "other": signature})) is None
 
 
 def test_a_file_is_a_detector_by_its_outputs_alone() -> None:

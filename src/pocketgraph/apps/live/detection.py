@@ -19,6 +19,7 @@ from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
+from pocketgraph.runtime.signatures import DEFAULT
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
@@ -62,17 +63,28 @@ def recognised(graph: Graph, name: str = "", sizes: SizesOf | None = None) -> De
 def _by_name(graph: Graph, family: Family) -> dict[str, str] | None:
     found = {}
     outputs = [node_name(name) for name in graph.outputs]
+    called = _called(graph)
     for part, names in family.parts.items():
         if is_model_file(graph):  # it runs as a whole
             ends = (end for name in names for end in outputs if end == name or end.endswith(f"/{name}"))
             name = next(ends, None)
         else:
             name = next((name for name in names if name in graph), None)
+        if name is None:
+            name = next((called[key] for key in names if key in called), None)
         if name is not None:
             found[part] = name
         elif part not in family.optional:
             return None
     return found
+
+
+def _called(graph: Graph) -> dict[str, str]:
+    """The tensors of a SavedModel's outputs by what its signature calls them; those of TensorFlow 2's Object Detection
+    API have no other names. Empty where several signatures may be meant."""
+    signatures = graph.public_signatures
+    main = signatures.get(DEFAULT) or (next(iter(signatures.values())) if len(signatures) == 1 else None)
+    return {} if main is None else {key: tensor.removesuffix(":0") for key, tensor in main.outputs.items()}
 
 
 def _by_place(graph: Graph, sizes: SizesOf) -> dict[str, str] | None:

@@ -6,12 +6,34 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pocketgraph.datasets.inferred_scaling import inferred_scaling
+from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
+from pocketgraph.transforms import transform
+
+
+def with_scaling_told(frozen: Graph, whole: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
+    """The folded model, with the node in front of the first layer that tells how pixels are scaled, where folding took
+    it in: who reads pictures for the file needs no options then.
+
+    Args:
+        frozen: the model, stripped and folded.
+        whole: the same before that.
+        inputs, outputs: of both.
+    """
+    told = SampleReading().scaling(whole)
+    if told.mean is None or SampleReading().scaling(frozen) == told:
+        return frozen
+    found = inferred_scaling(whole, find_input(whole))
+    if found is None:
+        return frozen
+    telling = transform(whole, "mobile", inputs, [*outputs, found.node]).replace(outputs=frozen.outputs)
+    return telling if SampleReading().scaling(telling) == told else frozen
 
 
 def likeliest_scaling(

@@ -15,7 +15,7 @@ from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_sizes
-from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling
+from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import (
@@ -191,8 +191,9 @@ class _Work:
     def run(self, graph: Graph) -> Shipment:
         os.makedirs(self.folder, exist_ok=True)
         whole = freeze(graph, self.outputs, repair=True)
-        frozen = transform(whole, "mobile", needed_placeholders(whole, self.outputs), self.outputs)
-        save(frozen, self.path(FROZEN))
+        inputs = needed_placeholders(whole, self.outputs)
+        frozen = transform(whole, "mobile", inputs, self.outputs)
+        save(with_scaling_told(frozen, whole, inputs, self.outputs), self.path(FROZEN))
         result = self.result
         result.steps.append(
             f"read {result.model} ({counted(len(graph), 'node')}), froze and repaired it, stripped and folded it: "

@@ -122,7 +122,12 @@ def judge_models(
         if classes is not None and labels is not None and len(labels) == 2 and reference.size == 1:
             raise _no_share(models[0], reference)
         if done == 0:
-            unlike_classes = "" if labels is not None else _unlike_classes(reference)
+            unlike_classes = _unlike_classes(reference)
+            if labels is not None and unlike_classes:
+                raise UsageError(
+                    f"{unlike_classes}, so labels do not judge them", where=models[0].path,
+                    hint=f"leave {option('labels')} out; of a second model it counts how near its answers are",
+                )  # fmt: skip
             classes, numbers = _wanted(data, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]

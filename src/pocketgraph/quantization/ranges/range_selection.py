@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 
@@ -18,6 +19,9 @@ PERCENTILE = 99.99
 FEW_VALUES = 320  # different ones, of a tensor whose values are known one by one: 256 and some
 FEWEST_OF_EACH_VALUE = 64  # times that each must have been seen on average, to tell them from a few values of many
 TRIED_STRETCHES = (1.0, *np.linspace(0.98, 1.02, 41))  # tried to get values away from the middle between two codes
+
+Cost: TypeAlias = Callable[[Range], float]
+"""What a range costs a tensor: the less, the better."""
 
 
 def min_max(seen: Observation) -> Range:
@@ -38,12 +42,12 @@ def percentile(seen: Observation, share: float = PERCENTILE) -> Range:
 
 def least_squares(seen: Observation) -> Range:
     """The range with the least mean squared error of rounding and clipping together."""
-    return _best(seen, _squared_error)
+    return _best(seen, _squared_error(seen))
 
 
 def least_divergence(seen: Observation) -> Range:
     """The range whose codes' distribution is nearest to the values' own (Kullback-Leibler)."""
-    return _best(seen, _divergence)
+    return _best(seen, _divergence(seen))
 
 
 CHOICES: dict[str, Callable[[Observation], Range]] = {
@@ -59,7 +63,7 @@ def choose(seen: Observation, method: str) -> Range:
     """
     if method == "auto":
         spans = [choice(seen) for choice in CHOICES.values()]
-        return beside_ties(seen, min(spans, key=lambda span: _squared_error(seen, span)))
+        return beside_ties(seen, min(spans, key=_squared_error(seen)))
     if method not in CHOICES:
         hint = did_you_mean(method, CHOICES) or f"there are {', '.join(CHOICES)} and auto"
         raise UsageError(f"there is no way '{method}' to choose ranges", hint=hint)
@@ -85,13 +89,13 @@ def has_few_values(seen: Observation) -> bool:
     return bool(different <= FEW_VALUES and seen.counts.sum() >= FEWEST_OF_EACH_VALUE * different)
 
 
-def _best(seen: Observation, cost: Callable[[Observation, Range], float]) -> Range:
+def _best(seen: Observation, cost: Cost) -> Range:
     spans = []
     for share in TRIED_SHARES:
         spans.append(_within(seen, seen.low * share, seen.high * share))
         if seen.low < 0 < seen.high:
             spans += [_within(seen, seen.low, seen.high * share), _within(seen, seen.low * share, seen.high)]
-    return min(reversed(spans), key=lambda span: cost(seen, span))
+    return min(reversed(spans), key=cost)
 
 
 def _within(seen: Observation, low: float, high: float) -> Range:
@@ -99,17 +103,22 @@ def _within(seen: Observation, low: float, high: float) -> Range:
     return Range(low, high) if low <= high else seen.range
 
 
-def _squared_error(seen: Observation, span: Range) -> float:
+def _squared_error(seen: Observation) -> Cost:
     """Mean squared error: a twelfth of the squared step inside, the squared distance outside."""
-    quantization = span.quantization()
-    scale, zero = quantization.scales[0], quantization.zero_points[0]
-    low, high = (-128 - zero) * scale, (127 - zero) * scale
-    centres = seen.centres
-    outside = np.maximum(low - centres, 0) + np.maximum(centres - high, 0)
-    each = np.where(outside > 0, outside**2, scale**2 / 12)
-    at_zero = np.abs(centres) <= max(seen.centres[1] - seen.centres[0], 1e-30)
-    each[at_zero] = 0  # zero has a code of its own
-    return float((each * seen.counts).sum() / max(seen.counts.sum(), 1))
+    centres, counts = seen.centres, seen.counts
+    at_zero = np.abs(centres) <= max(centres[1] - centres[0], 1e-30)
+    total = max(counts.sum(), 1)
+
+    def cost(span: Range) -> float:
+        quantization = span.quantization()
+        scale, zero = quantization.scales[0], quantization.zero_points[0]
+        low, high = (-128 - zero) * scale, (127 - zero) * scale
+        outside = np.maximum(low - centres, 0) + np.maximum(centres - high, 0)
+        each = np.where(outside > 0, outside**2, scale**2 / 12)
+        each[at_zero] = 0  # zero has a code of its own
+        return float((each * counts).sum() / total)
+
+    return cost
 
 
 def _rounding_error(seen: Observation, span: Range) -> float:
@@ -119,18 +128,23 @@ def _rounding_error(seen: Observation, span: Range) -> float:
     return float((apart**2 * seen.counts).sum())
 
 
-def _divergence(seen: Observation, span: Range) -> float:
+def _divergence(seen: Observation) -> Cost:
     """Of the values' distribution from the one that the codes can show."""
-    quantization = span.quantization()
-    scale, zero = quantization.scales[0], quantization.zero_points[0]
-    index = np.clip(np.rint(seen.centres / scale) + zero + 128, 0, LEVELS).astype(np.int64)
-    full = seen.counts / seen.counts.sum()
-    clipped = (seen.centres < (-128.5 - zero) * scale) | (seen.centres > (127.5 - zero) * scale)
-    occupied = full > 0
-    mass = np.bincount(index, weights=full, minlength=LEVELS + 1)
-    width = np.bincount(index, weights=(occupied & ~clipped).astype(float), minlength=LEVELS + 1)
-    shown = np.where(occupied & ~clipped, mass[index] / np.maximum(width[index], 1), 0) + 1e-9
-    return float((full[occupied] * np.log(full[occupied] / shown[occupied])).sum())
+    is_occupied = seen.counts > 0  # others have no part in it
+    centres = seen.centres[is_occupied]
+    full = seen.counts[is_occupied] / seen.counts.sum()
+
+    def cost(span: Range) -> float:
+        quantization = span.quantization()
+        scale, zero = quantization.scales[0], quantization.zero_points[0]
+        index = np.clip(np.rint(centres / scale) + zero + 128, 0, LEVELS).astype(np.int64)
+        is_inside = (centres >= (-128.5 - zero) * scale) & (centres <= (127.5 - zero) * scale)
+        mass = np.bincount(index, weights=full, minlength=LEVELS + 1)
+        width = np.bincount(index, weights=is_inside.astype(float), minlength=LEVELS + 1)
+        shown = np.where(is_inside, mass[index] / np.maximum(width[index], 1), 0) + 1e-9
+        return float((full * np.log(full / shown)).sum())
+
+    return cost
 
 
 @dataclass(frozen=True)

@@ -204,7 +204,7 @@ class Comparison(Likeness):
         width: how many classes an answer tells apart; below 2 agreement and divergence say nothing.
         has_scores: whether classes have scores, without which there is no divergence, and noise says nothing.
         distance, spread: sums of what ``distance_from_input`` gives, of whose answers rows may be no scores of classes.
-        are_forecasts: whether the answers are known to be numbers that are wanted, such as prices: no scores of classes.
+        are_forecasts: whether the answers are known to be numbers that are wanted, such as prices: no scores.
     """
 
     agreed: float = 0

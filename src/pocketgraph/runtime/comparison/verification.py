@@ -134,8 +134,8 @@ def verify(
 
     An output fails, whatever its numbers, when it depends on other inputs in one model than in the other, or is always
     the same in one while it varies in the other. On made-up feeds it also fails where all outputs, some of them floats,
-    are always the same, or hold no finite number, in both; where a detector finds nothing in such, what it selects boxes
-    from is compared as well.
+    are always the same, or hold no finite number, in both; where a detector finds nothing in such, what it selects
+    boxes from is compared as well.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> exact = parse("x = Placeholder(dtype=float, shape=[2])\\ny = Relu(x, T=float)")

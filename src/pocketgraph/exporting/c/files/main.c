@@ -27,7 +27,9 @@ static int read_input(const char *path, const @name@_tensor *about, void *to) {
     file = fopen(path, "rb");
     got = file ? read_picture(file, about, feed, to) : -1;
     if (file) fclose(file);
-    if (got < 1)
+    if (!file)
+        fprintf(stderr, "%s: cannot be opened\n", path);
+    else if (got < 1)
         fprintf(stderr, "%s: not a binary %s of 8 bits\n", path,
                 about->rank == 4 && about->shape[3] == 1 ? ".pgm" : ".ppm");
     return got == 1;

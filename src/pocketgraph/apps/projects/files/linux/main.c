@@ -73,7 +73,11 @@ static int run_pictures(model *it, const char *path) {
         if (!is_stream) fclose(file);
     }
     if (got >= 0 && count > 0) return 1;
-    fprintf(stderr, "%s: not a binary %s of 8 bits\n", path, CHANNELS == 1 ? ".pgm" : ".ppm");
+    if (!file)
+        fprintf(stderr, "%s: cannot be opened\n", path);
+    else
+        fprintf(stderr, "%s: not a binary %s of 8 bits, which `ffmpeg -i photo.jpg photo%s` makes\n", path,
+                CHANNELS == 1 ? ".pgm" : ".ppm", CHANNELS == 1 ? ".pgm" : ".ppm");
     return 0;
 }
 
