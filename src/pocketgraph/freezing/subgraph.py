@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FreezeError, did_you_mean
 from pocketgraph.graph import Graph, Node, node_name
+from pocketgraph.graph.entry_points import other_name
 
 _COLOCATED = b"loc:@"
 
@@ -44,8 +45,7 @@ def output_nodes(graph: Graph, outputs: Iterable[str]) -> list[str]:
     for output in outputs:
         name = output if output in graph else node_name(output)
         if name not in graph:
-            hint = did_you_mean(name, graph.nodes) or "pocketgraph summarize FILE lists the likely outputs"
-            raise FreezeError(f"{output} is not in graph", hint=hint)
+            raise FreezeError(f"{output} is not in graph", hint=other_name(graph, name, is_fed=False))
         names.append(name)
     return names
 
