@@ -74,6 +74,11 @@ def test_what_is_no_model_is_said_at_every_door(door: str, wrong: object) -> Non
         getattr(pocketgraph, door)(wrong, *DOORS[door])
 
 
+def test_a_path_is_no_graph_to_transform() -> None:
+    with pytest.raises(UsageError, match=r"transform takes a Graph, not str; pocketgraph.load\(path\) gives one"):
+        pocketgraph.transform("frozen.pb", "fold_constants", "x", "y")  # type: ignore[arg-type]
+
+
 def test_where_to_write_is_a_path() -> None:
     graph = parse(PICTURE_NET)
     with pytest.raises(UsageError, match="what to write is named by its path, not by int"):

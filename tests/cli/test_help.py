@@ -8,7 +8,7 @@ import click
 import pytest
 
 from command_line import call
-from pocketgraph.cli.main import COMMANDS, Commands
+from pocketgraph.cli.main import COMMANDS, FORMER, Commands
 from pocketgraph.cli.shared.options import distinct_names
 
 
@@ -76,3 +76,23 @@ def test_only_commands_that_open_models_take_a_key() -> None:
     assert without == {
         "transforms", "dataset apply", "dataset export", "completion install", "completion show", "help"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("former", "instead"),
+    [
+        ("toco", "export MODEL.pb -o MODEL.tflite"),
+        ("tflite-convert", "export MODEL.pb -o MODEL.tflite"),
+        ("export_inference_graph.py", "freeze_graph TRAINING -o FROZEN.pb"),
+    ],
+)
+def test_tools_that_came_before_are_known_by_name(
+    capsys: pytest.CaptureFixture[str], former: str, instead: str
+) -> None:
+    assert call(former, "--help") == 2
+    assert f"there is no command '{former}'; here it is pocketgraph {instead}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("instead", FORMER.values())
+def test_what_does_a_former_tools_work_is_a_command(instead: str) -> None:
+    assert instead.split()[0] in COMMANDS

@@ -123,6 +123,8 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--graph=graph.pb", "--input_width=299", "orange.png"], 2, "takes 2 here, not --input_width=299"),
         (["--graph=graph.pb", "--input_layer=y", "orange.png"], 2, "--input_layer: the graph has no node 'y'"),
         (["--graph=graph.pb", "--output_layer=score", "orange.png"], 2, "did you mean 'scores'?"),
+        (["--graph=graph.pb", "--input_layer=Mul", "orange.png"], 2, "no node 'Mul'; the likely input is 'x'"),
+        (["--graph=graph.pb", "--output_layer=final_result", "orange.png"], 2, "; the likely output is 'scores'"),
         (["--graph=graph.pb", "--output_layer=x", "orange.png"], 1, "not one score a class"),
         (["--graph=graph.pb", "--preset=inception", "orange.png"], 2, "there is no preset 'inception'"),
         (["--graph=graph.pb", "--input_std=0", "orange.png"], 2, "--input_std is 0"),

@@ -233,3 +233,23 @@ def test_names_keep_their_ends_in_narrow_terminals(
         assert "sult" in rows[-1]
     assert call("summarize", "--json", tmp_path / "model.pb") == 0
     assert name in capsys.readouterr().out
+
+
+def test_what_an_iterator_gives_in_several_pieces_gets_a_placeholder_each(
+    tmp_path: pathlib.Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    graph = parse("""
+        it = IteratorV2(output_types=[float, float], output_shapes=[[?,2],[?,2]])
+        next = IteratorGetNext(it, output_types=[float, float], output_shapes=[[?,2],[?,2]])
+        both = Add(next, next:1, T=float)
+        w = Const(float[2,3] [[0.5, 1.0, -0.5], [1.0, -1.0, 2.0]])
+        logits = MatMul(both, w, T=float)
+        y = Softmax(logits, T=float)
+    """)
+    save(graph, "frozen.pb")
+    commands = proposed("frozen.pb", capsys)
+    assert commands[0][0] == "freeze_graph"
+    assert "--inputs=next,next_1" in commands[1]
+    for command in commands:
+        assert call(*command) == 0, command

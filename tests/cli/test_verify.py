@@ -104,6 +104,15 @@ def test_from_the_shell_errors_are_one_line_and_exit_2(models: tuple[str, str]) 
     assert done.stderr == "error: the first model has no output 'logit'; did you mean 'logits'?\n"
 
 
+def test_made_up_feeds_are_not_blamed_for_an_op_without_a_kernel(tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\nodd = FrobnicateV9(x, T=float)\ny = Relu(odd, T=float)")
+    save(graph, tmp_path / "odd.pb")
+    result = call(str(tmp_path / "odd.pb"), str(tmp_path / "odd.pb"))
+    assert "No OpKernel was registered to support Op 'FrobnicateV9'" in str(result.exception)
+    assert "made up" not in str(result.exception)
+    assert "pocketgraph help custom-kernels" in str(result.exception)
+
+
 def test_runs_and_inputs_exclude_each_other(models: tuple[str, str]) -> None:
     result = call(*models, "--runs=2", "--inputs=x=x.npy")
     assert isinstance(result.exception, UsageError)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pocketgraph.graph import Signature
-from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, main_outputs, sole_outputs
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, main_outputs, other_name, sole_outputs
 from pocketgraph.graph.node import node_name
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
@@ -430,3 +430,29 @@ def test_shares_whose_mean_alone_is_watched_are_the_answer() -> None:
         summary = ScalarSummary(tag, usual, T=float)
     """)
     assert sole_outputs(graph) == ["shares"]
+
+
+@pytest.mark.parametrize(
+    ("name", "is_fed", "hint"),
+    [
+        ("inptu", True, "did you mean 'input'?"),
+        ("import/input:0", True, "did you mean 'input'?"),
+        ("input:0:0", True, "did you mean 'input'?"),
+        ("Mul", True, "did you mean 'logits/MatMul'? the likely input is 'input'"),  # of Inception v3, as is softmax
+        ("DecodeJpeg/contents", True, "the likely input is 'input'"),
+        ("softmax", False, "the likely output is 'final_result'"),
+        ("final", False, "did you mean 'final_result'?"),
+    ],
+)
+def test_a_name_of_another_model_is_answered_with_the_likely_ones(name: str, is_fed: bool, hint: str) -> None:
+    graph = parse("""
+        input = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float[2,2] 0.5)
+        logits/MatMul = MatMul(input, w, T=float)
+        final_result = Softmax(logits/MatMul, T=float)
+    """)
+    assert other_name(graph, name, is_fed=is_fed) == hint
+
+
+def test_nothing_is_said_of_names_in_a_graph_of_nothing() -> None:
+    assert other_name(parse(""), "x", is_fed=True) == ""

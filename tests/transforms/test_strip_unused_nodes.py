@@ -101,3 +101,24 @@ def test_bad_parameters_matter_only_when_they_are_needed(parameters: str, messag
 def test_an_unknown_output_suggests_near_ones() -> None:
     with pytest.raises(TransformError, match="no node 'lss'; did you mean 'loss'"):
         stripped("strip_unused_nodes", "file", "lss")
+
+
+@pytest.mark.parametrize(
+    ("source", "hint"),
+    [
+        ("IteratorGetNext(it, output_types=[float, float], output_shapes=[[?,2],[?,2]])", "--repair=inputs makes a"),
+        ("Split(axis, it, num_split=2, T=float)", "name what stands in front of it"),
+    ],
+)
+def test_an_input_of_which_two_outputs_are_read_is_refused(source: str, hint: str) -> None:
+    graph = parse(f"""
+        it = Placeholder(dtype=float)
+        axis = Const(int32 0)
+        batch = {source}
+        y = Add(batch, batch:1, T=float)
+        z = Relu(batch, T=float)
+    """)
+    with pytest.raises(TransformError, match=f"one output, and 'batch:1' is read too; .*{hint}"):
+        transform(graph, "strip_unused_nodes", "batch", "y")
+    assert [node.op for node in transform(graph, "strip_unused_nodes", "batch", "z")] == ["Placeholder", "Relu"]
+    assert len(transform(graph, "strip_unused_nodes", "batch", "y", compat="original")) == 2  # which nothing can load

@@ -89,8 +89,8 @@ class PictureModel:
             input_layer = chosen.input_layer if chosen and chosen.input_layer in graph else _find_input(graph)
         if not outputs:
             outputs = [chosen.output_layer if chosen and chosen.output_layer in graph else _scores_of_classes(graph)]
-        self.outputs = [canonical(require(graph, name, option("output_layer"))) for name in outputs]
-        require(graph, input_layer, option("input_layer"))
+        self.outputs = [canonical(require(graph, name, option("output_layer"), is_fed=False)) for name in outputs]
+        require(graph, input_layer, option("input_layer"), is_fed=True)
         self.input: PictureInput = file_input(graph, input_layer) or describe(
             graph, input_layer, width, height, chosen.size if chosen else fallback
         )
@@ -105,7 +105,8 @@ class PictureModel:
         self.std = std if std is not None else chosen.std if chosen else DEFAULT_STD
         self.input.check_scales(self.mean, self.std)
         self.feeds = {
-            canonical(require(graph, name, option("feed", "feeds"))): value for name, value in (feeds or {}).items()
+            canonical(require(graph, name, option("feed", "feeds"), is_fed=True)): value
+            for name, value in (feeds or {}).items()
         }
         self.switches = training_switches(graph, [*self.feeds, input_layer])
         needed = reachable(graph, self.outputs, stop={node_name(self.input.tensor)})

@@ -105,6 +105,21 @@ ALIASES = {
     "label_wav_dir": "label_wav",
 }
 
+FORMER = {
+    "toco": "export MODEL.pb -o MODEL.tflite",
+    "tflite_convert": "export MODEL.pb -o MODEL.tflite",
+    "tf2onnx": "export MODEL.pb -o MODEL.onnx",
+    "mo": "export MODEL.pb -o MODEL.onnx",
+    "ovc": "export MODEL.pb -o MODEL.onnx",
+    "quantize_graph": "transform_graph MODEL.pb -o SMALL.pb --inputs=IN --outputs=OUT --transforms=smallest",
+    "inspect_checkpoint": "identify CHECKPOINT",
+    "saved_model_cli": "summarize SAVED_MODEL",
+    "export_inference_graph": "freeze_graph TRAINING -o FROZEN.pb",
+    "export_tflite_ssd_graph": "freeze_graph TRAINING -o FROZEN.pb",
+    "inference_diff": "verify MODEL.pb MODEL.tflite",
+}
+"""Tools that came before, whose work a command of another name does."""
+
 WITHOUT_MODELS = frozenset({"transforms", "dataset apply", "dataset export", "completion", "help"})
 """Commands, and parts of commands, that open no model, and so need no key of a sealed one."""
 
@@ -155,7 +170,8 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         command = self.get_command(ctx, args[0])
         if command is None:
-            hint = did_you_mean(args[0], [*COMMANDS, *ALIASES])
+            former = FORMER.get(args[0].replace("-", "_").removesuffix(".py"))
+            hint = f"here it is pocketgraph {former}" if former else did_you_mean(args[0], [*COMMANDS, *ALIASES])
             raise click.UsageError(f"there is no command '{args[0]}'" + (f"; {hint}" if hint else ""), ctx)
         return command.name, command, args[1:]
 

@@ -15,6 +15,7 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
+from pocketgraph.graph.entry_points import other_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
@@ -337,14 +338,15 @@ def _agreed(name: str, asked: int | None, declared: int | None, fallback: int | 
     return size
 
 
-def require(graph: Graph, layer: str, flag: str) -> str:
+def require(graph: Graph, layer: str, flag: str, *, is_fed: bool) -> str:
     """The layer's name, when the graph has it.
 
     Raises:
-        UsageError: it has not; the message suggests near names.
+        UsageError: it has not; the message suggests near names, and likely ones.
     """
     try:
         graph.producer(layer)
     except GraphError as error:
-        raise UsageError(f"{flag}: {error.what}", hint=error.hint) from None
+        hint = error.hint if node_name(layer) in graph else other_name(graph, layer, is_fed=is_fed)
+        raise UsageError(f"{flag}: {error.what}", hint=hint) from None
     return layer

@@ -14,6 +14,7 @@ from pocketgraph.exporting.training.training_models import TrainingModel, traini
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -78,9 +79,7 @@ def opened(
     one = signatures[0] if signatures and len(signatures) == 1 else None
     graph = source if isinstance(source, Graph) else read_model(source, outputs, signature=one, notify=notify)
     fixed = dict(values or {})
-    for name in fixed:
-        if node_name(name) not in graph.nodes:
-            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+    check_names(graph, fixed, is_fed=True)
     switches = training_switches(graph, [*fixed, *(inputs or ())])
     fixed |= switches
     graph = graph.map_nodes(lambda node: with_value(node, fixed))

@@ -21,6 +21,7 @@ from pocketgraph.exporting.targets import TARGETS, target_of
 from pocketgraph.exporting.tool import export_model
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.unsupported_help import help_with
@@ -128,9 +129,7 @@ def _mobile_support(source: Source, outputs: Sequence[str] | None) -> Support:
     """Whether TensorFlow Mobile's default library runs a model; nothing is exported for it."""
     graph = source if isinstance(source, Graph) else read_model(source, outputs)
     wanted = [node_name(name) for name in (outputs or default_fetches(graph))]
-    for name in wanted:
-        if name not in graph:
-            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
+    check_names(graph, wanted, is_fed=False)
     needed = _needed(graph, (), wanted)
     reasons = tfmobile.lacking(graph)
     ops = {node.name: node.op for node in graph}

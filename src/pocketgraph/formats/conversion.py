@@ -13,6 +13,7 @@ from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph.entry_points import check_names
 
 FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 SUFFIXES = {
@@ -91,6 +92,8 @@ def convert(
         write_checkpoint(os.fspath(target).removesuffix(".index"), formats.open_checkpoint(source))
         return ConvertedFile(identity.description, form)
     graph = formats.load(source, tags=tags, signature=signature)
+    check_names(graph, inputs, is_fed=True)
+    check_names(graph, outputs, is_fed=False)
     graph = graph.replace(inputs=tuple(inputs) or graph.inputs, outputs=tuple(outputs) or graph.outputs)
     lost = left_out(graph, identity.kind, os.fspath(source), form, tags)
     shapes = shapes_of(graph) if shapes_of is not None and form in ("saved_model", "meta") else None

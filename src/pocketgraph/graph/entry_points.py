@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pocketgraph.errors import GraphError
+from pocketgraph.errors import GraphError, UsageError, nearest
 from pocketgraph.graph.entry_survey import OTHER_BRANCH, SIDE_RESULTS, EntrySurvey, LikelyEntry
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import canonical, node_name
@@ -114,3 +114,35 @@ def _stated(graph: Graph, own: list[str], signatures: list[object], kind: str) -
 
 def _brief(name: str) -> str:
     return canonical(name).removesuffix(":0")
+
+
+def check_names(graph: Graph, names: Iterable[str], *, is_fed: bool) -> None:
+    """Makes sure that the graph has the nodes of tensors that a caller names.
+
+    Raises:
+        UsageError: it lacks one; the message suggests others.
+    """
+    for name in names:
+        if node_name(name) not in graph:
+            raise UsageError(f"the graph has no node '{name}'", hint=other_name(graph, name, is_fed=is_fed))
+
+
+MOST_NAMED = 5
+"""Likely inputs or outputs that a message names."""
+
+
+def other_name(graph: Graph, name: str, *, is_fed: bool) -> str:
+    """A hint for a node name that the graph does not have: the near names, and where none of these is an input (an
+    output, of what is not fed) the likely ones too, as names of other models are near by chance alone. Empty for a
+    graph that has neither."""
+    base = node_name(name.partition(":")[0])  # of "x:0x" or "x:0:0"
+    if base in graph:
+        return f"did you mean '{base}'?"
+    likely = [end.name for end in (likely_inputs if is_fed else likely_outputs)(graph)]
+    near = nearest(base, graph.nodes)
+    said = f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if not likely or not {node_name(end) for end in likely}.isdisjoint(near):
+        return said
+    kind = ("input" if is_fed else "output") + ("s are" if len(likely) > 1 else " is")
+    ends = ", ".join(map(repr, likely[:MOST_NAMED])) + (", …" if len(likely) > MOST_NAMED else "")
+    return f"{said + ' ' if said else ''}the likely {kind} {ends}"

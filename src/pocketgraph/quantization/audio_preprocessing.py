@@ -15,6 +15,7 @@ from pocketgraph.datasets.recordings import content_at
 from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
@@ -126,9 +127,8 @@ def input_shapes(
                 f"{option('feed', 'feeds')}=keep_prob=1, or name all {option('inputs')}"
             )
             raise UsageError(error.what, hint=hint) from error
+    check_names(graph, inputs, is_fed=True)
     inferred = infer(graph)
-    for name in inputs:
-        graph.producer(name)
     return {name: known_shape(inferred, name) for name in inputs}
 
 

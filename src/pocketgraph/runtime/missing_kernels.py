@@ -101,7 +101,10 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     if unknown:
         near = [hint for op in unknown[:3] if (hint := did_you_mean(op, known))]
         suggestion = f" ({' '.join(near)})" if near else ""
-        hints.append(f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{suggestion}")
+        hints.append(
+            f"TensorFlow itself has no op called {', '.join(map(repr, unknown))}{suggestion}: for one of your own, "
+            "register what computes it in Python (pocketgraph help custom-kernels)"
+        )
     told_of: dict[str, list[str]] = {}
     for op in missing:
         if why := why_not(op):

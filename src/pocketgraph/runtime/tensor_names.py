@@ -12,7 +12,6 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.record import Record
 
 TensorName: TypeAlias = "str | Node"
-MOST_NAMED = 5
 OF_ROUND = r"(/round_\d+_*|/once_*)+$"
 """What ``unrolling`` puts behind the names of a loop's nodes; underscores where such a name was there already."""
 
@@ -79,7 +78,7 @@ def feed_endpoint(graph: Graph, text: str) -> Endpoint:
     name, port, control = parse_ref(text)
     node = graph.nodes.get(name)
     if node is None or control:
-        raise RunError(f"FeedInputs: unable to find feed output {text}", hint=_instead(graph, name, "feed"))
+        raise RunError(f"FeedInputs: unable to find feed output {text}", hint=_instead(graph, name, is_fed=True))
     count = output_count(node)
     if count is not None and port >= count:
         raise RunError(f"FeedInputs: {text} should have output index < {count}")
@@ -96,7 +95,7 @@ def fetch_endpoint(graph: Graph, text: str) -> Endpoint:
     node = graph.nodes.get(name)
     if node is None or control:
         hint = f"to run a node without fetching, pass targets=['{name}']" if control and node is not None else ""
-        raise RunError(f"FetchOutputs node {text}: not found", hint=hint or _instead(graph, name, "fetch"))
+        raise RunError(f"FetchOutputs node {text}: not found", hint=hint or _instead(graph, name, is_fed=False))
     count = output_count(node)
     if count == 0:
         raise RunError(
@@ -130,17 +129,10 @@ def fetched(graph: Graph, names: Sequence[str]) -> Fetched:
     return Fetched(tensors, tuple(names[place] for place in places), places)
 
 
-def _instead(graph: Graph, name: str, what: str) -> str:
-    """What to type instead of a name that the graph does not have: a similar one, or what one would feed or fetch."""
-    base = name.partition(":")[0]  # of "x:0x" or "x:0:0"
-    hint = f"did you mean '{base}'?" if base in graph.nodes else did_you_mean(name, graph.nodes)
-    if hint:
-        return hint
-    from pocketgraph.graph.entry_points import likely_inputs, likely_outputs
+def _instead(graph: Graph, name: str, *, is_fed: bool) -> str:
+    from pocketgraph.graph.entry_points import other_name
 
-    likely = [end.name for end in (likely_inputs if what == "feed" else likely_outputs)(graph)]
-    quoted = ", ".join(f"'{end}'" for end in likely[:MOST_NAMED])
-    return f"one would {what} {quoted}{', …' if len(likely) > MOST_NAMED else ''}" if likely else ""
+    return other_name(graph, name, is_fed=is_fed)
 
 
 def target_names(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:

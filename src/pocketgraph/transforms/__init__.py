@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import run
@@ -46,9 +47,13 @@ def transform(
         The graph after all of them.
 
     Raises:
-        UsageError: the transforms are not spelled right.
+        UsageError: the transforms are not spelled right, or this is no Graph.
         TransformError: a rule failed.
     """
+    if not isinstance(graph, Graph):
+        raise UsageError(
+            f"transform takes a Graph, not {type(graph).__name__}", hint="pocketgraph.load(path) gives one"
+        )
     if inputs is not None:
         graph = graph.replace(inputs=_listed(inputs))
     if outputs is not None:

@@ -160,6 +160,9 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     flags = [
         f"--image_dir={photos}",
         f"--output_graph={out}",
+        "--eval_step_interval=10",
+        "--intermediate_store_frequency=0",
+        "--logging_verbosity=INFO",
         f"--summaries_dir={tmp_path / 'logs'}",
         "--learning_rate=0.1",
     ]
@@ -172,6 +175,26 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     assert (tmp_path / "labels.txt").read_text() == "red things\nblue\ngreen\n"
     assert json.loads((tmp_path / "logs" / "figures.json").read_text())["accuracy"]["testing"] == 1.0
     assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
+
+
+@pytest.mark.parametrize(
+    ("architecture", "file"),
+    [
+        (["--architecture=mobilenet_0.50_224"], "mobilenet_v1_0.50_224/frozen_graph.pb"),
+        (["--architecture=mobilenet_1.0_128_quantized"], "mobilenet_v1_1.0_128_quantized/quantized_graph.pb"),
+        (["--architecture", "own.pb"], "own.pb"),
+        ([], "classify_image_graph_def.pb"),
+    ],
+)
+def test_a_base_lies_where_the_original_downloaded_it(
+    photos: pathlib.Path, tmp_path: pathlib.Path, architecture: list[str], file: str
+) -> None:
+    place = tmp_path / "models" / file
+    place.parent.mkdir(parents=True)
+    save(base(), place)
+    flags = [*architecture, f"--model_dir={tmp_path / 'models'}", f"--output_graph={tmp_path / 'out.pb'}"]
+    assert call("retrain", f"--image_dir={photos}", *flags) == 0
+    assert (tmp_path / "out.pb").exists()
 
 
 def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -194,9 +217,13 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
     with pytest.raises(UsageError, match="not clear where to cut"):
         found_cut(parse("x = Placeholder(dtype=float, shape=[1,2])\ny = Relu(x, T=float)"), "y")
     assert call("retrain", tmp_path / "mobilenet_0.5", f"--image_dir={photos}") == 2
-    assert "not downloaded" in capsys.readouterr().err
+    assert "no network is downloaded" in capsys.readouterr().err
+    assert call("retrain", "--model_dir=none", f"--image_dir={photos}", "--architecture=mobilenet_0.50_224") == 2
+    assert "no network is downloaded" in capsys.readouterr().err
     assert call("retrain") == 2
     save(base(), tmp_path / "base.pb")
+    assert call("retrain", tmp_path / "base.pb", f"--image_dir={photos}", "--bottleneck_tensor=pool_3") == 2
+    assert "leave --bottleneck_tensor out" in capsys.readouterr().err
     assert call("retrain", tmp_path / "base.pb", f"--image_dir={photos}", "--report=page.txt") == 2
     assert "a report is an .html page" in capsys.readouterr().err
 

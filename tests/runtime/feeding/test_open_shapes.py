@@ -94,3 +94,30 @@ def test_a_sequence_is_as_long_as_what_is_cut_off_asks_for() -> None:
     assert synthetic_shapes(model, ["y"]) == {"x": (1, 16384, 4)}
     with Session(model) as session:
         assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 6384, 4)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape"), [("[-1, 4, 4, 1]", (1, 4, 4, 1)), ("[-1, 16]", (1, 16)), ("[1, 4, 4, 1]", (1, 4, 4, 1))]
+)
+def test_what_is_reshaped_at_once_has_the_shape_that_comes_out(sizes: str, shape: tuple[int, ...]) -> None:
+    text = f"""
+        x = Placeholder(dtype=float)
+        to = Const(int32 {sizes})
+        picture = Reshape(x, to, T=float, Tshape=int32)
+        flat = Const(int32 [-1, 16])
+        row = Reshape(picture, flat, T=float, Tshape=int32)
+        y = MatMul(row, w, T=float)
+    """
+    model = graph(text, w=(16, 3))
+    assert synthetic_shapes(model, ["y"]) == {"x": shape}
+    with Session(model) as session:
+        assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 3)
+
+
+def test_a_number_that_becomes_a_row_of_one_stays_a_number() -> None:
+    model = graph(
+        "x = Placeholder(dtype=float, shape=[])\nto = Const(int32 [1, 1])\n"
+        "row = Reshape(x, to, T=float, Tshape=int32)\ny = MatMul(row, w, T=float)",
+        w=(1, 3),
+    )
+    assert synthetic_feeds(model, ["y"])["x"].shape == ()

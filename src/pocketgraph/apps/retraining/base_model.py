@@ -7,7 +7,7 @@ from typing import Any
 
 from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, find_output
 from pocketgraph.datasets import presets
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
@@ -47,11 +47,13 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
     modules of TensorFlow Hub do: the new layer takes its answer.
 
     Raises:
-        UsageError: no layer with weights is near the output.
-        GraphError: there is no such tensor.
+        UsageError: no layer with weights is near the output, or there is no such tensor.
+        GraphError: there is no such output.
     """
     if tensor is not None:
-        graph.producer(tensor)
+        if node_name(tensor) not in graph:
+            hint = f"leave {option('bottleneck_tensor')} out, and what the last layer takes is found"
+            raise UsageError(f"the graph has no node '{tensor}'", hint=did_you_mean(tensor, graph.nodes) or hint)
         return Cut(canonical(tensor), "")
     end = _origin(graph, output)
     layer = _last_layer(graph, end)
@@ -85,7 +87,7 @@ def cut_model(graph: Graph, tensor: str | None = None, **how: Any) -> tuple[Cut,
 
     Raises:
         UsageError: the cut is not clear, or the graph takes no pictures.
-        GraphError: there is no such tensor.
+        GraphError: there is no such output.
     """
     cut = found_cut(graph, output_of(graph) if tensor is None else tensor, tensor)
     preset = presets.recognise(graph)

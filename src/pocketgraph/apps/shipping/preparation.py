@@ -15,7 +15,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.entry_points import main_outputs
+from pocketgraph.graph.entry_points import check_names, main_outputs
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -48,6 +48,7 @@ def prepared(
         UsageError: the model is made of decision trees, or there are no such inputs.
     """
     how = dict(reading)
+    check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)
     needed = reachable(graph, [node_name(name) for name in outputs])

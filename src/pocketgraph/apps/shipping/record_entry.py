@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.apps.shipping.model_entry import ModelEntry
-from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -55,9 +56,8 @@ def behind_tensors(graph: Graph, tensors: Sequence[str], outputs: Sequence[str])
         UsageError: there is no such tensor, or its type is not known.
     """
     inferred = infer(graph)
+    check_names(graph, tensors, is_fed=True)
     for name in tensors:
-        if node_name(name) not in graph:
-            raise UsageError(f"the graph has no node '{name}'", hint=did_you_mean(name, graph.nodes))
         if inferred.dtype(canonical(name)) is None:
             raise UsageError(f"the type of '{name}' is not known, so that it cannot be fed")
     return _cut(graph, [canonical(name) for name in tensors], inferred, outputs).graph

@@ -13,8 +13,9 @@ import click
 from pocketgraph.cli.shared.listing_command import ListingCommand
 from pocketgraph.cli.shared.options import flag_bool, names, page_place
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean
+from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.entry_points import other_name
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -301,7 +302,8 @@ def _check_names(
         for name in given:
             if node_name(name) in graph:
                 continue
-            text, hint = f"the graph has no node '{node_name(name)}'", did_you_mean(node_name(name), graph.nodes)
+            text = f"the graph has no node '{node_name(name)}'"
+            hint = other_name(graph, node_name(name), is_fed=option == "--inputs")
             if option == "--outputs" or not is_original:
-                raise UsageError(text, where=option, hint=hint or "pocketgraph summarize lists likely ones")
+                raise UsageError(text, where=option, hint=hint)
             echo(f"warning: {option}: {text}" + (f"; {hint}" if hint else ""), err=True)

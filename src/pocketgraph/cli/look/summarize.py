@@ -13,11 +13,11 @@ from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.errors import quoted
-from pocketgraph.graph.node import node_name
+from pocketgraph.graph.node import node_name, parse_ref
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     from pocketgraph.freezing.ready_models import ReadyModel
     from pocketgraph.graph import Graph
@@ -256,7 +256,8 @@ def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
         return None
     needed = reachable(graph, list(outputs))
     flags = [node for node in graph if node.name in needed and flag_in_use(graph, node) is not None]
-    if not flags and needed.isdisjoint(training_switches(graph)) and not without_dropout(graph)[1]:
+    is_plain = not flags and needed.isdisjoint(training_switches(graph)) and not without_dropout(graph)[1]
+    if is_plain and not feeds_several(graph, needed):
         return None
     try:
         found = summarize(freeze(graph, list(dict.fromkeys(map(node_name, outputs))), repair=True))
@@ -264,6 +265,15 @@ def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
         return None
     is_changed = len(found.graph) < len(needed) or fed_inputs(found) != fed_inputs(facts)
     return found if is_changed and found.outputs else None
+
+
+def feeds_several(graph: Graph, needed: Collection[str]) -> bool:
+    """Whether more than the first output of a queue or an iterator is read: no one placeholder takes its place."""
+    from pocketgraph.graph.op_traits import ops_with
+
+    sources = {node.name for node in graph if node.name in needed and node.op in ops_with("feeds_training")}
+    refs = (parse_ref(ref) for node in graph if sources and node.name in needed for ref in node.data_inputs)
+    return any(ref.port and ref.name in sources for ref in refs)
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:

@@ -31,13 +31,16 @@ _BY_KIND = {
     ),
     "FILES": "certificates graphs",
     "MODEL": "graph model model_dir",
-    "DIR": "against bottleneck_dir input_saved_model_dir log_dir root_dir save summaries_dir wav_dir",
-    "PATH": "image_dir input_checkpoint output_prefix report_path",
+    "DIR": (
+        "against bottleneck_dir input_saved_model_dir intermediate_output_graphs_dir log_dir root_dir save "
+        "summaries_dir wav_dir"
+    ),
+    "PATH": "checkpoint_path image_dir input_checkpoint output_prefix report_path",
     "PYTHON": "compare_python",
     "NAME": (
-        "app benchmark_name bottleneck decoder engine filename_tensor_name final "
-        "input_data_name input_layer input_name input_rate_name key_env name output_layer output_name package preset "
-        "rater restore_op_name signature target tensor wake_word"
+        "app benchmark_name bottleneck decoder engine filename_tensor_name final input_data_name input_layer "
+        "input_name input_rate_name key_env logging_verbosity name output_layer output_name package preset rater "
+        "restore_op_name signature target tensor wake_word"
     ),
     "NAMES": (
         "classes compare devices initializer_nodes input_names input_node_names inputs keep "

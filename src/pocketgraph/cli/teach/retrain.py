@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -20,8 +21,11 @@ if TYPE_CHECKING:
     from pocketgraph.apps.retraining.fine_tuning import Tuning
     from pocketgraph.apps.retraining.tool import Retrained
 
-IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval")
+IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval", "intermediate_output_graphs_dir",
+           "intermediate_store_frequency", "checkpoint_path", "logging_verbosity")  # fmt: skip
 """Flags of the original's gradient descent; the layer is solved to convergence here."""
+DOWNLOADED = "frozen_graph.pb", "quantized_graph.pb"
+"""What the files of MobileNets are called that the original downloaded."""
 DISTORTIONS = ("mirror", "random_crop", "random_scale", "random_brightness", "phone")
 NAMED = 5  # files that were left out
 TUNING = ("learning_rate", "train_batch_size")
@@ -39,6 +43,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option(
     "--model",
     "--architecture",
+    "--tfhub_module",
     "model",
     help="The base: any classifier of pictures, recordings or rows, a frozen graph or a SavedModel.",
 )
@@ -86,6 +91,11 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--test_batch_size", type=int, hidden=True)
 @click.option("--validation_batch_size", type=int, hidden=True)
 @click.option("--eval_step_interval", type=int, hidden=True)
+@click.option("--intermediate_output_graphs_dir", hidden=True)
+@click.option("--intermediate_store_frequency", type=int, hidden=True)
+@click.option("--checkpoint_path", hidden=True)
+@click.option("--logging_verbosity", hidden=True)
+@click.option("--model_dir", metavar="DIR", default="", help="Where the base lies that --architecture names.")
 def command(
     base: str | None,
     image_dir: str | None,
@@ -99,6 +109,7 @@ def command(
     print_misclassified_test_images: bool,
     bottleneck_dir: str,
     cluster_address: str,
+    model_dir: str,
     **how: Any,
 ) -> None:
     """Teach the classifier BASE the classes of --image_dir: its last layer is made anew.
@@ -122,7 +133,7 @@ def command(
     from pocketgraph.formats.files import check_place, write_atomically
     from pocketgraph.freezing.ready_models import read_model
 
-    base = base or model
+    base = _in_folder(base or model, model_dir)
     image_dir = _checked_folder(base, image_dir)
     given = {name: how.pop(name) for name in (*TUNING, *IGNORED)}
     tuning = _tuning(train_layers, how_many_training_steps, given)
@@ -163,6 +174,19 @@ def command(
         echo(f"  {command_line}")
 
 
+def _in_folder(base: str | None, folder: str) -> str | None:
+    """The base's file: as it is named, or where the original put networks that it downloaded: Inception v3's into the
+    folder itself, that of ``mobilenet_0.50_224`` into a folder ``mobilenet_v1_0.50_224`` there."""
+    if not folder or (base and os.path.exists(base)):
+        return base
+    name = base or "inception_v3"  # as in the original
+    versioned = re.sub(r"^mobilenet_(?=\d)", "mobilenet_v1_", name)
+    files = ["classify_image_graph_def.pb"] if name == "inception_v3" else []
+    files += [os.path.join(part, file) for part in (name, versioned) for file in DOWNLOADED]
+    places = [os.path.join(folder, file) for file in (name, *files)]
+    return next((place for place in places if os.path.isfile(place)), base)
+
+
 def _checked_folder(base: str | None, folder: str | None) -> str:
     """The folder of examples, or the table.
 
@@ -175,7 +199,8 @@ def _checked_folder(base: str | None, folder: str | None) -> str:
         raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
     if base and not os.path.exists(base):
         raise UsageError(
-            f"there is no model '{base}'", hint="the base is a file; architectures are not downloaded any more"
+            f"there is no model '{base}'",
+            hint="the base is a file; no network is downloaded any more: unpack its archive, and name the .pb inside",
         )
     if not folder:
         raise UsageError(

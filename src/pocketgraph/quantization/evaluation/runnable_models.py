@@ -13,9 +13,10 @@ import numpy as np
 
 from pocketgraph.datasets.class_scores import judged_outputs
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
+from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.entry_points import check_names, other_name
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
@@ -75,7 +76,7 @@ def check_feeds(feeds: Iterable[str], graphs: Sequence[Graph], said: str = "") -
         if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
             raise UsageError(
                 f"{said or option('feed', 'feeds')}: the graph has no node '{name}'",
-                hint=did_you_mean(name, (node.name for node in graphs[0])),
+                hint=other_name(graphs[0], name, is_fed=True),
             )
 
 
@@ -156,6 +157,7 @@ class GraphModel:
             for name, value in self.switches.items()
         }
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
+        check_names(graph, outputs or (), is_fed=False)
         self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))
         own = {name: size for name, size in (stated or {}).items() if not name or node_name(name) in graph.nodes}
         self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))

@@ -11,6 +11,7 @@ from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.entry_points import other_name
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -290,7 +291,7 @@ def _check_outputs(first: ComparedModel, second: ComparedModel, wanted: Sequence
     for side, model, called in (("first", first, wanted), ("second", second, [same.output(name) for name in wanted])):
         for name in called:
             if node_name(name) not in model.graph:
-                hint = did_you_mean(name, model.graph.nodes)
+                hint = other_name(model.graph, name, is_fed=False)
                 raise UsageError(f"the {side} model has no output '{name}'", hint=hint)
 
 

@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import DType, Graph, Shape, node_name
+from pocketgraph.graph import DType, Graph, Shape, Tensor, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.training_switches import dropout_share
@@ -132,7 +132,7 @@ def leads_to_picture_ops(graph: Graph, name: str) -> bool:
 
 
 def read_as(graph: Graph, name: str) -> Dims | None:
-    """What the first weights behind an input say of its shape; None where no weights do."""
+    """What the first weights behind an input, or a Reshape before them, say of its shape; None where nothing does."""
     queue, seen = deque([name]), {name}
     padded: Dims | None = None
     while queue:
@@ -151,10 +151,19 @@ def read_as(graph: Graph, name: str) -> Dims | None:
                 return (*[None] * (weights.size - 1), _last_behind(graph, reader.name))
             if weights is not None and reader.op in PADS and weights.shape == (4, 2) and padded is None:
                 padded = (None, None, None, COLOURS)
+            if weights is not None and reader.op == "Reshape" and padded is None and (dims := _made_by(weights)):
+                return dims
             if reader.op in CARRYING and reader.name not in seen:
                 seen.add(reader.name)
                 queue.append(reader.name)
     return padded
+
+
+def _made_by(shape: Tensor) -> Dims:
+    """The shape that a Reshape makes, which what it takes may have, too; () where any single number would do, or the
+    shape says nothing but that all is in one row."""
+    sizes = [int(size) for size in shape.numpy().reshape(-1)]
+    return tuple(size if size > 0 else None for size in sizes) if len(sizes) > 1 and max(sizes) > 1 else ()
 
 
 def _last_behind(graph: Graph, name: str) -> int | None:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Sequence
 from contextlib import suppress
 
 from pocketgraph.errors import GraphError, TransformError
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.shape import SCALAR, UNKNOWN
 from pocketgraph.transforms.compat import Compat
@@ -40,7 +42,8 @@ def strip_unused_nodes(
 
     Differs from the original: a placeholder that nothing is said of keeps the type of what it replaces, and its shape
     is unknown, or that of a PlaceholderWithDefault (there, they are float and a scalar's); a size may be unknown,
-    written ``?`` or ``-1``.
+    written ``?`` or ``-1``. A node of several outputs that are read does not become a placeholder,
+    which has one (there, the result cannot be loaded).
 
     Args:
         type: the element type of the new placeholders.
@@ -53,7 +56,8 @@ def strip_unused_nodes(
     is passed over.
 
     Raises:
-        TransformError: a type or shape is not spelled right, or the lists are not of one length.
+        TransformError: a type or shape is not spelled right, or the lists are not of one length; more than the first
+            output of what becomes a placeholder is read.
         GraphError: an output, or a node that it needs, is not in the graph.
     """
     inputs = {node_name(ref) for ref in graph.inputs}
@@ -84,7 +88,28 @@ def strip_unused_nodes(
         for node in graph
         if node.name in needed
     ]
+    made = {node.name for node in graph if node.name in inputs and node.op != "Placeholder"}
+    if not compat.original and made:
+        _check_ports(graph, kept, made)
     return graph.replace(kept)
+
+
+def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
+    """Refuses placeholders of which more than the one output that they have is read.
+
+    Raises:
+        TransformError: there is one.
+    """
+    read = {(ref.name, ref.port) for node in kept if node.name not in made for ref in map(parse_ref, node.data_inputs)}
+    for name, port in sorted(read):
+        if name in made and port:
+            is_training = graph[name].op in ops_with("feeds_training")
+            raise TransformError(
+                f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
+                hint="freeze_graph with --repair=inputs makes a placeholder for each"
+                if is_training
+                else "name what stands in front of it, or tensors behind it",
+            )
 
 
 def _tell_unused(
