@@ -114,6 +114,32 @@ def test_the_gradient_of_a_magnitude_of_zero_is_zero() -> None:
     assert run(pocketgraph.gradients(graph, "y", "x"), {"x": [0.0, -3.0]})[0].tolist() == [0, -1]
 
 
+@pytest.mark.parametrize(
+    ("transform", "given", "cut"),
+    [("RFFT(%s, n)", "Identity(x, T=float)", "[2, 4]"), ("IRFFT(%s, n)", "Complex(x, x, T=float)", "[2, 3]")],
+)
+def test_of_what_a_transform_passes_over_the_gradient_is_zero(transform: str, given: str, cut: str) -> None:
+    """TensorFlow's own gradient fails where fft_length is less than what is given; so it is judged by a slice."""
+    x = np.random.default_rng(3).normal(size=(2, 6)).astype(np.float32)
+    found = []
+    for source in ("given", "cut"):
+        graph = parse(f"""
+            x = Placeholder(dtype=float, shape=[2,6])
+            given = {given}
+            begin = Const(int32 [0, 0])
+            size = Const(int32 {cut})
+            n = Const(int32 [4])
+            cut = Slice(given, begin, size, T={"complex64" if "Complex" in given else "float"}, Index=int32)
+            f = {transform % source}
+            w = Const(float {[0.5, -1.5, 2.0, 0.25][: 4 if "IRFFT" in transform else 3]})
+            m = {"Identity(f, T=float)" if "Complex" in given else "ComplexAbs(f, T=complex64, Tout=float)"}
+            y = Mul(m, w, T=float)
+        """)
+        found.append(run(pocketgraph.gradients(graph, "y", "x"), {"x": x})[0])
+    assert np.abs(found[0]).max() > 0.1
+    np.testing.assert_allclose(*found, rtol=0, atol=1e-6)
+
+
 def test_ops_without_a_gradient_beside_the_way_do_no_harm() -> None:
     assert pocketgraph.gradients(GRAPH, "y", "b").outputs
     assert pocketgraph.gradients(GRAPH, "z", "x").outputs

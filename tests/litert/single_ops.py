@@ -31,6 +31,7 @@ STATIC: dict[str, tuple[int, ...]] = {
     "MatrixDiagPartV2": (1, 2), "MatrixDiagPartV3": (1, 2), "MatrixDiagV2": (1, 2, 3, 4),
     "MatrixDiagV3": (1, 2, 3, 4), "MatrixSetDiagV2": (2,), "MatrixSetDiagV3": (2,), "Roll": (1, 2),
     "TensorScatterUpdate": (1,),
+    **dict.fromkeys(("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum"), (2,)),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (0, 4, 8)),
     **dict.fromkeys(("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"), (1,)),
 }  # fmt: skip

@@ -13,7 +13,8 @@ import pocketgraph
 from function_text import with_functions
 from loop_text import counted_loop
 from pocketgraph.errors import GraphError, MissingKernelError, PocketgraphError, RunError, UsageError
-from pocketgraph.graph import Graph, Shape, Tensor, op_spec, opdefs
+from pocketgraph.graph import DType, Graph, Shape, Tensor, op_spec, opdefs
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.shapes import infer
@@ -413,6 +414,40 @@ WRONG_FORMS = {
     "ADD with activation='SIGMOID'": wrong_form("ADD", 2, activation="SIGMOID"),
     "ADD with the option factor, and it has activation": wrong_form("ADD", 2, factor=2),
 }
+
+
+def of_type(code: str, dtype: DType) -> Callable[..., None]:
+    """A lowering whose one operator is said to give elements of a type."""
+
+    def lowering(emit: Any, node: Any) -> None:
+        x = emit.input(0)
+        emit.result(emit.add(code, [x, x], x.shape, dtype))
+
+    return lowering
+
+
+def too_short(emit: Any, node: Any) -> None:
+    x = emit.input(0)
+    emit.result(emit.add("SUM", [x, emit.const([0], np.int32)], (1,), keep_dims=True))
+
+
+WRONG_RESULTS = {
+    "emits GREATER with a result of float, and it gives bool": of_type("GREATER", FLOAT),
+    "emits MUL with a result of int32, and it gives float": of_type("MUL", INT32),
+    "gives bool for output 0, its signature float": of_type("GREATER", BOOL),
+    "gives [1] for output 0, its shape rule [3]": too_short,
+}
+
+
+@pytest.mark.parametrize("said", WRONG_RESULTS)
+@pytest.mark.parametrize("check", ["first", "never"])
+def test_a_lowering_with_another_result_is_told_of(said: str, check: str) -> None:
+    clip_to([], shape=lambda call: call.shape(0), lowering=WRONG_RESULTS[said])
+    with Session(parse(SMALL), check=check) as session:
+        assert session.run("y", {"x": np.float32([-1, 0.25, 3])})[0].tolist() == [0, 0.0625, 0.25]
+    with pytest.raises(RunError) as raised, Session(parse(SMALL), engine="litert", check=check) as session:
+        session.run("y", {"x": np.zeros(3, np.float32)})
+    assert f"the lowering of Clip01 {said}" in str(raised.value)
 
 
 @pytest.mark.parametrize("said", WRONG_FORMS)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from pocketgraph.litert.operator_traits import POOLS
+from pocketgraph.graph.dtype import BOOL
+from pocketgraph.litert.operator_traits import COMPARISONS, KEEPING_TYPE, POOLS
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.writing import schema
 
@@ -24,6 +25,7 @@ class Form(NamedTuple):
     results: int = 1
 
 
+_SEGMENTS = ("UNSORTED_SEGMENT_MAX", "UNSORTED_SEGMENT_MIN", "UNSORTED_SEGMENT_PROD", "UNSORTED_SEGMENT_SUM")
 _FORMS: dict[str, Form] = {
     "BATCH_TO_SPACE_ND": Form(3, 3), "CALL_ONCE": Form(0, 0, 0), "CONCATENATION": Form(1, MANY),
     "CONV_2D": Form(2, 3), "DEPTHWISE_CONV_2D": Form(2, 3), "FULLY_CONNECTED": Form(2, 3),
@@ -33,6 +35,7 @@ _FORMS: dict[str, Form] = {
     "SPACE_TO_BATCH_ND": Form(3, 3), "SPLIT": Form(2, 2, MANY), "SPLIT_V": Form(3, 3, MANY),
     "STRIDED_SLICE": Form(4, 4), "TOPK_V2": Form(2, 2, 2), "TRANSPOSE_CONV": Form(3, 4), "UNPACK": Form(1, 1, MANY),
     "VAR_HANDLE": Form(0, 0),
+    **dict.fromkeys(_SEGMENTS, Form(3, 3)),
 }  # fmt: skip
 
 _OF_ONE = frozenset((
@@ -80,6 +83,11 @@ def misuse(operation: Operation) -> str:
         results = max(1, len(operation.outputs))
     if len(operation.outputs) != results:
         return f"{code} with {len(operation.outputs)} results, and it gives {results}"
+    given = operation.outputs[0].dtype if operation.outputs else None
+    first = operation.inputs[0] if operation.inputs else None
+    made = BOOL if code in COMPARISONS else first.dtype if code in KEEPING_TYPE and first is not None else None
+    if made is not None and given is not made:
+        return f"{code} with a result of {given.name if given else 'no type'}, and it gives {made.name} here"
     for place, (rank, operand) in enumerate(zip(_RANKS.get(code, ()), operation.inputs, strict=False)):
         if rank and operand is not None and len(operand.shape) != rank:
             return f"{code} with an operand {place} of shape {list(operand.shape)}, and it takes {rank} dimensions"

@@ -21,6 +21,7 @@ from pocketgraph.kernels.registry import KERNELS, Kernel, plain
 from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import LOWERINGS, Lowering
+from pocketgraph.litert.narrow_floats import widened
 from pocketgraph.litert.operator_forms import misuse
 from pocketgraph.litert.part_lowering import MALFORMED
 
@@ -158,6 +159,19 @@ def _lowering(op: str, lowering: Lowering) -> Lowering:
         for operation in emit.operations[first:]:
             if wrong := misuse(operation):
                 raise emit.unsupported(f"the lowering of {op} emits {wrong}")
+        for port, declared in enumerate(opdefs.output_dtypes(node)):
+            ref = f"{node.name}:{port}"
+            value, shape = emit.values.get(ref), emit.inferred.shape(ref)
+            if value is None:
+                continue
+            if value.dtype is not widened(declared.base):
+                raise emit.unsupported(
+                    f"the lowering of {op} gives {value.dtype.name} for output {port}, its signature {declared.name}"
+                )
+            if shape.is_known and shape.known != value.shape:
+                raise emit.unsupported(
+                    f"the lowering of {op} gives {list(value.shape)} for output {port}, its shape rule {shape}"
+                )
 
     return checked
 

@@ -97,6 +97,7 @@ ARITHMETIC = """
     power = Pow(size, x, T=float)
     size = Abs(y, T=float)
     larger = Maximum(x, y, T=float)
+    angle = Atan2(x, y, T=float)
     apart = SquaredDifference(x, y, T=float)
     rest = FloorMod(x, y, T=float)
     wholes = FloorMod(i, j, T=int32)

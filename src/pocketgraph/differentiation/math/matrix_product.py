@@ -21,7 +21,11 @@ def batch_matmul(op: Backward) -> tuple[str, str]:
 
 @gradient("BatchMatMulV2")
 def broadcasting_batch_matmul(op: Backward) -> Sequence[str]:
-    by_each = _factors(op, "BatchMatMulV2", ("adj_x", "adj_y"))
+    return _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y")))
+
+
+def _summed_over_batches(op: Backward, by_each: tuple[str, str]) -> Sequence[str]:
+    """The gradients by two inputs whose dimensions before the last two were broadcast, each in its input's shape."""
     x, y = (op.static(ref) for ref in op.inputs)
     if x.rank is not None and y.rank is not None:
         batches = [tuple(shape)[:-2] for shape in (x, y)]
@@ -67,7 +71,17 @@ def inverse(op: Backward) -> str:
 @gradient("MatrixDeterminant")
 def determinant(op: Backward) -> str:
     """Of |A|: |A| A⁻ᵀ."""
-    scale = op.mul(op.grad, op.output())
+    return _times_inverse(op, op.mul(op.grad, op.output()))
+
+
+@gradient("LogMatrixDeterminant")
+def log_determinant(op: Backward) -> str:
+    """Of log |A|, the second output: A⁻ᵀ. The sign does not change."""
+    return _times_inverse(op, op.grad_of(1))
+
+
+def _times_inverse(op: Backward, scale: str) -> str:
+    """A⁻ᵀ times a number for each matrix."""
     for _ in range(2):
         scale = op.add("ExpandDims", scale, op.const(-1))
     return op.mul(scale, op.add("MatrixInverse", op.inputs[0], adjoint=True))
@@ -80,6 +94,36 @@ def solution(op: Backward) -> tuple[str, str]:
     by_right = op.add("MatrixSolve", op.inputs[0], op.grad, adjoint=not transposed)
     pair = (op.output(), by_right) if transposed else (by_right, op.output())
     return op.add("Neg", op.add("BatchMatMul", *pair, adj_y=True)), by_right
+
+
+@gradient("MatrixTriangularSolve")
+def triangular_solution(op: Backward) -> Sequence[str]:
+    """As of MatrixSolve, of the triangle that is read."""
+    transposed, is_lower = bool(op.attr("adjoint")), bool(op.attr("lower"))
+    by_right = op.add("MatrixTriangularSolve", op.inputs[0], op.grad, lower=is_lower, adjoint=not transposed)
+    pair = (op.output(), by_right) if transposed else (by_right, op.output())
+    by_whole = op.add("Neg", op.add("BatchMatMul", *pair, adj_y=True))
+    return _summed_over_batches(op, (_triangle(op, by_whole, is_lower=is_lower), by_right))
+
+
+@gradient("Cholesky")
+def cholesky(op: Backward) -> str:
+    """Of L with A = L Lᵀ and the gradient G: the symmetric part of L⁻ᵀ P L⁻¹, with P the lower triangle of Lᵀ G, its
+    diagonal halved."""
+    rank = op.rank(op.output())
+    flip = op.const([*range(rank - 2), rank - 1, rank - 2])
+    product = op.add("BatchMatMul", op.output(), op.grad, adj_x=True)
+    strict = op.add("Sub", product, _triangle(op, product, is_lower=False))
+    middle = op.mul(op.add("Add", _triangle(op, product, is_lower=True), strict), op.number(0.5))
+    left = op.add("MatrixTriangularSolve", op.output(), middle, lower=True, adjoint=True)
+    both = op.add("MatrixTriangularSolve", op.output(), op.add("Transpose", left, flip), lower=True, adjoint=True)
+    return op.mul(op.add("Add", both, op.add("Transpose", both, flip)), op.number(0.5))
+
+
+def _triangle(op: Backward, ref: str, *, is_lower: bool) -> str:
+    """One triangle of matrices, with the diagonal; zeros elsewhere."""
+    below, above = (-1, 0) if is_lower else (0, -1)
+    return op.add("MatrixBandPart", ref, op.const(below), op.const(above))
 
 
 @gradient("Cross")

@@ -53,7 +53,7 @@ def scatter(emit: Emit, node: Node) -> None:
     """Puts the places of a pooling back where the indices are just those; LiteRT's own operator does the rest."""
     if node.attr("bad_indices_policy", b"") == b"IGNORE":
         raise emit.unsupported("indices that may point outside")
-    updates = emit.require(emit.input(1), *MOVED)
+    updates = emit.require(emit.input(1), "float", "int32", "int64", "int8", "uint8", "bool")
     shape = tuple(int(size) for size in np.asarray(emit.static(2, "the shape")).reshape(-1))
     origin = origin_of_places(emit, updates, shape) if updates.dtype is FLOAT else None
     if origin is not None:

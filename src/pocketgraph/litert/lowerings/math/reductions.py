@@ -11,6 +11,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.array.gather_scatter import in_32_bits
+from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
 
@@ -97,6 +98,9 @@ def segments(emit: Emit, node: Node) -> None:
     source, places = emit.require(emit.input(0), "float", "int32"), emit.require(emit.input(1), "int32", "int64")
     count = int(np.asarray(emit.static(2, "the number of segments")).reshape(-1)[0])
     rank = len(places.shape)
+    dtype = node.attr("T", FLOAT)
+    if isinstance(dtype, DType) and dtype.name in NARROW:
+        raise emit.unsupported("segments of 16-bit floats, of which an empty one has the largest or smallest")
     if not rank or not source.size or not count:
         raise emit.unsupported(f"{node.op} of {list(source.shape)} in {count} segments by {list(places.shape)}")
     operands = [source, in_32_bits(emit, places), emit.const(count, np.int32)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log
 
 import numpy as np
 
@@ -92,13 +93,15 @@ NEAR, NEAR_ONE = (
 
 @lowers("Asinh")
 def inverse_hyperbolic_sine(emit: Emit, node: Node) -> None:
-    """sign(x) log(1 + a + a / (1 / a + sqrt(1 / a^2 + 1))) with a = |x|, which squares no large a; near 0 a series."""
+    """sign(x) log(a + sqrt(a^2 + 1)) with a = |x|, by way of 1 + a + a / (1 / a + sqrt(1 / a^2 + 1)), which squares no
+    large a; near 0 a series."""
     source = emit.require(emit.input(0), "float")
     size = emit.add("ABS", [source], source.shape)
     inverse = binary(emit, "DIV", number(emit, 1), size)
     square = binary(emit, "ADD", binary(emit, "MUL", inverse, inverse), number(emit, 1))
     divisor = binary(emit, "ADD", inverse, emit.add("SQRT", [square], source.shape))
-    far = log_of_one_more(emit, binary(emit, "ADD", size, binary(emit, "DIV", size, divisor)))
+    quarter = binary(emit, "MUL", size, number(emit, 0.25))
+    far = log_of_quarters(emit, binary(emit, "ADD", quarter, binary(emit, "DIV", quarter, divisor)))
     emit.result(odd(emit, source, size, far, ASINH_SERIES))
 
 
@@ -117,12 +120,20 @@ def inverse_hyperbolic_cosine(emit: Emit, node: Node) -> None:
     """log(1 + u + sqrt(u) sqrt(u + 2)) with u = x - 1, which is exact near 1; there a series."""
     source = emit.require(emit.input(0), "float")
     more = binary(emit, "SUB", source, number(emit, 1))
-    roots = [emit.add("SQRT", [value], source.shape) for value in (more, binary(emit, "ADD", more, number(emit, 2)))]
-    far = log_of_one_more(emit, binary(emit, "ADD", more, binary(emit, "MUL", *roots)))
-    scale = binary(emit, "MUL", roots[0], number(emit, 2**0.5))
+    quarter = binary(emit, "MUL", more, number(emit, 0.25))
+    beyond = binary(emit, "ADD", quarter, number(emit, 0.5))
+    roots = [emit.add("SQRT", [value], source.shape) for value in (quarter, beyond)]
+    far = log_of_quarters(emit, binary(emit, "ADD", quarter, binary(emit, "MUL", *roots)))
+    scale = binary(emit, "MUL", roots[0], number(emit, 8**0.5))
     near = binary(emit, "MUL", scale, polynomial(emit, more, ACOSH_SERIES))
     is_near = binary(emit, "LESS", more, number(emit, NEAR_ONE), BOOL)
     emit.result(emit.add("SELECT_V2", [is_near, near, far], source.shape, source.dtype))
+
+
+def log_of_quarters(emit: Emit, quarter: Value) -> Value:
+    """log(1 + 4 q), where 4 q may be too large for the type."""
+    total = binary(emit, "ADD", quarter, number(emit, 0.25))
+    return binary(emit, "ADD", emit.add("LOG", [total], total.shape), number(emit, log(4)))
 
 
 def odd(emit: Emit, source: Value, size: Value, far: Value, series: Sequence[float]) -> Value:
