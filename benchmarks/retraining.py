@@ -25,7 +25,8 @@ from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.example_lists import examples_of
 from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, PhotoFeatures
-from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, softmax, solved
+from pocketgraph.apps.detections import softmax
+from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, solved
 from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.graph.tensor import Array
 

@@ -100,7 +100,7 @@ class Kernel:
 
     @cached_property
     def takes_rest(self) -> bool:
-        """Whether it takes any number of inputs, which its op need not; unknown, and False, where a signature is given."""
+        """Whether it takes any number of inputs, which its op need not; False where a signature is given."""
         if self._given is not None:
             return False
         code = getattr(getattr(self._computes, "__wrapped__", self._computes), "__code__", None)

@@ -123,7 +123,7 @@ def inverse_hyperbolic_cosine(emit: Emit, node: Node) -> None:
     quarter = binary(emit, "MUL", more, number(emit, 0.25))
     beyond = binary(emit, "ADD", quarter, number(emit, 0.5))
     roots = [emit.add("SQRT", [value], source.shape) for value in (quarter, beyond)]
-    far = log_of_quarters(emit, binary(emit, "ADD", quarter, binary(emit, "MUL", *roots)))
+    far = log_of_quarters(emit, binary(emit, "ADD", quarter, binary(emit, "MUL", roots[0], roots[1])))
     scale = binary(emit, "MUL", roots[0], number(emit, 8**0.5))
     near = binary(emit, "MUL", scale, polynomial(emit, more, ACOSH_SERIES))
     is_near = binary(emit, "LESS", more, number(emit, NEAR_ONE), BOOL)
