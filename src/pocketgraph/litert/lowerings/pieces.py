@@ -1,15 +1,16 @@
-"""Pieces cut out of a value, and borders put around one: what many lowerings are made of."""
+"""Pieces cut out of a value, borders put around one, indices in their type: what many lowerings are made of."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.program import Value
 
 DEEPEST = 5  # dimensions that the cutting kernels take
+BOUNDS = (-1, 2**31 - 1)  # of 32-bit indices; -1 is outside of every tensor
 
 
 def sum_of(emit: Emit, left: Value, right: Value) -> Value:
@@ -90,3 +91,14 @@ def _mirrored_in_strips(emit: Emit, value: Value, pairs: Array, edge: int) -> Va
         shape[axis] += before + after
         value = emit.add("CONCATENATION", strips, shape, axis=axis, activation="")
     return value
+
+
+def in_32_bits(emit: Emit, indices: Value) -> Value:
+    """The same indices in int32; those that do not fit stay outside of every tensor."""
+    if indices.dtype is INT32:
+        return indices
+    if indices.constant is not None:
+        return emit.const(np.clip(indices.constant.numpy(), *BOUNDS).astype(np.int32))
+    for code, bound in zip(("MAXIMUM", "MINIMUM"), BOUNDS, strict=True):
+        indices = emit.add(code, [indices, emit.const(bound, np.int64)], indices.shape)
+    return emit.add("CAST", [indices], indices.shape, INT32)

@@ -9,9 +9,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT, INT32
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import MOVED, lowers
 from pocketgraph.litert.lowerings.nn.unpooling import compared, origin_of_places, unpooled
-from pocketgraph.litert.program import Value
-
-BOUNDS = (-1, 2**31 - 1)
+from pocketgraph.litert.lowerings.pieces import in_32_bits
 
 
 @lowers("Gather", "GatherV2")
@@ -65,14 +63,3 @@ def scatter(emit: Emit, node: Node) -> None:
     if updates.dtype is BOOL or not indices.shape or not shape or updates.shape == ():
         raise emit.unsupported(f"scattering {updates.dtype.name} to {list(shape)}")
     emit.result(emit.add("SCATTER_ND", [indices, updates, emit.const(shape, np.int32)], shape, updates.dtype))
-
-
-def in_32_bits(emit: Emit, indices: Value) -> Value:
-    """The same indices in int32; those that do not fit stay outside of every tensor."""
-    if indices.dtype is INT32:
-        return indices
-    if indices.constant is not None:
-        return emit.const(np.clip(indices.constant.numpy(), *BOUNDS).astype(np.int32))
-    for code, bound in zip(("MAXIMUM", "MINIMUM"), BOUNDS, strict=True):
-        indices = emit.add(code, [indices, emit.const(bound, np.int64)], indices.shape)
-    return emit.add("CAST", [indices], indices.shape, INT32)

@@ -10,7 +10,7 @@ from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.array.gather_scatter import in_32_bits
+from pocketgraph.litert.lowerings.pieces import in_32_bits
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
