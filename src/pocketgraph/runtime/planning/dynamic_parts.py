@@ -19,14 +19,13 @@ from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.call_times import is_worth_it
+from pocketgraph.runtime.planning.call_times import HEAVY, is_worth_it
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request, Runnable
 
 KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
-HEAVY = ops_with("heavy")
 PASSED_ON = ops_with("passes", "enter")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
+from pocketgraph.runtime.planning.call_times import HEAVY
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.open_program import Sizes
@@ -31,7 +32,6 @@ WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
-HEAVY = ops_with("heavy")
 
 
 class OpenLayers:

@@ -22,11 +22,12 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.call_times import HEAVY
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
-from pocketgraph.runtime.planning.program_layers import HEAVY, ProgramLayers
+from pocketgraph.runtime.planning.program_layers import ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls
 from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 from pocketgraph.runtime.planning.stored_plan_content import StandIns
