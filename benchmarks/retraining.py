@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 import pocketgraph
+from pocketgraph.apps.detections import softmax
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks
@@ -25,7 +26,7 @@ from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.example_lists import examples_of
 from pocketgraph.apps.retraining.fine_tuning import FineTuning, Tuning
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, PhotoFeatures
-from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, softmax, solved
+from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, solved
 from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.graph.tensor import Array
 
