@@ -69,7 +69,7 @@ def test_one_node_may_stand_for_several_parts() -> None:
     assert [node.name for node in match.nodes] == ["y", "x"]
 
 
-def test_heads_come_in_topological_order() -> None:
+def test_of_places_that_share_a_node_the_first_in_topological_order_is_found() -> None:
     graph = parse("""
         b = Relu(a)
         a = Relu(x)

@@ -45,7 +45,7 @@ def replace_matches(
     Raises:
         GraphError: a new node has the name of a node that stays.
     """
-    matches = {match.node.name: match for match in find_matches(graph, pattern, accept, ordered=False)}
+    matches = {match.node.name: match for match in find_matches(graph, pattern, accept)}
     if not matches:
         return Replaced(graph, 0)
     owner = {node.name: head for head, match in matches.items() for node in match.nodes}

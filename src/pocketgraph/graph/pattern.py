@@ -75,16 +75,14 @@ class Match:
         return found
 
 
-def find_matches(
-    graph: Graph, pattern: Pattern, accept: Callable[[Match], bool] | None = None, *, ordered: bool = True
-) -> list[Match]:
-    """Where a graph contains a pattern, heads in topological order, or in any when ``ordered`` is false.
+def find_matches(graph: Graph, pattern: Pattern, accept: Callable[[Match], bool] | None = None) -> list[Match]:
+    """Where a graph contains a pattern, in any order.
 
     A node belongs to one match at most, leaves included: of two places that share a node (even a constant) only the
-    first is found. Within a match the same node may stand for several parts. Control inputs and output ports do not
-    matter to a match, and inputs are compared in order, so ``Mul(a, b)`` does not fit a pattern for ``Mul(b, a)``.
-    Where the graph has a cycle, only nodes outside it are found; with a dangling input, none. A match that ``accept``
-    refuses is no match, and its nodes are free for others.
+    first in topological order is found. Within a match the same node may stand for several parts. Control inputs and
+    output ports do not matter to a match, and inputs are compared in order, so ``Mul(a, b)`` does not fit a pattern for
+    ``Mul(b, a)``. Where the graph has a cycle, only nodes outside it are found; with a dangling input, none. A match
+    that ``accept`` refuses is no match, and its nodes are free for others.
     """
     ops = pattern.ops
     heads = None if ops is None else [node for node in graph if node.op in ops]
@@ -95,7 +93,7 @@ def find_matches(
         candidates = [match for node in heads if (match := _fit(node, pattern, graph.nodes, ())) is not None]
         if not candidates:
             return []
-        if not ordered and _are_apart(candidates) and stands_in_order(graph):
+        if _are_apart(candidates) and stands_in_order(graph):
             return candidates if accept is None else [match for match in candidates if accept(match)]
     try:
         order = topological(graph, partial=True)
