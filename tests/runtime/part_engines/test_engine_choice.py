@@ -190,7 +190,7 @@ def test_what_fails_because_the_process_ends_is_not_kept(mine: Any, tmp_path: pa
             session.run(["z", "y"], FEEDS)
         assert began.wait(60)
     """
-    search = [str(tmp_path / "site"), str(pathlib.Path(__file__).parents[2])]
+    search = [str(tmp_path / "site"), *sys.path]
     subprocess.run(
         [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "cache")],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},

@@ -20,7 +20,6 @@ from collections.abc import Callable
 from pocketgraph.budgets import started
 from pocketgraph.litert.cost_model import CHECKED_AT_ONCE, CHECKED_SHARE
 from pocketgraph.litert.native.fork_safety import keep
-from pocketgraph.runtime.freed_memory import give_back
 
 LOOK = 0.25  # seconds between two looks
 BUSY = 0.2  # processors' worth of work in between, from which a process is at work
@@ -84,6 +83,8 @@ def _work() -> None:
         if is_idle or allows(wanted):
             with contextlib.suppress(Exception):  # a warning that is an error, a model file that is gone
                 _first()
+                from pocketgraph.runtime.freed_memory import give_back
+
                 give_back()
         before, preempted = time.process_time(), _preempted()
 
