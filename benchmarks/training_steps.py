@@ -57,6 +57,10 @@ NETWORKS: Mapping[str, tuple[tuple[int, ...], Layers]] = {
         [each for count in (32, 64, 128) for each in (("conv", 3, count), ("conv", 3, count), ("pool",))],
     ),
     "five_by_five": ((128, 28, 28, 1), [("conv", 5, 32), ("pool",), ("conv", 5, 64), ("pool",), ("dense", 128)]),
+    "few_channels": (
+        (32, 32, 32, 3),
+        [each for count in (16, 24) for each in (("conv", 3, count), ("conv", 3, count), ("pool",))],
+    ),
     "depthwise": (
         (32, 32, 32, 3),
         [("conv", 3, 32)]

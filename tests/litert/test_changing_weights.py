@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
+from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.native import c_library
 from pocketgraph.litert.native.in_place_model import InPlaceModel
@@ -35,6 +36,12 @@ def drawn(*shape: int, seed: int = 0) -> Array:
 
 def spans_of(padding: str, taps: int, *sizes: int, stride: int = 1, dilation: int = 1) -> list[Window]:
     return [window(size, taps, stride, padding, dilation) for size in sizes]
+
+
+def asked_for(
+    op: str, weights: Array, bias: Array | None, spans: Sequence[Window], images: tuple[int, ...]
+) -> tuple[ConvolutionKind, Array, Array | None]:
+    return ConvolutionKind(op, images, weights.shape, tuple(spans), ""), weights, bias
 
 
 def asked_before(found: ChangingConvolutions, *asked: Any) -> ChangingConvolutions:
@@ -54,7 +61,7 @@ def computed(
 ) -> Array | None:
     outputs = weights.shape[2] if op == DEPTHWISE else weights.shape[3]
     result = np.empty((len(x), *(span.output for span in spans), outputs), np.float32)
-    asked = op, weights, bias, spans, (some, *x.shape[1:])
+    asked = asked_for(op, weights, bias, spans, (some, *x.shape[1:]))
     with asked_before(found, *asked).given(*asked) as run:
         if run is None:
             return None
@@ -97,7 +104,7 @@ def test_each_run_has_the_weights_it_is_given(op: str, shape: tuple[int, ...], p
 def test_windows_smaller_than_a_kernel_are_left(taps: tuple[int, int], stride: int) -> None:
     """XNNPACK's kernel of more elements reads other pixels, too: a NaN there, times zero, would reach the result."""
     spans = [window(11, each, stride, "VALID") for each in taps]
-    asked = DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16)
+    asked = asked_for(DEPTHWISE, drawn(*taps, 16, 1), None, spans, (1, 11, 11, 16))
     with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
@@ -121,7 +128,7 @@ def test_weights_need_not_be_in_one_piece() -> None:
     ids=["a border of its own", "several for each channel", "a large window", "nothing", "larger than the images"],
 )
 def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
-    asked = op, drawn(*shape), None, spans, (2, 6, 6, 4)
+    asked = asked_for(op, drawn(*shape), None, spans, (2, 6, 6, 4))
     with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
@@ -140,7 +147,7 @@ def not_known() -> Any:
 )
 def test_what_is_not_known_is_left(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, other: Any) -> None:
     monkeypatch.setattr(owner, name, other)
-    asked = PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24)
+    asked = asked_for(PLAIN, drawn(1, 1, 24, 40), None, spans_of("SAME", 1, 6, 6), (2, 6, 6, 24))
     with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
 
@@ -157,14 +164,14 @@ def test_few_programs_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     for count in (4, 3, 2, 1, 4, 3, 2, 1, 4):
         x = drawn(count, 5, 5, 4)
         made = np.empty((count, 5, 5, 8), np.float32)
-        with found.given(PLAIN, weights, None, spans, x.shape) as run:
+        with found.given(*asked_for(PLAIN, weights, None, spans, x.shape)) as run:
             if run is not None:
                 run(x, made)
                 np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
         assert len(found._programs) <= 2
     assert opened == [4, 3]
     for _ in range(12):  # the others have been asked for long ago
-        asked_before(found, PLAIN, weights, None, spans, (2, 5, 5, 4))
+        asked_before(found, *asked_for(PLAIN, weights, None, spans, (2, 5, 5, 4)))
     assert opened == [4, 3, 2]
     assert [kind.images[0] for kind in found._asked] == [2]
     del found
@@ -193,7 +200,7 @@ def test_what_ends_with_a_page_is_copied(monkeypatch: pytest.MonkeyPatch, start:
     x[...] = drawn(*x.shape)
     weights = drawn(1, 1, x.shape[3], 8)
     found, spans = ChangingConvolutions(threads=1), spans_of("SAME", 1, 8, 8)
-    asked_before(found, PLAIN, weights, None, spans, x.shape)
+    asked_before(found, *asked_for(PLAIN, weights, None, spans, x.shape))
     monkeypatch.setattr(InPlaceModel, "_lent", noted)
     made = computed(found, PLAIN, x, weights, None, spans, 1)
     np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=1e-4)
@@ -215,7 +222,7 @@ def test_sizes_that_come_once_are_not_worth_a_program(monkeypatch: pytest.Monkey
     monkeypatch.setattr(changing_weights, "_opened", lambda *_: pytest.fail("a program is opened"))
     found = ChangingConvolutions(threads=1)
     for size in range(4, 9):
-        asked = PLAIN, drawn(1, 1, 4, 8), None, spans_of("SAME", 1, size, size), (2, size, size, 4)
+        asked = asked_for(PLAIN, drawn(1, 1, 4, 8), None, spans_of("SAME", 1, size, size), (2, size, size, 4))
         with found.given(*asked) as run:
             assert run is None
 
@@ -264,15 +271,17 @@ def test_a_forked_process_opens_programs_of_its_own(threads: int) -> None:
 def test_a_process_that_ends_says_nothing() -> None:
     text = """
         import numpy as np
+        from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
         from pocketgraph.kernels.windows import window
         from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
         found = ChangingConvolutions(threads=2)
         x, y = np.ones((2, 4, 4, 8), np.float32), np.empty((2, 4, 4, 8), np.float32)
         weights, spans = np.ones((1, 1, 8, 8), np.float32), [window(4, 1, 1, "SAME")] * 2
+        kind = ConvolutionKind("Conv2D", x.shape, weights.shape, tuple(spans), "")
         for _ in range(2):
-            with found.given("Conv2D", weights, None, spans, x.shape) as run:
+            with found.given(kind, weights, None) as run:
                 pass
-        with found.given("Conv2D", weights, None, spans, x.shape) as run:
+        with found.given(kind, weights, None) as run:
             run(x, y)
         print(y.sum())
     """

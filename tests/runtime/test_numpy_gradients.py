@@ -9,8 +9,8 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn.convolution_gradients import turned_windows
+from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.windows import windows_of_op
-from pocketgraph.litert.packing.changing_weights import ConvolutionKind
 from pocketgraph.runtime.planning import numpy_gradients
 from pocketgraph.runtime.planning.numpy_gradients import PRODUCT_REASON, REASON
 from support import assert_close

@@ -13,14 +13,14 @@ import mmap
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.nn.rectified_convolution import CONVOLUTIONS, rectify
-from pocketgraph.kernels.windows import Window, window
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import keep
@@ -43,50 +43,6 @@ Run = Callable[[Array, Array], None]
 """Puts the convolution of images into an array, both float32 in one piece."""
 
 
-class ConvolutionKind(NamedTuple):
-    """What a program is made for.
-
-    Attributes:
-        op: Conv2D or DepthwiseConv2dNative.
-        images: their shape, [batch, rows, columns, channels].
-        weights: their shape, [rows, columns, channels, outputs or 1].
-        spans: the windows along rows and columns.
-        rectifier: Relu or Relu6; "" for none.
-    """
-
-    op: str
-    images: tuple[int, ...]
-    weights: tuple[int, ...]
-    spans: tuple[Window, ...]
-    rectifier: str
-
-    @property
-    def result(self) -> tuple[int, ...]:
-        """The shape of what comes out."""
-        return (self.images[0], *(span.output for span in self.spans), self.columns)
-
-    @property
-    def columns(self) -> int:
-        """Channels of what comes out."""
-        return self.weights[2] if self.is_depthwise else self.weights[3]
-
-    @property
-    def is_depthwise(self) -> bool:
-        return self.op == "DepthwiseConv2dNative"
-
-    def padding(self) -> str | None:
-        """What the operator calls the border; None where it has no name for it."""
-        for padding in ("SAME", "VALID") if self._fits() else ("SAME",):
-            pairs = zip(self.images[1:3], self.spans, strict=True)
-            if all(window(size, w.taps, w.stride, padding, w.dilation) == w for size, w in pairs):
-                return padding
-        return None
-
-    def _fits(self) -> bool:
-        """Whether windows lie in the images, which of a gradient may be smaller."""
-        return all(w.reach <= size for size, w in zip(self.images[1:3], self.spans, strict=True))
-
-
 class ChangingConvolutions:
     """The programs of a session, each opened when its like is asked for the second time.
 
@@ -106,33 +62,20 @@ class ChangingConvolutions:
         self._now = 0
 
     @contextlib.contextmanager
-    def given(
-        self,
-        op: str,
-        weights: Array,
-        bias: Array | None,
-        spans: Sequence[Window],
-        images: tuple[int, ...],
-        rectifier: str = "",
-    ) -> Iterator[Run | None]:
+    def given(self, kind: ConvolutionKind, weights: Array, bias: Array | None) -> Iterator[Run | None]:
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
         Args:
-            op: Conv2D or DepthwiseConv2dNative.
+            kind: the convolution.
             weights: float32 [rows, columns, channels, outputs or 1].
             bias: float32, one for each output channel; None for zeros.
-            spans: the windows along rows and columns.
-            images: the shape of the images that are taken together; the last ones may be fewer.
-            rectifier: Relu or Relu6; "" for none.
         """
         with contextlib.ExitStack() as stack:
             ready: dict[int, _RepackedConvolution | None] = {}
 
             def program(count: int) -> _RepackedConvolution | None:
                 if count not in ready:
-                    sizes = count, *images[1:]
-                    kind = ConvolutionKind(op, sizes, weights.shape, tuple(spans), rectifier)
-                    found = self._program(kind)
+                    found = self._program(kind._replace(images=(count, *kind.images[1:])))
                     if found is not None:
                         stack.enter_context(found.lock)
                         found.pack(weights, bias, kind.columns)
@@ -145,9 +88,9 @@ class ChangingConvolutions:
                     with contextlib.suppress(RuntimeError):  # no memory, say, or closed as the process ends
                         found.model.run_into([x], [result])
                         return
-                result[...] = _in_numpy(op, x, weights, bias, spans, rectifier)
+                result[...] = _in_numpy(kind, x, weights, bias)
 
-            yield run if program(images[0]) is not None else None
+            yield run if program(kind.images[0]) is not None else None
 
     def _program(self, kind: ConvolutionKind) -> _RepackedConvolution | None:
         if self._process != os.getpid():  # a forked process has neither LiteRT's threads nor those who hold locks
@@ -194,12 +137,12 @@ class _RepackedConvolution:
         np.take(given, self._sources, out=self._room, mode="clip")
 
 
-def _in_numpy(op: str, x: Array, weights: Array, bias: Array | None, spans: Sequence[Window], rectifier: str) -> Array:
-    made = CONVOLUTIONS[op](x, weights, spans)
+def _in_numpy(kind: ConvolutionKind, x: Array, weights: Array, bias: Array | None) -> Array:
+    made = CONVOLUTIONS[kind.op](x, weights, kind.spans)
     if bias is not None:
         made += bias
-    if rectifier:
-        rectify(made, rectifier, made)
+    if kind.rectifier:
+        rectify(made, kind.rectifier, made)
     return made
 
 
@@ -296,7 +239,7 @@ def _is_right(program: _RepackedConvolution, kind: ConvolutionKind) -> bool:
         except RuntimeError:
             return False
         with np.errstate(all="ignore"):
-            expected = _in_numpy(kind.op, one, weights, bias, kind.spans, kind.rectifier)
+            expected = _in_numpy(kind, one, weights, bias)
         largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
         if not np.allclose(result[:1], expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
             return False

@@ -72,11 +72,9 @@ class DepthwiseGradientCall(LayerCall):
         if slopes.shape != (shape[0], *(w.output for w in spans), shape[3]):
             return None
         back = turned(self.op, weights, spans, shape[1:3])
-        if back is None:
-            return None
         slopes = np.ascontiguousarray(slopes)
         some = (together(slopes.shape), *slopes.shape[1:])
-        with self.quick.given(run, self.op, back[0], None, back[1], some) as convolve:
+        with self.quick.turned(run, self.op, back, some) as convolve:
             if convolve is None:
                 return None
             context = Context(self.node, run.state, caller=run.caller)

@@ -13,7 +13,6 @@ and so they do where a number is not finite.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -179,6 +178,7 @@ class PooledLayerCall(LayerCall):
         self.pool = {name: plain(value) for name, value in layer.pool.node.attrs.items() if name in POOL}
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
         from pocketgraph.kernels.nn.pooled_convolution import fits, pooled_convolution
         from pocketgraph.kernels.nn.rectified_convolution import together
         from pocketgraph.kernels.nn.wide_pooled_convolution import wide_pooled_convolution
@@ -197,7 +197,8 @@ class PooledLayerCall(LayerCall):
             found = pooled_convolution(*layer)
         else:
             images = together((len(x), *(w.output for w in spans), len(bias))), *x.shape[1:]
-            with self.quick.given(run, "Conv2D", weights, bias, spans, images, "Relu") as convolve:
+            kind = ConvolutionKind("Conv2D", images, weights.shape, spans, "Relu")
+            with self.quick.given(run, kind, weights, bias) as convolve:
                 found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve)
         if found is None:
             return None
@@ -257,7 +258,6 @@ class PooledLayerGradient(LayerCall):
         back = turned("Conv2D", weights, kept.spans, x.shape[1:3])
         made = len(x), *(w.output for w in kept.spans), sizes[-1]
         some = together(made), *made[1:]
-        quickly = nullcontext() if back is None else self.quick.given(run, "Conv2D", back[0], None, back[1], some)
-        with quickly as convolve:
+        with self.quick.turned(run, "Conv2D", back, some) as convolve:
             found = wide_pooled_gradients(x, weights, *layer, by_images, convolve)
         return None if found is None else (*found[: 1 + self.wants_bias], by_images)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,6 +11,7 @@ from pocketgraph.litert.cost_model import LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import Plan
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
     from pocketgraph.kernels.nn.rectified_convolution import Convolve
     from pocketgraph.kernels.windows import Window
     from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
@@ -30,34 +30,40 @@ class QuickConvolutions(NamedTuple):
     threads: int
 
     def given(
-        self,
-        run: Any,
-        op: str,
-        weights: Array,
-        bias: Array | None,
-        spans: Sequence[Window],
-        images: tuple[int, ...],
-        rectifier: str = "",
+        self, run: Any, kind: ConvolutionKind, weights: Array, bias: Array | None = None
     ) -> AbstractContextManager[Convolve | None]:
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
         Args:
             run: the Run.
-            op, weights, bias, spans, images, rectifier: as ``ChangingConvolutions.given`` has them.
+            kind, weights, bias: as ``ChangingConvolutions.given`` has them.
         """
-        elements = math.prod(weights.shape[: 2 if op == "DepthwiseConv2dNative" else 3])
-        outputs = weights.shape[2] if op == "DepthwiseConv2dNative" else weights.shape[3]
-        if (
-            not self.threads
-            or images[0] * elements * outputs * math.prod(w.output for w in spans) < LEAST_NUMPY_GRADIENT
-        ):
+        if not self.threads or kind.products < LEAST_NUMPY_GRADIENT:
             return nullcontext()
         found: ChangingConvolutions | None = run.state.get(_STATE)
         if found is None:
             from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
 
             found = run.state.setdefault(_STATE, ChangingConvolutions(self.threads))
-        return found.given(op, weights, bias, spans, images, rectifier)
+        return found.given(kind, weights, bias)
+
+    def turned(
+        self, run: Any, op: str, back: tuple[Array, Sequence[Window]] | None, images: tuple[int, ...]
+    ) -> AbstractContextManager[Convolve | None]:
+        """As ``given``, of the convolution that is the gradient by the images.
+
+        Args:
+            run: the Run.
+            op: Conv2D or DepthwiseConv2dNative.
+            back: its weights and windows, or None (kernels/nn/rectified_convolution.py, ``turned``).
+            images: the shape of the gradients that are taken together.
+        """
+        if back is None:
+            return nullcontext()
+        from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
+
+        weights, spans = back
+        return self.given(run, ConvolutionKind(op, images, weights.shape, tuple(spans), ""), weights)
 
 
 def quick_convolutions(plan: Plan) -> QuickConvolutions:

@@ -10,7 +10,6 @@ Depthwise ones too. Traced, with a memory limit or with a time limit the nodes r
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -138,6 +137,7 @@ class RectifiedLayerCall(LayerCall):
         self.windows = ConvolutionWindows(layer.conv.node)
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
         from pocketgraph.kernels.nn.rectified_convolution import are_plain, rectified_convolution, together
 
         x, weights, bias = arrays
@@ -150,7 +150,8 @@ class RectifiedLayerCall(LayerCall):
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
         some = (together(shape), *x.shape[1:])
-        with self.quick.given(run, self.op, weights, bias, spans, some, self.node.op) as convolve:
+        kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op)
+        with self.quick.given(run, kind, weights, bias) as convolve:
             rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
         return (result,)
 
@@ -183,8 +184,7 @@ class RectifiedLayerGradient(LayerCall):
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
         some = (together(slopes.shape), *slopes.shape[1:])
-        given = nullcontext() if back is None else self.quick.given(run, self.op, back[0], None, back[1], some)
-        with given as convolve:
+        with self.quick.turned(run, self.op, back, some) as convolve:
             layer = self.op, x, weights, rectified, slopes, spans
             found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
         return (*found, by_images)
