@@ -387,6 +387,26 @@ def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
     assert made.stderr == b"none.ppm: cannot be opened\n"
 
 
+@pytest.mark.parametrize(("last", "are_scores"), [("Identity", False), ("Softmax", True)])
+def test_numbers_that_nobody_named_are_no_classes(tmp_path: pathlib.Path, last: str, are_scores: bool) -> None:
+    """A forecast of three numbers is shown as such, shares of three classes by the largest."""
+    forecast = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1, 2, 3], [4, 5, 6]])
+        sums = MatMul(x, w, T=float)
+        y = {last}(sums, T=float)
+    """)
+    for kind in ("pi", "web"):
+        make_project(kind, forecast, tmp_path / kind)
+        assert ("a score for each class" in (tmp_path / kind / "README.md").read_text()) is are_scores
+    labelled = make_project("pi", forecast, tmp_path / "labelled", labels=["a", "b", "c"])
+    assert labelled.kind == "pi"
+    assert "a score for each class" in (tmp_path / "labelled" / "README.md").read_text()
+    export(forecast, tmp_path / "net.tflite")
+    make_project("pi", tmp_path / "net.tflite", tmp_path / "file")
+    assert ("a score for each class" in (tmp_path / "file" / "README.md").read_text()) is are_scores
+
+
 def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -> None:
     """A model that resizes pictures of any size needs no size to be said."""
     resizing = parse("""

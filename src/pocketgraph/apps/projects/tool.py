@@ -31,6 +31,7 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.session import Session
 
@@ -253,12 +254,26 @@ def _picture(model: ExportModel) -> PictureFacts | None:
     return PictureFacts(sizes[1], sizes[2], channels, mean, std)
 
 
+_HANDS_ON = ops_with("passes", "view") | {"Cast", "tfl.dequantize", "tfl.reshape"}
+_SHARES = frozenset({"Softmax", "Sigmoid", "tfl.softmax", "tfl.logistic"})
+"""Not traits: what gives shares of classes, in graphs and in LiteRT files, and what may stand behind it."""
+
+
 def _gives_scores(model: ExportModel) -> bool:
+    """Whether the first output is a score for each class."""
     try:
         scores_of(model)
     except UsageError:
         return False
-    return len(model.main.outputs) == 1 or bool(model.labels)
+    if model.labels:
+        return True
+    return len(model.main.outputs) == 1 and (_picture(model) is not None or _are_shares(model))
+
+
+def _are_shares(model: ExportModel) -> bool:
+    """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
+    node = model.graph.find_producer(model.main.outputs[0].tensor, _HANDS_ON)
+    return node is not None and node.op in _SHARES
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:
