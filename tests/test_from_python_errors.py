@@ -74,9 +74,19 @@ def test_what_is_no_model_is_said_at_every_door(door: str, wrong: object) -> Non
         getattr(pocketgraph, door)(wrong, *DOORS[door])
 
 
-def test_a_path_is_no_graph_to_transform() -> None:
-    with pytest.raises(UsageError, match=r"transform takes a Graph, not str; pocketgraph.load\(path\) gives one"):
-        pocketgraph.transform("frozen.pb", "fold_constants", "x", "y")  # type: ignore[arg-type]
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("transform", ["fold_constants", "x", "y"]), ("summarize", []), ("save", ["x.pb"]), ("gradients", ["y", "x"]),
+        ("minimize", ["loss"]), ("trainable", []), ("add_loss", ["y"]), ("add_regularization", ["loss"]),
+        ("add_signatures", ["y"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("wrong", ["frozen.pb", None, b"x"])
+def test_what_is_no_graph_is_said_where_a_path_will_not_do(name: str, arguments: list[str], wrong: object) -> None:
+    message = f"{name} takes a Graph, not {type(wrong).__name__}; pocketgraph.load\\(path\\) gives one"
+    with pytest.raises(UsageError, match=message):
+        getattr(pocketgraph, name)(wrong, *arguments)
 
 
 def test_where_to_write_is_a_path() -> None:

@@ -367,3 +367,13 @@ def test_a_function_that_trains_is_told() -> None:
     told = freeze_with_report(model_dir("sm_rust_regression") / "regression_savedmodel")
     assert any("(ResourceApplyGradientDescent to" in line and line.endswith("is dropped") for line in told.repaired)
     assert not any("would change a variable" in line for line in told.warnings)
+
+
+def test_what_is_far_less_likely_than_another_is_not_among_the_outputs_to_choose_from() -> None:
+    text = (
+        TRAINING + "\nz = Softmax(product, T=float)\nn = Const(int32 1)\nleft = Range(n, n, n)\nold = Sum(product, n)\n"
+    )
+    with pytest.raises(FreezeError) as told:
+        freeze(parse(text), None, VALUES)
+    assert "z (ends in Softmax)" in str(told.value.hint)
+    assert "old" not in str(told.value.hint)

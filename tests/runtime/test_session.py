@@ -216,6 +216,7 @@ def test_an_empty_shape_of_an_old_graph_means_any_shape() -> None:
         ([], {"x": X}, "Must specify at least one target to fetch or execute"),
         ([7], {"x": X}, "named by a string or a Node, not by int"),
         (7, {"x": X}, "a list of tensor names is wanted, not int"),
+        (b"y", {"x": X}, "named by a string or a Node, not by bytes"),
         ([["y"]], {"x": X}, "named by a string or a Node, not by list"),
         (["y"], [("x", X)], "feeds are a mapping of tensor names to values, not a list"),
         (["y"], {7: X}, "named by a string or a Node, not by int"),

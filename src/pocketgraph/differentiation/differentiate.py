@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, check_graph
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.passes.inlining import inlined
 
@@ -55,9 +55,11 @@ def gradients(
         and type; the gradient by a lookup's table is a whole tensor, not rows and indices.
 
     Raises:
+        UsageError: this is no Graph.
         GraphError: a name leads nowhere, a tensor is not of a floating type, no y depends on an x, or ops on the way
             have no gradient; all of them are named.
     """
+    check_graph(graph, "gradients")
     y_refs = [ys] if isinstance(ys, str) else list(ys)
     x_refs = [xs] if isinstance(xs, str) else list(xs)
     begin = [grad_ys] if isinstance(grad_ys, str) else list(grad_ys or [None] * len(y_refs))

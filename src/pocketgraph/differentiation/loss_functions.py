@@ -5,7 +5,7 @@ from __future__ import annotations
 from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, Shape
+from pocketgraph.graph import Graph, Shape, check_graph
 from pocketgraph.graph.dtype import INT64
 
 LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error", "triplet")
@@ -40,9 +40,11 @@ def add_loss(
         tf.contrib.losses.metric_learning.triplet_semihard_loss chooses them.
 
     Raises:
+        UsageError: this is no Graph.
         GraphError: the loss or the tensor is not known, is of no floating type or of a rank that does not fit, or the
             name of the labels is taken.
     """
+    check_graph(graph, "add_loss")
     checked_ref(graph, predictions)
     if labels in graph:
         raise GraphError(f"the graph has a node '{labels}' already", hint="give another name for the labels")

@@ -16,7 +16,7 @@ from pocketgraph.differentiation.variable_nodes import (
     with_initialization,
 )
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, check_graph
 from pocketgraph.graph.dtype import RESOURCE, STRING
 
 
@@ -49,9 +49,11 @@ def minimize(
         variable ``global_step`` counts the steps.
 
     Raises:
+        UsageError: this is no Graph.
         GraphError: the optimizer, a parameter, a tensor or a variable is not known, no variable has a gradient, or ops
             on the way have none; all of them are named.
     """
+    check_graph(graph, "minimize")
     method = OPTIMIZERS.get(optimizer)
     if method is None:
         raise GraphError(f"there is no optimizer '{optimizer}'", hint=f"there are {', '.join(OPTIMIZERS)}")

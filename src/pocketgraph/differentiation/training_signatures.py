@@ -8,7 +8,7 @@ from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.variable_nodes import INIT, VARIABLES, value_of
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, check_graph, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -37,9 +37,11 @@ def add_signatures(
         The graph with the signatures, which ``save`` writes as a SavedModel and ``export`` as a .tflite file.
 
     Raises:
+        UsageError: this is no Graph.
         GraphError: the graph is not one of ``minimize``, has no variables, or a variable has no first value; a tensor
             is not there; two names are the same, or the graph has a signature of one of these names.
     """
+    check_graph(graph, "add_signatures")
     loss, train = _loss_and_train(graph)
     variables = [node for node in graph if node.op in VARIABLES]
     _check_first_values(graph, variables)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import FormatError, UsageError, path_of
 from pocketgraph.formats import graphdef
-from pocketgraph.graph import Graph, Tensor
+from pocketgraph.graph import Graph, Tensor, check_graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 
@@ -147,8 +147,9 @@ def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = 
         PocketgraphError: the directory does not exist or the file cannot be written.
         FormatError: the graph holds what the form cannot carry.
         GraphError: an attribute has a value that no file can hold.
-        UsageError: there is no such form, or the path is none.
+        UsageError: there is no such form, or the path is none, or the graph.
     """
+    check_graph(graph, "save")
     from pocketgraph.formats.forms import form_for, writer
 
     place = path_of(path, "what to write")

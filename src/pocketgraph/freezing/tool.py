@@ -32,7 +32,7 @@ from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.entry_points import likely_outputs, main_outputs, sole_outputs
+from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
@@ -316,7 +316,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
     found = sole_outputs(graph)
     if found:
         return found
-    ranked = likely_outputs(graph)[:MOST_LISTED]
+    ranked = contenders(graph)[:MOST_LISTED]
     listed = ", ".join(f"{name} ({why})" for name, why in ranked)
     names = option("output_node_names", "outputs")
     best = f"; {names}={','.join(main_outputs(graph))} takes the likeliest" if ranked else ""

@@ -53,6 +53,15 @@ def sole_outputs(graph: Graph) -> list[str] | None:
     return None if sole is None else [result for name in sole for result in _results(graph, name)]
 
 
+def contenders(graph: Graph) -> list[LikelyEntry]:
+    """The likely outputs without those that are so much less likely than the first that nobody means them, such as the
+    states that a recurrent network leaves over beside its classes."""
+    survey = EntrySurvey(graph)
+    ends = _ends(graph, survey)
+    close = {*survey.rivals(), *(node_name(end.name) for end in ends[:1])}
+    return [end for end in ends if node_name(end.name) in close]
+
+
 def main_outputs(graph: Graph) -> list[str]:
     """The outputs that make a model whole: those stated (a SavedModel's of the default signature); else the likeliest,
     and others that are about as likely and are no part of the way to it, such as a second head. Of a training graph,

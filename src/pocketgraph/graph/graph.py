@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 from weakref import ref as weak
 
-from pocketgraph.errors import GraphError, did_you_mean
+from pocketgraph.errors import GraphError, UsageError, did_you_mean
 from pocketgraph.graph.node import Node, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
@@ -371,3 +371,13 @@ def is_rewired(old: Node, new: Node) -> bool:
 
 def _unpickled(nodes: list[Node], parts: dict[str, Any]) -> Graph:
     return Graph(nodes, **parts)
+
+
+def check_graph(graph: object, caller: str) -> None:
+    """Makes sure that a function for graphs was given one, and not the path of its file.
+
+    Raises:
+        UsageError: it was not.
+    """
+    if not isinstance(graph, Graph):
+        raise UsageError(f"{caller} takes a Graph, not {type(graph).__name__}", hint="pocketgraph.load(path) gives one")

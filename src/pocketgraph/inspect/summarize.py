@@ -10,7 +10,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import GraphError, PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, check_graph, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
@@ -197,7 +197,11 @@ def summarize(graph: Graph) -> Summary:
 
     Returns:
         Likely inputs and outputs, parameters, bytes, ops and more.
+
+    Raises:
+        UsageError: this is no Graph.
     """
+    check_graph(graph, "summarize")
     return Summary(graph)
 
 

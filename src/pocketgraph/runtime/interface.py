@@ -16,9 +16,10 @@ from typing import Any, BinaryIO, SupportsIndex
 
 import numpy as np
 
-from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_mean
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
+from pocketgraph.graph.entry_points import other_name
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.graph_operation import GraphOperation
 from pocketgraph.runtime.profiling.profile import StepTrace
@@ -113,11 +114,12 @@ class InferenceInterface:
         if not self._is_open:
             raise RunError("close() has been called on the Graph", hint="make a new interface")
 
-    def _check_operation(self, name: str) -> None:
+    def _check_operation(self, name: str, *, is_fed: bool) -> None:
         operation = name.rpartition(":")[0] if name == _exact(name) else name
         if operation not in self.graph().nodes:
             raise RunError(
-                f"No Operation named [{operation}] in the Graph", hint=did_you_mean(operation, self.graph().nodes)
+                f"No Operation named [{operation}] in the Graph",
+                hint=other_name(self.graph(), operation, is_fed=is_fed),
             )
 
     def _check_types(self, feeds: Mapping[str, Array]) -> None:
@@ -135,7 +137,7 @@ class InferenceInterface:
     def _keep(self, name: str, value: Array) -> None:
         """Takes a feed for the next run."""
         self._check_open()
-        self._check_operation(name)
+        self._check_operation(name, is_fed=True)
         endpoint = _exact(name)
         if endpoint in self._feeds:
             self._twice = endpoint
@@ -233,7 +235,7 @@ class InferenceInterface:
         try:
             if self._is_open:  # else the session says that it is closed
                 for name in (*output_names, *target_node_names):
-                    self._check_operation(name)
+                    self._check_operation(name, is_fed=False)
             if twice:
                 raise RunError(f'Endpoint "{twice}" fed more than once')
             self._check_types(feeds)

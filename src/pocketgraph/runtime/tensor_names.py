@@ -37,6 +37,8 @@ def listed(names: Any) -> tuple[str, ...]:
     """
     if isinstance(names, (str, Node)):
         return (spelled(names),)
+    if isinstance(names, bytes):  # which would be a list of numbers
+        raise RunError("a tensor is named by a string or a Node, not by bytes", hint="write name.decode()")
     if isinstance(names, Mapping):
         raise RunError(
             "a list of tensor names is wanted, not a mapping", hint="fetch list(names.values()), or use run_signature"

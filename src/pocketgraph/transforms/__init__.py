@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pocketgraph.errors import UsageError
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, check_graph
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import run
 
@@ -50,10 +49,7 @@ def transform(
         UsageError: the transforms are not spelled right, or this is no Graph.
         TransformError: a rule failed.
     """
-    if not isinstance(graph, Graph):
-        raise UsageError(
-            f"transform takes a Graph, not {type(graph).__name__}", hint="pocketgraph.load(path) gives one"
-        )
+    check_graph(graph, "transform")
     if inputs is not None:
         graph = graph.replace(inputs=_listed(inputs))
     if outputs is not None:
