@@ -93,6 +93,26 @@ def test_what_differs_leaves_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: 
     assert exported(monkeypatch, tmp_path / "net.spy", write, tolerance=0.1).checks[0].passed
 
 
+@pytest.mark.parametrize(
+    ("dtype", "off", "passes"), [("half", 0.003, True), ("half", 0.01, False), ("float", 0.003, False)]
+)
+def test_results_of_sixteen_bits_may_be_rounded_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, dtype: str, off: float, passes: bool
+) -> None:
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        return Written(lambda name, feeds: {"y": np.maximum(feeds["x"], 0).astype(np.float32) + np.float32(off)})
+
+    kind = np.float16 if dtype == "half" else np.float32
+    graph = parse(f"x = Placeholder(dtype={dtype}, shape=[1, 2])\ny = Relu(x, T={dtype})")
+    how: dict[str, Any] = {"graph": graph, "samples": {"x": np.array([[-1, 1]], kind)}}
+    if passes:
+        assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
+    else:
+        with pytest.raises(DifferenceError, match=r"past the tolerance of 0.004" if dtype == "half" else "of 0.0001"):
+            exported(monkeypatch, tmp_path / "net.spy", write, **how)
+
+
 CODES = parse("""
     x = Placeholder(dtype=float, shape=[1, 3])
     low = Const(float -4.0)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import itertools
 import re
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -21,6 +22,8 @@ MOST_CHECKED = 8
 """Samples that go through both; the reference engine takes its time."""
 COMPUTES_WITH_CODES = re.compile(r"Quantized|Requantize")
 """Ops of a graph in the original's eight bits: what is written in floats rounds elsewhere than they do."""
+NARROW_TOLERANCES = {"float16": 4e-3, "bfloat16": 3e-2}
+"""What is written rounds such results once, the graph after each op."""
 LEAST_RUNS, MOST_RUNS = 3, 30
 LONGEST = 1.0  # second of timing
 
@@ -35,6 +38,7 @@ class Checked:
         runs: how many sets of inputs went through.
         is_made: whether the inputs were made up.
         milliseconds: the median time of a run; None when it was not run, or when its time here says nothing.
+        limits: the tolerances of outputs that have one of their own.
     """
 
     entry: str
@@ -42,6 +46,7 @@ class Checked:
     runs: int
     is_made: bool
     milliseconds: float | None
+    limits: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def passed(self) -> bool:
@@ -87,7 +92,7 @@ def check(model: ExportModel, written: Written, tolerance: float | None = None) 
     with Session(model.graph, model.threads, engine="reference") as session:
         for number, entry in enumerate(model.entries[:1] if written.has_main_alone else model.entries):
             is_made = model.samples is None or number > 0
-            found.append(_checked(session, model, entry, written, limit, is_made))
+            found.append(_checked(session, model, entry, written, limit, is_made, by_type=tolerance is None))
     return _passed(found, written, limit, hint)
 
 
@@ -100,12 +105,19 @@ def _passed(found: list[Checked], written: Written, limit: float, hint: str) -> 
     for item in found:
         for output in item.outputs:
             if not output.passed:
-                raise DifferenceError(_said(output, item, written, limit), hint=hint)
+                raise DifferenceError(_said(output, item, written, item.limits.get(output.name, limit)), hint=hint)
     return found
 
 
 def _checked(
-    session: Session, model: ExportModel, entry: EntryPoint, written: Written, limit: float, is_made: bool
+    session: Session,
+    model: ExportModel,
+    entry: EntryPoint,
+    written: Written,
+    limit: float,
+    is_made: bool,
+    *,
+    by_type: bool,
 ) -> Checked:
     pairs: dict[str, list[tuple[Array, Array]]] = {port.name: [] for port in entry.outputs}
     sets: list[Feeds]
@@ -126,9 +138,15 @@ def _checked(
         given = written.run(entry.name, feeds)
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
-    outputs = tuple(_judged(compared(name, pair, limit), written, limit) for name, pair in pairs.items())
+    limits = {name: _limit(pair[0][0], limit) if by_type else limit for name, pair in pairs.items()}
+    outputs = tuple(_judged(compared(name, pair, limits[name]), written, limit) for name, pair in pairs.items())
     milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
-    return Checked(entry.name, outputs, len(sets), is_made, milliseconds)
+    return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits)
+
+
+def _limit(wanted: Array, limit: float) -> float:
+    """The tolerance for results of a type."""
+    return max(limit, NARROW_TOLERANCES.get(wanted.dtype.name, 0.0))
 
 
 def _judged(found: Difference, written: Written, limit: float) -> Difference:

@@ -132,3 +132,20 @@ def test_an_output_of_unknown_rank_is_refused() -> None:
     """
     with pytest.raises(LackingError, match="how many axes"):
         exported(text, ["y"])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "text", "reason"),
+    [
+        (
+            "complex64",
+            "a = AddV2(x, x, T=complex64)\ny = Abs(r, T=float)\nr = Real(a, T=complex64)",
+            "no complex numbers",
+        ),
+        ("uint64", "i = Const(int32 [0, 0, 2])\ny = SegmentMin(x, i, T=uint64)", "segments of uint64"),
+    ],
+)
+def test_types_that_it_would_be_wrong_with_are_refused(dtype: str, text: str, reason: str) -> None:
+    """Files with complex numbers did not load; the smallest of uint64 was 2^64 - 1."""
+    with pytest.raises(LackingError, match=reason):
+        exported(f"x = Placeholder(dtype={dtype}, shape=[3])\n{text}", ["y"])

@@ -74,6 +74,8 @@ class NodeConversion(ABC):
                 if converter is None:
                     self.reasons[node.name] = f"there is no ONNX operator for {node.op}"
                     raise Unsupported(self.reasons[node.name])
+                if self._is_complex(item):
+                    raise Unsupported("ONNX's operators compute with no complex numbers")
                 self.emit.results(converter(self.emit, node))
             except Unsupported as refusal:
                 self.refuse(item, refusal.reason)
@@ -85,6 +87,11 @@ class NodeConversion(ABC):
         return all(
             self.emit.known(f"{item.node.name}:{port}") is not None for port in range(self._ports(item.node.name))
         ) and bool(self._ports(item.node.name))
+
+    def _is_complex(self, item: Item) -> bool:
+        """Whether a node takes or gives complex numbers."""
+        refs = [*map(str, item.data), *(f"{item.node.name}:{port}" for port in range(self._ports(item.node.name)))]
+        return any(dtype is not None and dtype.is_complex for dtype in map(self.prepared.inferred.dtype, refs))
 
     def _ports(self, name: str) -> int:
         return len(self.prepared.inferred.shapes(name))

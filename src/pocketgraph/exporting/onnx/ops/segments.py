@@ -10,7 +10,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
-from pocketgraph.graph.dtype import BOOL, INT64
+from pocketgraph.graph.dtype import BOOL, INT64, UINT64
 
 REDUCED = {"Sum": "ReduceSum", "Prod": "ReduceProd", "Max": "ReduceMax", "Min": "ReduceMin", "Mean": "ReduceSum"}
 SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min": ("min", 18)}
@@ -24,6 +24,8 @@ SCATTERED = {"Sum": ("add", 16), "Prod": ("mul", 16), "Max": ("max", 18), "Min":
 def segments(emit: OnnxEmit, node: Node) -> OnnxValue:
     kind = node.op.removeprefix("Unsorted").removeprefix("Segment")
     value, labels = emit.input(0), emit.as_int64(emit.input(1))
+    if kind in ("Max", "Min") and value.dtype is UINT64:  # it is computed in int64, where the largest is -1
+        raise emit.unsupported("segments of uint64, whose extremes ONNX Runtime does not compute")
     depth = emit.rank(labels)
     rows = value if depth == 1 else emit.reshape(value, [None, *list(value.shape)[depth:]])
     labels = labels if depth == 1 else emit.reshape(labels, [-1])
