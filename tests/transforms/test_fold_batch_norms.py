@@ -84,3 +84,17 @@ def test_other_types_and_layouts_are_left_alone() -> None:
 def test_a_multiplier_of_another_size_is_an_error() -> None:
     with pytest.raises(TransformError, match=r"node 'scaled': Mul constant input to batch norm has bad shape: \[2\]"):
         transform(graph(third=""), "fold_batch_norms")
+
+
+def test_a_factor_that_would_make_weights_infinite_stays() -> None:
+    before = parse("""
+        x = Placeholder(dtype=float, shape=[1,2])
+        w = Const(float [[3e38], [1.0]])
+        s = Const(float [4.0])
+        m = MatMul(x, w, T=float)
+        y = Mul(m, s, T=float)
+    """)
+    after = transform(before, "fold_batch_norms", inputs=["x"], outputs=["y"])
+    assert {node.op for node in after} >= {"Mul", "MatMul"}
+    assert "inf" not in print_graph(after)
+    assert "inf" in print_graph(transform(before, "fold_batch_norms", inputs=["x"], outputs=["y"], compat="original"))

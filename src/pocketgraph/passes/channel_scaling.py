@@ -60,8 +60,14 @@ def scaled_weights(product: Node, weights: Tensor, factors: np.ndarray[Any, Any]
         factors = factors[:, np.newaxis]
     elif product.op == "DepthwiseConv2dNative":
         factors = factors.reshape(weights.shape[2:])
-    scaled: np.ndarray[Any, Any] = np.multiply(values, factors)
+    with np.errstate(over="ignore"):
+        scaled: np.ndarray[Any, Any] = np.multiply(values, factors)
     return scaled
+
+
+def overflows(weights: Tensor, scaled: Array) -> bool:
+    """Whether a factor made infinities of weights that had none."""
+    return not np.isfinite(scaled).all() and bool(np.isfinite(weights.numpy()).all())
 
 
 def input_folded(product: Node, weights: Array, scale: Array, offset: Array) -> tuple[Array, Array] | None:

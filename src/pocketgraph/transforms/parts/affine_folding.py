@@ -23,6 +23,7 @@ from pocketgraph.passes.channel_scaling import (
     has_padding,
     input_folded,
     output_channels,
+    overflows,
     scaled_weights,
 )
 from pocketgraph.passes.constant_values import ConstantValues
@@ -140,7 +141,7 @@ class _AffineFolding:
             scale, offset = scale * step.scale, offset * step.scale + step.offset
         with np.errstate(all="ignore"):
             scaled = scaled_weights(product, Tensor.from_numpy(values), scale.astype(np.float32))
-        if scaled is None:
+        if scaled is None or overflows(Tensor.from_numpy(values), scaled):
             return
         self._put(product, holder, scaled, offset.astype(np.float32), ahead, behind)
 

@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph, Node, const, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.edit import replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
-from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
+from pocketgraph.passes.channel_scaling import output_channels, overflows, scaled_weights
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.original.numbering import duplicate_names
@@ -83,6 +83,8 @@ def fold_batch_norms(graph: Graph, *, compat: Compat = Compat.FIXED) -> Graph:
                 f"Mul constant input to batch norm has bad shape: {list(factors.shape)}",
                 where=f"node '{match.node.name}'",
             )
+        if not compat.original and overflows(values, scaled):
+            return original
         return [const(weights.name, scaled), source, conv.replace(name=match.node.name)]
 
     graph = replace_matches(graph, SCALED_PRODUCT, rewrite).graph
