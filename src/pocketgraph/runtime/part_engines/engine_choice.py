@@ -334,9 +334,9 @@ def _alive(executable: Executable) -> Executable:
     Raises:
         RunError: it ends, so that whatever fails now says nothing of an engine.
     """
-    if not threading.main_thread().is_alive():
-        if not any(each.is_alive() and not each.daemon for each in threading.enumerate()):
-            raise RunError("the process ends")
+    others = (each for each in threading.enumerate() if each.is_alive() and not each.daemon)
+    if not threading.main_thread().is_alive() and next(others, None) is None:
+        raise RunError("the process ends")
     return executable
 
 
