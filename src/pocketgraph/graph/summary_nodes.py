@@ -17,7 +17,7 @@ _ARITHMETIC = ops_with("sum", "product", "quotient") | {"Sqrt"}
 """What numbers of reductions go through on their way to a summary."""
 
 
-def watched_measures(graph: Graph) -> set[str]:
+def summary_only_nodes(graph: Graph) -> set[str]:
     """The names of nodes whose results go nowhere but into numbers that summaries show.
 
     A layer that is watched so is none of them, even where nothing else takes it: it may be the answer.
