@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.nn.activations import softmax
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.profiling.statistic import Statistic
 
@@ -72,11 +73,7 @@ def _student(freedom: int) -> float:
 def probabilities(scores: Array) -> Array:
     """Rows that are probabilities as they are; others through softmax; a vector is one row. float64 [rows, classes]."""
     rows = np.atleast_2d(scores.astype(np.float64))
-    if are_probabilities(rows):
-        return np.maximum(rows, 0)
-    shifted = np.exp(rows - rows.max(axis=1, keepdims=True))
-    result: Array = shifted / shifted.sum(axis=1, keepdims=True)
-    return result
+    return np.maximum(rows, 0) if are_probabilities(rows) else softmax(rows)
 
 
 def are_picks(output: Array) -> bool:
