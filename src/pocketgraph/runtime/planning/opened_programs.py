@@ -5,10 +5,10 @@ words [1, ?] ── Shape ── Range ── Less ── Cast ─┐           
 
 Where nothing but shapes follows from the open sizes (products, convolutions, attention, normalization over texts and
 pictures of any size), the program that was compiled for one set of sizes is opened (``litert/sizes/open_program.py``),
-where windows slide one without what holds for these alone, and LiteRT is told the sizes of each call. Where numbers follow from them as well (masks, positions, frames of a
-recording), no program of the whole graph holds for all sizes, but one of the layers that take these numbers does.
-Either is compared with the reference engine for the first sizes that it was not compiled for, and serves others only
-when it was right.
+where windows slide one without what holds for these alone, and LiteRT is told the sizes of each call. Where numbers
+follow from them as well (masks, positions, frames of a recording), no program of the whole graph holds for all sizes,
+but one of the layers that take these numbers does. Either is compared with the reference engine for the first sizes
+that it was not compiled for, and serves others only when it was right.
 """
 
 from __future__ import annotations
