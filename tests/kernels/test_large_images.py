@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -73,6 +75,22 @@ def test_rows_are_shared_where_one_thread_multiplies(threads: int, monkeypatch: 
         (found,) = evaluate(Node("y", "Conv2D", ["x", "w"], attrs), [x, weights])
         assert np.all(found == 9 * 32)
     assert len(shared) == (threads == 1)
+
+
+def test_recordings_are_not_laid_out_whole() -> None:
+    x, weights = (
+        random.standard_normal((2, 1, 16000, 32), np.float32),
+        random.standard_normal((1, 9, 32, 8), np.float32),
+    )
+    node = Node("y", "Conv2D", ["x", "w"], {"strides": (1, 1, 1, 1), "padding": b"SAME"})
+    with blas_threads.at_most(1):
+        tracemalloc.start()
+        (found,) = evaluate(node, [x, weights])
+        _, most = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    right = by_taps(x, weights, "SAME", 1, 1)
+    np.testing.assert_allclose(found, right, rtol=0, atol=2e-6 * np.abs(right).max())
+    assert most < 2 * x.nbytes + 2 * found.nbytes  # the padded one, and some of what lies under the windows
 
 
 def test_convolutions_of_three_axes_in_pieces(threads: int) -> None:

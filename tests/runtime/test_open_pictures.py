@@ -13,7 +13,9 @@ import pytest
 
 from graph_files import graph_file, graph_names
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.graph import Graph, const
 from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
@@ -130,6 +132,28 @@ def test_narrow_convolutions_make_several_pixels_at_once(monkeypatch: pytest.Mon
     )
     assert narrow == [3, 6, 5, 3]
     assert sum(more > count for more, count in zip(wide, narrow, strict=True)) >= 2
+
+
+def test_pixels_in_pairs_of_the_first_size_hold_for_no_other(verdicts: list[Agreement | None]) -> None:
+    graph = Graph(
+        [
+            *parse("""
+                x = Placeholder(dtype=float, shape=[?,?,?,32])
+                y = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+            """),
+            const("w", np.ones((3, 3, 32, 8), np.float32)),
+        ]
+    )
+    random = np.random.default_rng(5)
+    with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
+        for columns in (64, 62, 62, 61, 33, 60):
+            x = random.integers(-9, 9, (1, 64, columns, 32)).astype(np.float32)
+            wide = np.pad(x.sum(axis=-1), ((0, 0), (1, 1), (1, 1)))
+            right = np.lib.stride_tricks.sliding_window_view(wide, (3, 3), (1, 2)).sum(axis=(-2, -1))
+            (found,) = session.run(["y"], {"x": x})
+            assert found.shape == (1, 64, columns, 8)
+            np.testing.assert_array_equal(found, np.repeat(right[..., None], 8, axis=-1))
+    assert verdicts == [Agreement.RIGHT]
 
 
 def test_what_is_not_finite_reaches_no_more_pixels_where_that_is_asked_for() -> None:

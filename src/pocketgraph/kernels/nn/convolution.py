@@ -75,6 +75,8 @@ def _patches_product(x: Array, matrix: Array, spans: Sequence[Window]) -> Array:
         _, where = next(taps(spans))
         picked = x[where]
         return np.asarray((picked.reshape(-1, channels) @ matrix).reshape(batch, *places, outputs))
+    if places[0] == spans[0].taps == 1 < len(spans):  # images of one row, as recordings are: in pieces of that
+        return _patches_product(x[:, 0], matrix, spans[1:]).reshape(batch, *places, outputs)
     view, together = window_view(x, spans), max(LEAST_PATCHES, LEAST_ROWS * len(matrix))
     if view.size <= together:
         return np.asarray((view.reshape(-1, len(matrix)) @ matrix).reshape(batch, *places, outputs))
