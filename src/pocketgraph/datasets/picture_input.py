@@ -187,15 +187,15 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
 
 
 def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
-    """The height and width to which a graph brings the pictures of an input; None where it takes them otherwise too, or
-    where their size decides it.
+    """The height and width to which a graph brings the pictures of an input by bilinear interpolation, as we do; None
+    where it takes them otherwise too, such as by the means of areas, or where their size decides it.
 
     Args:
         graph: the graph.
         name: of the input's node.
     """
     resizings = _resizings(graph, name)
-    if not resizings:
+    if not resizings or any(node.op != "ResizeBilinear" for node in resizings):
         return None
     inferred = infer(graph)
     sizes = [inferred.value(canonical(node.inputs[1])) for node in resizings]

@@ -107,6 +107,20 @@ def scores_of_classes(output: Array) -> Array | None:
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
 
 
+def are_forecasts(wanted: Array, answer: Array) -> bool:
+    """Whether what data want of answers are numbers to come near to, such as prices: not which class each place has,
+    picked or as probabilities, one for sure.
+
+    Args:
+        wanted: float64 [samples, numbers of an answer].
+        answer: an answer of the model; values count only by their type.
+    """
+    if are_picks(answer):
+        return not np.array_equal(wanted, np.rint(wanted))
+    width = answer.shape[-1] if answer.ndim > 2 else 1
+    return width < 2 or not are_probabilities(wanted.reshape(-1, width))
+
+
 def distance_from_input(sample: Iterable[Array], answer: Array) -> tuple[float, float]:
     """The squared distance of an answer from what was fed in its place, and the squared spread of what was fed.
 

@@ -336,10 +336,13 @@ def synthetic_arrays(executable: Executable) -> list[Array]:
 def _alive(executable: Executable) -> Executable:
     """The executable, as long as the process goes on; its end does not wait for what is measured.
 
+    A server's main thread may have come to its end while others, which the process waits for, answer on.
+
     Raises:
         RunError: it ends, so that whatever fails now says nothing of an engine.
     """
-    if not threading.main_thread().is_alive():
+    others = (each for each in threading.enumerate() if each.is_alive() and not each.daemon)
+    if not threading.main_thread().is_alive() and next(others, None) is None:
         raise RunError("the process ends")
     return executable
 
