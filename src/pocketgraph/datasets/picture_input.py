@@ -172,7 +172,7 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
     channels = _one_or_three(dims[layout.index("C")], node)
     batch = dims[0] or 1 if len(dims) == 4 else 1
-    if rows is columns is height is width is fallback is None and layout != "NCHW" and _is_resized(graph, node.name):
+    if rows is columns is height is width is fallback is None and layout != "NCHW" and _resizings(graph, node.name):
         return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
     return PictureInput(
         tensor,
@@ -184,11 +184,6 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         batch,
         guessed=not (height or rows) or not (width or columns),
     )
-
-
-def _is_resized(graph: Graph, name: str) -> bool:
-    """Whether all that reads a picture brings it to a size."""
-    return bool(_resizings(graph, name))
 
 
 def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
