@@ -387,7 +387,7 @@ def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
     assert made.stderr == b"none.ppm: cannot be opened\n"
 
 
-@pytest.mark.parametrize(("last", "are_scores"), [("Identity", False), ("Softmax", True)])
+@pytest.mark.parametrize(("last", "are_scores"), [("Identity", False), ("Softmax", True), ("LogSoftmax", True)])
 def test_numbers_that_nobody_named_are_no_classes(tmp_path: pathlib.Path, last: str, are_scores: bool) -> None:
     """A forecast of three numbers is shown as such, shares of three classes by the largest."""
     forecast = parse(f"""

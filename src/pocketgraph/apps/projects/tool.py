@@ -255,8 +255,9 @@ def _picture(model: ExportModel) -> PictureFacts | None:
 
 
 _HANDS_ON = ops_with("passes", "view") | {"Cast", "tfl.dequantize", "tfl.reshape"}
-_SHARES = frozenset({"Softmax", "Sigmoid", "tfl.softmax", "tfl.logistic"})
-"""Not traits: what gives shares of classes, in graphs and in LiteRT files, and what may stand behind it."""
+_SHARES = frozenset({"Softmax", "LogSoftmax", "Sigmoid", "tfl.softmax", "tfl.log_softmax", "tfl.logistic"})
+"""Not traits: what gives shares of classes, or their logarithms, in graphs and in LiteRT files, and what may stand
+behind it."""
 
 
 def _gives_scores(model: ExportModel) -> bool:
