@@ -200,9 +200,10 @@ def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
         name: of the input's node.
     """
     resizings = _resizings(graph, name)
-    if not all(node.op == "ResizeBilinear" for node in resizings):
+    if not resizings or any(node.op != "ResizeBilinear" for node in resizings):
         return None
-    sizes = [infer(graph).value(canonical(node.inputs[1])) for node in resizings]
+    inferred = infer(graph)
+    sizes = [inferred.value(canonical(node.inputs[1])) for node in resizings]
     told = {tuple(size.reshape(-1).tolist()) for size in sizes if size is not None and size.size == 2}
     height, width = told.pop() if len(told) == 1 and not any(size is None for size in sizes) else (0, 0)
     return (height, width) if height > 0 and width > 0 else None

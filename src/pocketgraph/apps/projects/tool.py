@@ -254,7 +254,7 @@ def _picture(model: ExportModel) -> PictureFacts | None:
     return PictureFacts(sizes[1], sizes[2], channels, mean, std)
 
 
-_HANDS_ON = ops_with("passes", "view") | {"Cast", "tfl.dequantize", "tfl.reshape"}
+_HANDS_ON = ops_with("passes", "view") | {"Cast", "tfl.dequantize", "tfl.quantize", "tfl.reshape", "tfl.squeeze"}
 _SHARES = frozenset({"Softmax", "LogSoftmax", "Sigmoid", "tfl.softmax", "tfl.log_softmax", "tfl.logistic"})
 """Not traits: what gives shares of classes, or their logarithms, in graphs and in LiteRT files, and what may stand
 behind it."""
