@@ -387,7 +387,7 @@ def test_linux_compiles_and_runs(which: str, tmp_path: pathlib.Path) -> None:
     assert made.stderr == b"none.ppm: cannot be opened\n"
 
 
-@pytest.mark.parametrize(("last", "are_scores"), [("Identity", False), ("Softmax", True)])
+@pytest.mark.parametrize(("last", "are_scores"), [("Identity", False), ("Softmax", True), ("LogSoftmax", True)])
 def test_numbers_that_nobody_named_are_no_classes(tmp_path: pathlib.Path, last: str, are_scores: bool) -> None:
     """A forecast of three numbers is shown as such, shares of three classes by the largest."""
     forecast = parse(f"""
@@ -403,8 +403,11 @@ def test_numbers_that_nobody_named_are_no_classes(tmp_path: pathlib.Path, last: 
     assert labelled.kind == "pi"
     assert "a score for each class" in (tmp_path / "labelled" / "README.md").read_text()
     export(forecast, tmp_path / "net.tflite")
-    make_project("pi", tmp_path / "net.tflite", tmp_path / "file")
-    assert ("a score for each class" in (tmp_path / "file" / "README.md").read_text()) is are_scores
+    samples = np.random.default_rng(0).normal(size=(20, 2)).astype(np.float32)
+    export(forecast, tmp_path / "bytes.tflite", samples=samples, mode="static", io="uint8")
+    for name in ("net", "bytes"):
+        make_project("pi", tmp_path / f"{name}.tflite", tmp_path / name)
+        assert ("a score for each class" in (tmp_path / name / "README.md").read_text()) is are_scores
 
 
 def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -> None:

@@ -192,3 +192,24 @@ def test_the_place_of_one_number_is_one_row(x: list[float], place: int) -> None:
     row, none = run(exported(text, ["y", "none"]), {"x": np.float32(x)})
     np.testing.assert_array_equal(row, np.eye(4, dtype=np.float32)[place])
     np.testing.assert_array_equal(none, np.zeros(4, np.float32))
+
+
+def test_results_have_the_type_that_the_node_says() -> None:
+    """Products of bytes as int32, and the places of the largest as int16 or int64: ONNX has one type for each."""
+    product = """
+        a = Placeholder(dtype=uint8, shape=[2,3])
+        b = Placeholder(dtype=int8, shape=[3,2])
+        y = BatchMatMulV3(a, b, Ta=uint8, Tb=int8, Tout=int32)
+    """
+    (made,) = run(exported(product, ["y"]), {"a": np.full((2, 3), 255, np.uint8), "b": np.full((3, 2), -128, np.int8)})
+    assert made.dtype == np.int32
+    assert (made == 3 * 255 * -128).all()
+    for kind in ("int16", "int64"):
+        largest = f"""
+            x = Placeholder(dtype=float, shape=[4])
+            k = Const(int32 2)
+            y = TopKV2(x, k, T=float, index_type={kind})
+        """
+        (places,) = run(exported(largest, ["y:1"]), {"x": np.float32([1, 4, 2, 3])})
+        assert places.dtype == kind
+        assert places.tolist() == [1, 3]

@@ -267,8 +267,10 @@ def _gives_scores(model: ExportModel) -> bool:
 
 def _are_shares(model: ExportModel) -> bool:
     """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
-    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | {"tfl.dequantize", "tfl.reshape"})
-    return node is not None and node.op in (*SHARES, "tfl.softmax", "tfl.logistic")
+    views = {"tfl.dequantize", "tfl.quantize", "tfl.reshape", "tfl.squeeze"}
+    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | views)
+    shares = (*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic")
+    return node is not None and node.op in shares
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.exporting.onnx.broadcasting import add, elementwise, mul, sub, unary
 from pocketgraph.exporting.onnx.converter_table import converts
+from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.layout import channels_first, is_first
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
@@ -206,7 +207,8 @@ def _exchanged(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
 
 @converts("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 def batch_product(emit: OnnxEmit, node: Node) -> OnnxValue:
-    a, b = emit.inputs()
+    kind = plain_type(emit.output()[0])
+    a, b = (emit.cast(value, kind) for value in emit.inputs())  # BatchMatMulV3 may give another type than it takes
     return product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False)))
 
 

@@ -19,7 +19,7 @@ def largest(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     count = emit.vector(emit.input(1)) if node.op == "TopKV2" else emit.ints([int(node.attr("k", 1))])
     shape = emit.output()[1]
     made, places = emit.ops("TopK", [value, count], 2, [shape, shape], [None, INT64], axis=-1, largest=1, sorted=1)
-    return made, emit.cast(places, INT32)
+    return made, emit.cast(places, plain_type(node.dtype("index_type", INT32)))
 
 
 @converts("NthElement")
