@@ -354,9 +354,8 @@ def test_tables_of_one_row_are_checked(tmp_path: pathlib.Path) -> None:
 
 def test_where_nothing_made_up_fits_samples_are_asked_for(tmp_path: pathlib.Path) -> None:
     graph = parse("""
-        x = Placeholder(dtype=float, shape=[2, 3])
-        shape = Placeholder(dtype=int32, shape=[2])
-        y = Reshape(x, shape, T=float, Tshape=int32)
+        order = Placeholder(dtype=int32, shape=[4])
+        y = InvertPermutation(order, T=int32)
     """)
     with pytest.raises(RunError, match="the inputs were made up; give some that fit with samples"):
-        pocketgraph.export(graph, str(tmp_path / "shaped.onnx"))
+        pocketgraph.export(graph, str(tmp_path / "inverse.onnx"))

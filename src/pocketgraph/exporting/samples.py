@@ -106,7 +106,8 @@ def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict
 def taken_feeds(model: ExportModel) -> dict[str, Array]:
     """One set of inputs that the main entry point takes: the first sample, else a made-up one.
 
-    Whole numbers may be too large, as for the rows of a table: where the model refuses what was drawn, all are ones, or zeros.
+    Whole numbers may be too large, as for the rows of a table: where the model refuses what was drawn, all are ones,
+    or zeros.
     """
     if model.samples is not None:
         return dict(next(iter(model.samples())))

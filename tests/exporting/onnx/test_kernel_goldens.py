@@ -92,16 +92,6 @@ def test_equal_or_refused(group: str, fed: str) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_products_of_bytes_have_the_type_that_they_say() -> None:
-    found = [case for group in GROUPS for case in cases(group) if case.node.op == "BatchMatMulV3" and is_plain(case)]
-    assert any(case.inputs[0].dtype == np.int8 for case in found)
-    for case in found:
-        graph, feeds = single(case.node, case.inputs, [True, True])
-        (actual,) = run(exported(graph, ["case:0"]), feeds)
-        assert actual.dtype == case.expected[0].dtype
-        assert_near(actual, np.asarray(case.expected[0]), 1e-4)
-
-
 def test_pictures_of_known_sizes_are_resized_by_the_weights_of_the_table() -> None:
     found = [case for group in GROUPS for case in cases(group) if case.node.op == "ResizeBicubic" and is_plain(case)]
     assert len(found) > 4

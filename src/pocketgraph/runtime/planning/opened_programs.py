@@ -30,7 +30,7 @@ from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
-from pocketgraph.runtime.planning.open_layers import PICTURES, OpenLayers, open_shapes
+from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
@@ -108,9 +108,8 @@ def _of_all(
     opened_sizes = [sizes[endpoint][1] for endpoint in inputs]
     origins = Origins({node.name: node for node in nodes}, {}, layers.cuts, inferred.value)
     open_now = open_shapes(nodes, inferred, compiled.inferred)
-    # Where windows slide, what holds for one size only may have become part of the program unseen: pixels in pairs, say.
-    slides = layers.has_windows or any(node.op in PICTURES for node in nodes)
-    found = None if slides else with_open_sizes(program, opened_sizes, open_now, origins)
+    # Where windows take steps, what holds for one size only may have become part of the program unseen.
+    found = None if layers.has_windows else with_open_sizes(program, opened_sizes, open_now, origins)
     if found is None:
         from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 
