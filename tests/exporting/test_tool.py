@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
-from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
+from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import targets, tool
 from pocketgraph.exporting.checking import DifferenceError
 from pocketgraph.exporting.labels import check_labels
@@ -326,7 +326,7 @@ def test_of_several_signatures_those_that_were_written_are_checked(target: str, 
     assert all(output.largest_relative < 1e-5 for checked in made.checks for output in checked.outputs)
 
 
-@pytest.mark.parametrize("rows", [2, 30])
+@pytest.mark.parametrize("rows", [1, 2, 30])
 def test_made_up_numbers_fit_the_rows_of_a_table(rows: int) -> None:
     graph = parse(f"""
         ids = Placeholder(dtype=int64, shape=[1, 20])
@@ -340,3 +340,22 @@ def test_made_up_numbers_fit_the_rows_of_a_table(rows: int) -> None:
         session.run(["y:0"], {"ids:0": feeds["ids"]})
     drawn = made_feeds(model.main)["ids"]
     assert (drawn.max() < rows) == bool((feeds["ids"] == drawn).all())
+
+
+def test_tables_of_one_row_are_checked(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        ids = Placeholder(dtype=int32, shape=[8])
+        table = Const(float [[1, 2]])
+        axis = Const(int32 0)
+        y = GatherV2(table, ids, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)
+    assert pocketgraph.export(graph, str(tmp_path / "one.tflite")).checks[0].passed
+
+
+def test_where_nothing_made_up_fits_samples_are_asked_for(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        order = Placeholder(dtype=int32, shape=[4])
+        y = InvertPermutation(order, T=int32)
+    """)
+    with pytest.raises(RunError, match="the inputs were made up; give some that fit with samples"):
+        pocketgraph.export(graph, str(tmp_path / "inverse.onnx"))

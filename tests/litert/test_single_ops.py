@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
@@ -11,6 +12,7 @@ from kernels.cases import Case, from_list
 from litert.single_ops import run_node
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
@@ -140,3 +142,23 @@ def test_choices_of_many_axes(shapes: tuple[tuple[int, ...], ...]) -> None:
     outcome = run_node(node, (condition, yes, no), 1)
     assert not outcome.reason
     np.testing.assert_array_equal(outcome.outputs[0], np.where(condition, yes, no))
+
+
+@pytest.mark.parametrize(
+    ("shape", "axes", "keep"),
+    [
+        ((7, 2, 4, 2, 3, 4, 2, 3), (5, 6, 7), True),
+        ((1, 2, 2, 6, 1, 6, 1, 3), (0, 2, 4, 6), False),  # the gradient of a Tile
+        ((2, 3, 2, 3, 2, 3, 2, 3), (0, 2, 4, 6), False),
+        ((1, 2, 1, 2, 1, 2, 1), (0, 2), False),
+    ],
+)
+@pytest.mark.parametrize(("op", "expected"), [("Sum", np.sum), ("Mean", np.mean), ("Max", np.max)])
+def test_reductions_of_many_axes(
+    shape: tuple[int, ...], axes: tuple[int, ...], keep: bool, op: str, expected: Callable[..., Array]
+) -> None:
+    values = np.random.default_rng(7).integers(-9, 9, shape).astype("f4")
+    node = Node("reduced", op, ("x", "axes"), {"T": FLOAT, "Tidx": INT32, "keep_dims": keep})
+    outcome = run_node(node, (values, np.int32(axes)), 1, constant=(1,))
+    assert not outcome.reason
+    np.testing.assert_allclose(outcome.outputs[0], expected(values, axes, keepdims=keep), rtol=1e-6, atol=1e-6)

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import RunError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.comparison.compare import Difference, compared
+from pocketgraph.runtime.comparison.compare import Difference, compared, zero_values
 from pocketgraph.runtime.session import Session
 
 MOST_CHECKED = 8
@@ -130,11 +130,11 @@ def _checked(
         model.progress("checking", number, len(sets))
         try:
             wanted = entry.run(session, feeds)
-        except RunError:
+        except RunError as error:
             if not is_made:
                 raise
-            sets[number] = feeds = made_feeds(entry, plain=True)
-            wanted = entry.run(session, feeds)
+            sets[number], wanted = _plain_run(session, entry, error)
+            feeds = sets[number]
         given = written.run(entry.name, feeds)
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
@@ -142,6 +142,22 @@ def _checked(
     outputs = tuple(_judged(compared(name, pair, limits[name]), written, limit) for name, pair in pairs.items())
     milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
     return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits)
+
+
+def _plain_run(session: Session, entry: EntryPoint, before: RunError) -> tuple[Feeds, dict[str, Array]]:
+    """Ones for integers, or zeros, where random ones failed ``before``, and their results.
+
+    Raises:
+        RunError: the model does not take them either.
+    """
+    ones = made_feeds(entry, plain=True)
+    for feeds in (ones, {name: zero_values(value) for name, value in ones.items()}):
+        try:
+            return feeds, entry.run(session, feeds)
+        except RunError:
+            continue
+    hint = f"the inputs were made up; give some that fit with {option('data', 'samples')}"
+    raise RunError(before.what, where=before.where, hint=hint) from before
 
 
 def _limit(wanted: Array, limit: float) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -21,7 +22,7 @@ from pocketgraph.graph.model_file_graph import has_codes
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.comparison.compare import plain_values
+from pocketgraph.runtime.comparison.compare import plain_values, zero_values
 from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 
 
@@ -105,7 +106,8 @@ def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict
 def taken_feeds(model: ExportModel) -> dict[str, Array]:
     """One set of inputs that the main entry point takes: the first sample, else a made-up one.
 
-    Whole numbers may be too large, as for the rows of a table: where the model refuses what was drawn, all are ones.
+    Whole numbers may be too large, as for the rows of a table: where the model refuses what was drawn, all are ones,
+    or zeros.
     """
     if model.samples is not None:
         return dict(next(iter(model.samples())))
@@ -113,9 +115,10 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
     made = made_feeds(entry)
     if all(port.dtype.is_floating for port in entry.inputs):
         return made
-    try:
-        with Session(model.graph, model.threads) as session:
-            entry.run(session, made)
-    except RunError:
-        return made_feeds(entry, plain=True)
-    return made
+    ones = made_feeds(entry, plain=True)
+    with Session(model.graph, model.threads) as session:
+        for feeds in (made, ones, {name: zero_values(value) for name, value in ones.items()}):
+            with contextlib.suppress(RunError):
+                entry.run(session, feeds)
+                return feeds
+    return ones

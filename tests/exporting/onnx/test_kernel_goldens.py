@@ -21,7 +21,7 @@ DRAWN = ("Random", "Multinomial", "Stateless")
 LEFT_OUT = {
     "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
     "QuantizeV2": "halves between two codes go to the even one, in TensorFlow away from zero",
-    "ResizeBicubic": "TensorFlow takes its weights from a table of 1024 steps",
+    "ResizeBicubic": "sizes that are fed, as TensorFlow takes its weights from a table of 1024 steps",
     "Range": "how many steps of a float32 fit is rounded otherwise",
     "QuantizedRelu": "a range found while running has its zero between two codes",
     "QuantizedRelu6": "a range found while running has its zero between two codes",
@@ -90,6 +90,15 @@ def test_equal_or_refused(group: str, fed: str) -> None:
             if case.node.op not in LEFT_OUT:
                 wrong.append(f"{case.node.name}: {error}"[:300])
     assert not wrong, "\n".join(wrong)
+
+
+def test_pictures_of_known_sizes_are_resized_by_the_weights_of_the_table() -> None:
+    found = [case for group in GROUPS for case in cases(group) if case.node.op == "ResizeBicubic" and is_plain(case)]
+    assert len(found) > 4
+    for case in found:
+        graph, feeds = single(case.node, case.inputs, [True, False])
+        for actual, expected in zip(run(exported(graph, ["case:0"]), feeds), case.expected, strict=True):
+            assert_near(actual, np.asarray(expected), 1e-5)
 
 
 LAYERS = (

@@ -57,6 +57,11 @@ def plain_values(value: Array) -> Array:
     return np.ones_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 
+def zero_values(value: Array) -> Array:
+    """Zeros for integers, which are places in what holds one."""
+    return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
+
+
 def compared(
     name: str, pairs: Sequence[tuple[Array, Array]], tolerance: float, top1: float | None = None
 ) -> Difference:

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import MissingKernelError, RunError, option
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.comparison.compare import plain_values
+from pocketgraph.runtime.comparison.compare import plain_values, zero_values
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import is_certain
@@ -94,17 +94,13 @@ def _with_plain_values(
         RunError: the model does not take them either.
     """
     plain = {name: plain_values(value) for name, value in feeds.items()}
-    for tried in (plain, {name: _zeros(value) for name, value in plain.items()}):
+    for tried in (plain, {name: zero_values(value) for name, value in plain.items()}):
         try:
             return tried, model.run(wanted, tried)
         except RunError:
             continue
     hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
     raise RunError(before.what, where=before.where, hint=hint) from before
-
-
-def _zeros(value: Any) -> Any:
-    return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 
 def _times(value: Any, share: float) -> Any:

@@ -10,11 +10,13 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import MERGES
 
 SWITCHES = ops_with("switch")
+ENTERS = ops_with("enter")
 EXITS = ops_with("exit")
 STEPS = ops_with("next_iteration")
 
 Way = tuple[str, int]
-"""What decides at a Switch, and the output that has to be taken."""
+"""What decides at a Switch, and the output that has to be taken; of a loop its frame, and INSIDE."""
+INSIDE = -1
 Ways = frozenset[Way]
 ALWAYS: Ways = frozenset()
 
@@ -31,7 +33,7 @@ def pivots(graph: Graph, removed: Collection[str]) -> set[str]:
         graph: the graph.
         removed: names of nodes with one data input; who waits for one would then wait for what it reads.
     """
-    switches = {node.name: _decider(graph, node.data_inputs[1]) for node in graph if _is_switch(node)}
+    switches = _switches(graph)
     candidates = {
         name: ref for name in removed for ref in graph.nodes[name].data_inputs[:1] if node_name(ref) in switches
     }
@@ -52,6 +54,35 @@ def pivots(graph: Graph, removed: Collection[str]) -> set[str]:
         elif node.name in outputs or node.op in STEPS or node.op in EXITS or opdefs.is_stateful(node.op):
             lost |= before.running(node.name) - after.running(node.name)
     return {name for name, ref in candidates.items() if before.way(ref) in lost}
+
+
+def holding_inputs(graph: Graph) -> dict[str, tuple[str, ...]]:
+    """For each node the control inputs without which it would leave the branch or loop that it is in.
+
+    A constant of a branch reads no data and waits for the branch by control, as one of a loop does; without that it
+    is there always, and outside of the loop. What reads data from there needs no such input. Nodes in other cycles than
+    loops keep all of theirs.
+    """
+    order = _forwards(graph)
+    if not any(node.op in ENTERS or _is_switch(node) for node in order):
+        return {}
+    held = {node.name: node.control_inputs for node in graph} if len(order) < len(graph) else {}
+    ways = _Ways((), _switches(graph), {})
+    for node in order:
+        found, kept = ways.of_data(node), list[str]()
+        for ref in node.control_inputs:
+            joined = _joined(found, ways.running(ref[1:]))
+            if joined != found:
+                found = joined
+                kept.append(ref)
+        ways.note(node, found)
+        held[node.name] = tuple(kept)
+    return held
+
+
+def _switches(graph: Graph) -> dict[str, str]:
+    """What decides at each Switch."""
+    return {node.name: _decider(graph, node.data_inputs[1]) for node in graph if _is_switch(node)}
 
 
 def _forwards(graph: Graph) -> list[Node]:
@@ -107,23 +138,36 @@ class _Ways:
     def __init__(self, order: Iterable[Node], switches: Mapping[str, str], stand_ins: Mapping[str, str]) -> None:
         self._switches = switches
         self._found: dict[str, Ways] = {}
+        self._depths: dict[Way, int] = {}
         for node in order:
-            self._found[node.name] = self._of(node, stand_ins)
+            ways = self.of_data(node)
+            for ref in node.control_inputs:
+                ways = _joined(ways, self.running(stand_ins.get(ref[1:], ref[1:])))
+            self.note(node, ways)
 
-    def _of(self, node: Node, stand_ins: Mapping[str, str]) -> Ways:
-        ways = ALWAYS
+    def note(self, node: Node, ways: Ways) -> None:
+        """Says which ways have to be taken for a node to run."""
+        if node.op in ENTERS:
+            inside = (str(node.attr("frame_name", "")), INSIDE)
+            self._depths[inside] = 1 + max((self._depths.get(way, 0) for way in ways), default=0)
+            ways = ways | {inside}
+        elif node.op in EXITS:
+            frames = [way for way in ways if way in self._depths]
+            ways = ways - set(sorted(frames, key=self._depths.__getitem__)[-1:])
+        self._found[node.name] = ways
+
+    def of_data(self, node: Node) -> Ways:
+        """What a node's data say of the ways that have to be taken for it to run."""
         if node.op in MERGES:
             given = [
                 self.carrying(ref) for ref in node.data_inputs if node_name(ref) in self._found
             ]  # not the way back
-            ways = frozenset.intersection(*given) if given else ALWAYS
-        else:
-            # a loop is left in the end, whichever way it is gone through
-            one = self.running_source if node.op in EXITS else self.carrying
-            for ref in node.data_inputs:
-                ways = _joined(ways, one(ref))
-        for ref in node.control_inputs:
-            ways = _joined(ways, self.running(stand_ins.get(ref[1:], ref[1:])))
+            return frozenset.intersection(*given) if given else ALWAYS
+        # a loop is left in the end, whichever way it is gone through
+        one = self.running_source if node.op in EXITS else self.carrying
+        ways = ALWAYS
+        for ref in node.data_inputs:
+            ways = _joined(ways, one(ref))
         return ways
 
     def running(self, name: str) -> Ways:

@@ -15,7 +15,7 @@ from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.image.resizing import nearest_places
+from pocketgraph.kernels.image.resizing import CUBIC_STEPS, cubic_weights, nearest_places, positions
 from pocketgraph.litert.operands import attr_text
 
 
@@ -25,6 +25,9 @@ def resize(emit: OnnxEmit, node: Node) -> None:
     aligned, centred = bool(node.attr("align_corners", False)), bool(node.attr("half_pixel_centers", False))
     if node.op == "ResizeNearestNeighbor" and _is_off(emit.input(0).shape, shape, aligned, centred):
         _pick(emit, shape, aligned, centred)
+        return
+    if node.op == "ResizeBicubic" and not _is_cubic(emit.input(0).shape, shape, aligned, centred):
+        _weigh(emit, shape, aligned, centred)
         return
     source = channels_first(emit, emit.input(0))
     if source.dtype is not dtype:
@@ -79,6 +82,42 @@ def _onnx_places(length: int, count: int, aligned: bool, centred: bool, kind: ty
     whole = np.floor(places + kind(0.5)) if aligned or centred else np.floor(places)
     result: Array = np.clip(whole.astype(np.int64), 0, length - 1)
     return result
+
+
+def _is_cubic(source: Shape, result: Shape, aligned: bool, centred: bool) -> bool:
+    """Whether ONNX's Resize weighs as TensorFlow, which looks weights up; ONNX Runtime makes nothing smaller."""
+    for axis in (1, 2):
+        length, count = source[axis], result[axis]
+        if not length or not count:
+            return True
+        steps = positions(length, count, aligned, centred) * np.float32(CUBIC_STEPS)
+        if count < length or (steps != np.rint(steps)).any():
+            return False
+    return True
+
+
+def _weigh(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:
+    """Sums of four weighted rows, then of four weighted columns."""
+    value = emit.input(0)
+    if value.dtype is not FLOAT:
+        value = emit.cast(value, FLOAT)
+    for axis in (1, 2):
+        length, count = int(value.shape[axis] or 0), int(shape[axis] or 0)
+        if length == count:
+            continue
+        places, weights = cubic_weights(length, count, aligned, centred)
+        dims = [shape[at] if at <= axis else value.shape[at] for at in range(4)]
+        one_axis = [-1, 1, 1] if axis == 1 else [-1, 1]
+        taps = [
+            mul(
+                emit,
+                emit.op("Gather", [value, emit.const(places[:, tap])], dims, axis=axis),
+                emit.const(weights[:, tap].reshape(one_axis)),
+            )
+            for tap in range(4)
+        ]
+        value = add(emit, add(emit, taps[0], taps[1]), add(emit, taps[2], taps[3]))
+    emit.result(value)
 
 
 def _pick(emit: OnnxEmit, shape: Shape, aligned: bool, centred: bool) -> None:

@@ -25,6 +25,8 @@ REDUCTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "All": ("REDUCE_ALL", ("bool",)),
 }
 
+MOST_AXES = 6
+"""How many axes XNNPACK's reductions have."""
 MANY = 4096  # terms that LiteRT adds one after the other without losing digits that count; more are summed by axis
 
 
@@ -53,7 +55,34 @@ def summed(emit: Emit, source: Value, axes: list[int], *, keep: bool) -> Value:
 
 def reduced(emit: Emit, code: str, source: Value, axes: list[int], *, keep: bool) -> Value:
     shape = [1 if axis in axes else size for axis, size in enumerate(source.shape) if keep or axis not in axes]
+    if len(source.shape) > MOST_AXES:
+        return emit.reshape(_over_few_axes(emit, code, source, axes), shape)
     return emit.add(code, [source, emit.const(axes, np.int32)], shape, keep_dims=keep)
+
+
+def _over_few_axes(emit: Emit, code: str, source: Value, axes: list[int]) -> Value:
+    """The reduction with neighbouring axes as one, and over one after the other where there are still too many."""
+    runs: list[tuple[bool, int]] = []  # whether it is reduced, and its size
+    for axis, size in enumerate(source.shape):
+        is_reduced = axis in axes
+        if size != 1 and runs and runs[-1][0] == is_reduced:
+            runs[-1] = (is_reduced, runs[-1][1] * size)
+        elif size != 1:
+            runs.append((is_reduced, size))
+    while any(is_reduced for is_reduced, _ in runs):
+        sizes = [size for _, size in runs]
+        places = [place for place, (is_reduced, _) in enumerate(runs) if is_reduced]
+        if len(runs) > MOST_AXES:
+            if code == "MEAN" and source.dtype is not FLOAT:
+                raise emit.unsupported("means of whole numbers over so many axes")
+            last = places[-1]
+            places = [last]
+            sizes = [math.prod(sizes[:last]), sizes[last], math.prod(sizes[last + 1 :])]
+            source = reduced(emit, code, emit.reshape(source, sizes), [1], keep=False)
+        else:
+            source = reduced(emit, code, emit.reshape(source, sizes), places, keep=False)
+        runs = [run for place, run in enumerate(runs) if place not in places]
+    return source
 
 
 def _count(source: Value, axes: list[int]) -> int:
