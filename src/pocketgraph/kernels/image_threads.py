@@ -43,17 +43,18 @@ def largest_share(threads: int, images: int) -> int:
 def over_images(threads: int, images: int, work: Callable[[slice], Result]) -> list[Result]:
     """What ``work`` gives for each thread's images, in their order; the calling thread takes the first ones."""
     count = max(1, largest_share(threads, images))
-    shares = [slice(first, min(first + count, images)) for first in range(0, images, count)]
-    if len(shares) <= 1:
-        return [work(share) for share in shares]
-    from concurrent.futures import ThreadPoolExecutor
+    shares = [slice(first, min(first + count, images)) for first in range(0, max(1, images), count)]
+    with blas_threads.at_most(1):
+        if len(shares) <= 1:
+            return [work(share) for share in shares]
+        from concurrent.futures import ThreadPoolExecutor
 
-    others: list[Future[Result]] = []
-    with blas_threads.at_most(1), ThreadPoolExecutor(len(shares) - 1, "pocketgraph-images") as pool:
-        with contextlib.suppress(RuntimeError):  # the system has no more threads, or Python ends
-            others.extend(pool.submit(work, share) for share in shares[1:])
-        first = [work(share) for share in (shares[0], *shares[1 + len(others) :])]
-        found = [other.result() for other in others]
+        others: list[Future[Result]] = []
+        with ThreadPoolExecutor(len(shares) - 1, "pocketgraph-images") as pool:
+            with contextlib.suppress(RuntimeError):  # the system has no more threads, or Python ends
+                others.extend(pool.submit(work, share) for share in shares[1:])
+            first = [work(share) for share in (shares[0], *shares[1 + len(others) :])]
+            found = [other.result() for other in others]
     return [first[0], *found, *first[1:]]
 
 

@@ -108,19 +108,33 @@ def rectified_convolution(
         convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
         threads: how many share the images.
     """
-    function, step = CONVOLUTIONS[op], together(result.shape, threads)
+    step = together(result.shape, threads)
 
     def of(share: slice) -> None:
-        with np.errstate(all="ignore"):
-            for images in groups(share, step):
-                if convolve_quickly is not None:
-                    convolve_quickly(x[images], result[images])
-                    continue
-                made = function(x[images], weights, spans)
-                made += bias
-                rectify(made, rectifier, result[images])
+        for images in groups(share, step):
+            rectify_convolved(op, x[images], weights, bias, spans, result[images], rectifier, convolve_quickly)
 
     over_images(threads, len(x), of)
+
+
+def rectify_convolved(
+    op: str,
+    x: Array,
+    weights: Array,
+    bias: Array,
+    spans: Sequence[Window],
+    result: Array,
+    rectifier: str,
+    convolve_quickly: Convolve | None,
+) -> None:
+    """As ``rectified_convolution``, of images that are taken together."""
+    if convolve_quickly is not None:
+        convolve_quickly(x, result)
+        return
+    with np.errstate(all="ignore"):
+        made = CONVOLUTIONS[op](x, weights, spans)
+        made += bias
+        rectify(made, rectifier, result)
 
 
 def rectify(made: Array, rectifier: str, result: Array) -> None:

@@ -19,7 +19,7 @@ from pocketgraph.kernels.nn.adjacent_windows import elements_of
 from pocketgraph.kernels.nn.convolution_gradients import backprop_filter, backprop_input
 from pocketgraph.kernels.nn.normalization import bias_add_grad
 from pocketgraph.kernels.nn.pooled_convolution import Make
-from pocketgraph.kernels.nn.rectified_convolution import Convolve, groups, rectified_convolution, together
+from pocketgraph.kernels.nn.rectified_convolution import Convolve, groups, rectify_convolved, together
 from pocketgraph.kernels.recycled_arrays import aligned
 from pocketgraph.kernels.windows import Window
 
@@ -56,7 +56,7 @@ def wide_pooled_convolution(
         with np.errstate(all="ignore"):
             for images in groups(share, step):
                 best, made = pooled[images], room[: len(pooled[images])]
-                rectified_convolution("Conv2D", x[images], weights, bias, spans, made, "Relu", convolve_quickly)
+                rectify_convolved("Conv2D", x[images], weights, bias, spans, made, "Relu", convolve_quickly)
                 first, *others = elements_of(made, pools)
                 best[...] = first
                 for place, element in enumerate(others):
