@@ -38,7 +38,6 @@ ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
-    monkeypatch.setattr(numpy_gradients, "_has_quick_borders", lambda *_, **__: True)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
     monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)

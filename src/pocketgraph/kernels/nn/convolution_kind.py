@@ -47,6 +47,13 @@ class ConvolutionKind(NamedTuple):
         elements = math.prod(self.weights[: 2 if self.is_depthwise else 3])
         return elements * math.prod(self.result)
 
+    def with_border(self) -> ConvolutionKind:
+        """The same of images that have their border already."""
+        pairs = zip(self.images[1:3], self.spans, strict=True)
+        sizes = [size + span.before + span.after for size, span in pairs]
+        spans = tuple(Window(span.taps, span.stride, span.dilation, 0, 0, span.output) for span in self.spans)
+        return self._replace(images=(self.images[0], *sizes, self.images[3]), spans=spans)
+
     def padding(self) -> str | None:
         """What the operator calls the border; None where it has no name for it."""
         for padding in ("SAME", "VALID") if self._fits() else ("SAME",):

@@ -14,7 +14,8 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from queue import SimpleQueue
+from contextlib import nullcontext
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,8 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.nn.rectified_convolution import CONVOLUTIONS, rectify
+from pocketgraph.kernels.recycled_arrays import aligned
+from pocketgraph.kernels.windows import inside
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import keep
@@ -74,6 +77,8 @@ class ChangingConvolutions:
             bias: float32, one for each output channel; None for zeros.
         """
         with contextlib.ExitStack() as stack:
+            known = kind if kind.padding() is not None else kind.with_border()
+            border = None if known is kind else Border(kind)
             ready: dict[int, _RepackedConvolution | None] = {}
 
             getting_ready = threading.Lock()
@@ -81,7 +86,7 @@ class ChangingConvolutions:
             def program(count: int) -> _RepackedConvolution | None:
                 with getting_ready:
                     if count not in ready:
-                        found = self._program(kind._replace(images=(count, *kind.images[1:])))
+                        found = self._program(known._replace(images=(count, *known.images[1:])))
                         if found is not None:
                             stack.enter_context(found.lock)
                             found.pack(weights, bias, kind.columns)
@@ -92,7 +97,8 @@ class ChangingConvolutions:
                 found = program(len(x))
                 if found is not None:
                     with contextlib.suppress(RuntimeError):  # no memory, say, or closed as the process ends
-                        found.run_into(x, result)
+                        with nullcontext(x) if border is None else border.around(x) as whole:
+                            found.run_into(whole, result)
                         return
                 result[...] = _in_numpy(kind, x, weights, bias)
 
@@ -117,6 +123,31 @@ class ChangingConvolutions:
 
     def _is_full(self) -> bool:
         return sum(program is not None for program in self._programs.values()) >= MOST_PROGRAMS
+
+
+class Border:
+    """Puts zeros around images, where XNNPACK has no name for a convolution's border.
+
+    Args:
+        kind: the convolution.
+    """
+
+    def __init__(self, kind: ConvolutionKind) -> None:
+        self._inside = inside(kind.images[1:3], kind.spans)
+        self._shape = kind.with_border().images
+        self._free: SimpleQueue[Array] = SimpleQueue()
+
+    @contextlib.contextmanager
+    def around(self, x: Array) -> Iterator[Array]:
+        """The images with it, while the context lasts."""
+        try:
+            room = self._free.get_nowait()
+        except Empty:
+            room = aligned(self._shape, np.float32)
+            room[...] = 0
+        room[: len(x)][self._inside] = x
+        yield room[: len(x)]
+        self._free.put(room)
 
 
 class _RepackedConvolution:
