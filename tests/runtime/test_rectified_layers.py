@@ -28,9 +28,9 @@ from rectified_layer_cases import CASES, drawn  # noqa: E402
 Feeds = dict[str, np.ndarray[Any, Any]]
 PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
-NOT_QUICK = ("border", "wide, border, up to six", "depthwise, two for each")
-"""What XNNPACK has no name for, or packs in an order that is not known."""
-ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
+NOT_QUICK = ("depthwise, two for each",)
+"""What XNNPACK packs in an order that is not known."""
+ALONE = ("depthwise", "depthwise, dilations", "depthwise, valid", "depthwise, up to six")
 """Whose gradient by images is XNNPACK's when the layer is apart, too."""
 
 
