@@ -17,7 +17,7 @@ from pocketgraph.kernels import blas_threads, image_threads
 from pocketgraph.kernels.nn import normalization, pooled_convolution, rectified_convolution, wide_pooled_convolution
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
-from pocketgraph.runtime.engines import quick_convolutions
+from pocketgraph.runtime.engines import trained_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -35,7 +35,7 @@ def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
-    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(trained_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 2000)
 

@@ -27,7 +27,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     are_free,
 )
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
+from pocketgraph.runtime.engines.trained_convolutions import TrainedConvolutions, trained_convolutions
 
 
 class DepthwiseGradient(NamedTuple):
@@ -47,14 +47,14 @@ def depthwise_gradient_parts(plan: Plan, found: DepthwiseGradient, run_apart: Ru
     item = found.by_images
     outputs = (Endpoint(item.node.name, 0),)
     apart = run_apart({item.node.name: item}, item.data, outputs)
-    call = DepthwiseGradientCall(item, apart, quick_convolutions(plan))
+    call = DepthwiseGradientCall(item, apart, trained_convolutions(plan))
     return [PartCall(item.node, frozenset((item.node.name,)), item.data, outputs, call, takes_run=True)]
 
 
 class DepthwiseGradientCall(LayerCall):
     """The images' sizes, weights and the gradient by the convolution in, the gradient by the images out."""
 
-    def __init__(self, item: Item, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(self, item: Item, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = item.node

@@ -40,7 +40,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
+from pocketgraph.runtime.engines.trained_convolutions import TrainedConvolutions, trained_convolutions
 
 
 class PooledLayer(NamedTuple):
@@ -129,11 +129,11 @@ def _name(item: Item) -> str:
 
 def pooled_parts(plan: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    quick = quick_convolutions(plan)
+    quick = trained_convolutions(plan)
     return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
 
 
-def _forward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _forward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
@@ -141,7 +141,7 @@ def _forward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) 
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-def _backward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _backward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     wanted = wanted_of(layer)
     members = {item.node.name: item for item in (layer.pool_gradient, layer.mask, *wanted)}
     others = layer.by_images.data[:2] if layer.by_images else ()
@@ -171,7 +171,7 @@ class _Kept(NamedTuple):
 class PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.pool.node
@@ -217,7 +217,7 @@ class PooledLayerGradient(LayerCall):
     the images is wanted their sizes and the weights in; the gradients that are wanted, by weights, bias and images,
     out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.by_images.node if layer.by_images else None

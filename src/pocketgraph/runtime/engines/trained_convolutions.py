@@ -23,7 +23,7 @@ SHARED = "images_over_threads"
 _STATE = "convolutions with changing weights"
 
 
-class QuickConvolutions(NamedTuple):
+class TrainedConvolutions(NamedTuple):
     """Those of a plan.
 
     Attributes:
@@ -89,6 +89,6 @@ class QuickConvolutions(NamedTuple):
         return self.given(run, ConvolutionKind(op, images, weights.shape, tuple(spans), "", threads), weights)
 
 
-def quick_convolutions(plan: Plan) -> QuickConvolutions:
+def trained_convolutions(plan: Plan) -> TrainedConvolutions:
     """Those of a plan."""
-    return QuickConvolutions(plan.threads, plan.uses(PASS), plan.threads if plan.uses(SHARED) else 1)
+    return TrainedConvolutions(plan.threads, plan.uses(PASS), plan.threads if plan.uses(SHARED) else 1)
