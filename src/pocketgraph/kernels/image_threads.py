@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 MOST_THREADS = 8  # each has work arrays of some megabytes, and programs of XNNPACK's
-LEAST_SHARE = 4_000_000  # multiplications: of a thread; to start one takes as long as 0.1 ms
+LEAST_SHARE = 40_000_000  # multiplications: of a thread, a millisecond; busy, one does smaller layers as soon
 
 Result = TypeVar("Result")
 
