@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 import pocketgraph
-from pocketgraph.apps.detections import softmax
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks
@@ -29,6 +28,7 @@ from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAI
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, joined, solved
 from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.nn.activations import softmax
 
 
 def ours(x: Array, mirrored: Array, y: Array, count: int, seed: int) -> Any:

@@ -11,58 +11,57 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from pocketgraph.differentiation.gradient_table import GRADIENTS
-from pocketgraph.exporting.c.operators.emitter_table import CODED, PLAIN
-from pocketgraph.exporting.coreml.operator_table import TRANSLATIONS
-from pocketgraph.exporting.onnx.converter_table import CONVERTERS
 from pocketgraph.kernels.op_table import INDEX, OpTable
-from pocketgraph.kernels.registry import KERNELS
-from pocketgraph.kernels.shapes.rules import SHAPE_RULES
-from pocketgraph.litert.lowering import LOWERINGS
 
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
-TABLES: tuple[tuple[str, OpTable[Any], str, str], ...] = (
-    ("KERNELS", KERNELS, "kernels", "*/*.py"),
-    ("SHAPE_RULES", SHAPE_RULES, "kernels/shapes", "*/*.py"),
-    ("LOWERINGS", LOWERINGS, "litert/lowerings", "*/*.py"),
-    ("GRADIENTS", GRADIENTS, "differentiation", "*/*.py"),
-    ("CONVERTERS", CONVERTERS, "exporting/onnx/ops", "*.py"),
-    ("TRANSLATIONS", TRANSLATIONS, "exporting/coreml/operators", "*.py"),
-    ("PLAIN", PLAIN, "exporting/c/operators", "*.py"),
-    ("CODED", CODED, "exporting/c/operators", "*.py"),
+FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
+    ("kernels", "*/*.py", ("KERNELS",)),
+    ("kernels/shapes", "*/*.py", ("SHAPE_RULES",)),
+    ("litert/lowerings", "*/*.py", ("LOWERINGS",)),
+    ("differentiation", "*/*.py", ("GRADIENTS",)),
+    ("exporting/onnx/ops", "*.py", ("CONVERTERS",)),
+    ("exporting/coreml/operators", "*.py", ("TRANSLATIONS",)),
+    ("exporting/c/operators", "*.py", ("PLAIN", "CODED")),
 )
-"""Each table: what the index calls it, the table, its package's folder, and which files there hold rows."""
+"""Each package's folder, which files there hold rows, and what the index calls the tables that they enter them in."""
 
 
-def registered() -> list[dict[str, list[str]]]:
-    """The ops that each module registers in each of the tables, in the order in which it does."""
-    found: list[dict[str, list[str]]] = [{} for _ in TABLES]
-    adding = [table.add for _, table, _, _ in TABLES]
-    for (_, table, folder, _), rows in zip(TABLES, found, strict=True):
-        table.add = partial(_noted, table.add, rows, package_of(folder) + ".")  # type: ignore[method-assign]
+def registered() -> dict[str, dict[str, list[str]]]:
+    """The ops that each module registers, in the order in which it does, by table and module.
+
+    What the folders' modules import may hold rows too, so that additions are noted before anything else is imported.
+    """
+    found: dict[str, dict[str, list[str]]] = {name: {} for _, _, names in FOLDERS for name in names}
+    add = OpTable.add
+    OpTable.add = _noting(add, found)  # type: ignore[method-assign]
     try:
-        for _, _, folder, files in TABLES:
+        for folder, files, _ in FOLDERS:
             for path in sorted((ROOT / folder).glob(files)):
                 if path.stem != "__init__":
                     inside = path.relative_to(ROOT / folder).with_suffix("").parts
                     importlib.import_module(".".join((package_of(folder), *inside)))
     finally:
-        for (_, table, _, _), add in zip(TABLES, adding, strict=True):
-            table.add = add  # type: ignore[method-assign]
-    return [dict(sorted(rows.items())) for rows in found]
+        OpTable.add = add  # type: ignore[method-assign]
+    return {name: dict(sorted(rows.items())) for name, rows in found.items()}
 
 
-def _noted(add: Callable[[str, Any], None], rows: dict[str, list[str]], within: str, op: str, row: Any) -> None:
-    """Notes the module whose statements are being executed: a row's function may be another module's."""
-    frame: Any = sys._getframe(1)
-    while frame.f_code.co_name != "<module>":
-        frame = frame.f_back
-    rows.setdefault(frame.f_globals["__name__"].removeprefix(within), []).append(op)
-    add(op, row)
+def _noting(
+    add: Callable[[OpTable[Any], str, Any], None], found: dict[str, dict[str, list[str]]]
+) -> Callable[[OpTable[Any], str, Any], None]:
+    """``add``, which notes the module whose statements are being executed: a row's function may be another module's."""
+
+    def noted(table: OpTable[Any], op: str, row: Any) -> None:
+        frame: Any = sys._getframe(1)
+        while frame.f_code.co_name != "<module>":
+            frame = frame.f_back
+        module = frame.f_globals["__name__"].removeprefix(f"{table._package}.")
+        found[table._index].setdefault(module, []).append(op)
+        add(table, op, row)
+
+    return noted
 
 
 def package_of(folder: str) -> str:
@@ -72,7 +71,7 @@ def package_of(folder: str) -> str:
 def index() -> str:
     """What the index should say."""
     parts = []
-    for (name, _, _, _), rows in zip(TABLES, registered(), strict=True):
+    for name, rows in registered().items():
         lines = [" ".join((module, *ops)) for module, ops in rows.items()]
         parts.append("\n".join((f"[{name}]", *lines)))
     return "\n\n".join(parts) + "\n"

@@ -12,7 +12,7 @@ from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
 from pocketgraph.apps.embeddings import embed, read_embeddings
-from pocketgraph.errors import FormatError, GraphError, UsageError
+from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
 
@@ -77,7 +77,7 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
     (tmp_path / "empty").mkdir()
     with pytest.raises(UsageError, match="no photo"):
         embed(base(), tmp_path / "empty")
-    with pytest.raises(GraphError):
+    with pytest.raises(UsageError, match="leave bottleneck_tensor out"):
         embed(base(), photos, tensor="nothing")
     assert call("embed", model, photos, "-o", tmp_path / "no" / "v.npz") == 1
     capsys.readouterr()

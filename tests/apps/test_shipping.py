@@ -380,6 +380,31 @@ def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
     assert "agreement" not in beside[1].as_dict()
 
 
+@pytest.mark.parametrize("masks", ["picked", "probabilities"])
+def test_the_classes_of_places_are_no_forecasts(tmp_path: pathlib.Path, masks: str) -> None:
+    """Masks that stand beside the pictures do not make numbers of what a segmentation picks at each place."""
+    rng = np.random.default_rng(3)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,4,4,2])
+        scores = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        shares = Softmax(scores, T=float)
+        axis = Const(int32 3)
+        picked = ArgMax(shares, axis, T=float, Tidx=int32, output_type=int64)
+    """)
+    weights = rng.normal(size=(1, 1, 2, 3)).astype(np.float32)
+    pocketgraph.save(Graph([*nodes, const("w", weights)]), tmp_path / "places.pb")
+    pictures = rng.normal(size=(60, 4, 4, 2)).astype(np.float32)
+    right = (pictures @ weights[0, 0]).argmax(-1)
+    output, wanted = ("picked", right) if masks == "picked" else ("shares", np.eye(3, dtype=np.float32)[right])
+    np.savez(tmp_path / "masks.npz", x=pictures, y=wanted)
+    found = ship(tmp_path / "places.pb", tmp_path / "out", tmp_path / "masks.npz", outputs=[output])
+    assert found.budget.endswith("% other answers")
+    made = pocketgraph.quantize(tmp_path / "places.pb", tmp_path / "masks.npz", outputs=[output], max_accuracy_drop=20)
+    assert made.judged is not None
+    assert made.judged.comparison.width == 3
+    assert made.judged.comparison.agreement > 0.9
+
+
 def test_pixels_are_scaled_as_the_model_does_what_is_folded(tmp_path: pathlib.Path) -> None:
     """A division by 255 that becomes part of the first layer is not done twice; no classes tell by their answers."""
     net = parse("""

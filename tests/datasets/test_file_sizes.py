@@ -89,6 +89,8 @@ def test_pictures_get_the_size_to_which_the_graph_resizes_them(tmp_path: pathlib
     assert "are resized to 64 x 96, as it does itself" in said[0]
     other = parse(resizing + "whole = Relu(wide, T=float)")
     assert reading.sized(other, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
+    means = parse(resizing.replace("ResizeBilinear", "ResizeArea"))  # of which few pixels would say little
+    assert reading.sized(means, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
 
 
 def test_a_network_that_halves_and_doubles_takes_pictures_of_the_nearest_size_that_fits(tmp_path: pathlib.Path) -> None:

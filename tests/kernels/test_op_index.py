@@ -1,5 +1,6 @@
 """Which module holds which op: the indexes are right, an op has one family in all tables, no room is overfull."""
 
+import ast
 import subprocess
 import sys
 
@@ -19,6 +20,16 @@ def test_the_indexes_are_what_the_modules_register() -> None:
         [sys.executable, "tools/build_op_index.py", "--check"], cwd=ROOT, capture_output=True, text=True, check=False
     )
     assert told.returncode == 0, told.stderr
+
+
+def test_every_decorated_kernel_is_in_the_index() -> None:
+    """Read off the files: what writes the index imports them, and could pass over one that was imported before."""
+    place = ROOT / "src" / "pocketgraph" / "kernels"
+    for path in place.glob("*/*.py"):
+        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "kernel":
+                ops = [each.value for each in node.args if isinstance(each, ast.Constant)]
+                assert registry.KERNELS.homes(ops) == [f"{path.parent.name}.{path.stem}"] * bool(ops), path
 
 
 def families(table: OpTable) -> dict[str, str]:

@@ -69,13 +69,6 @@ def clipped(entry: Detection) -> Detection:
     return replace(entry, box=(top, left, bottom, right))
 
 
-def softmax(logits: Array) -> Array:
-    """exp(x) / sum(exp(x)) along the last axis, without overflow."""
-    powers = np.exp(logits - logits.max(axis=-1, keepdims=True))
-    found: Array = powers / powers.sum(axis=-1, keepdims=True)
-    return found
-
-
 def sigmoid(x: Array) -> Array:
     """1 / (1 + exp(-x)), float64, without overflow."""
     x = np.asarray(x, np.float64)

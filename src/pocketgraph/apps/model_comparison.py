@@ -138,8 +138,10 @@ def verify(
 def _check_options(
     b: Model | None, engines: bool, inputs: object, data: object, runs: int | None, shapes: object
 ) -> None:
-    """Raises:
-    UsageError: options do not go together.
+    """Refuses options that do not go together.
+
+    Raises:
+        UsageError: some do not.
     """
     if b is None and not engines:
         raise UsageError("there is nothing to compare with", hint=f"name a second model, or say {option('engines')}")

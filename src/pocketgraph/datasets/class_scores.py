@@ -11,9 +11,9 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
-_HANDS_ON = ops_with("passes", "view") | {"Cast"}
+HANDS_ON = ops_with("passes", "view") | {"Cast"}
 _BEST = "ArgMax"
-_SHARES = ("Softmax", "Sigmoid")
+SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
 _FIRST_FEW = frozenset({"TopK", "TopKV2"})
 
@@ -29,7 +29,7 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
         graph: the graph.
         output: the tensor or node that gives the answer, such as int64 [batch].
     """
-    node = graph.find_producer(output, _HANDS_ON)
+    node = graph.find_producer(output, HANDS_ON)
     if node is None or node.op not in {_BEST} | _FIRST_FEW:
         return None
     scores = canonical(node.data_inputs[0])
@@ -55,15 +55,15 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
         dtypes = {name: inferred.dtype(canonical(name)) for name in names}
         others = {name for name, dtype in dtypes.items() if dtype is None or not dtype.is_floating}
         if found[0] in others:
-            found.sort(key=lambda name: len(_SHARES) + 1 if name in others else _rank(graph, name))
-    node = graph.find_producer(found[0], _HANDS_ON)
+            found.sort(key=lambda name: len(SHARES) + 1 if name in others else _rank(graph, name))
+    node = graph.find_producer(found[0], HANDS_ON)
     few = scores_picked_from(graph, found[0]) if node is not None and node.op in _FIRST_FEW else None
     return [few or found[0], *found[1:]]
 
 
 def _rank(graph: Graph, name: str) -> int:
-    node = graph.find_producer(name, _HANDS_ON)
-    return _SHARES.index(node.op) if node is not None and node.op in _SHARES else len(_SHARES)
+    node = graph.find_producer(name, HANDS_ON)
+    return SHARES.index(node.op) if node is not None and node.op in SHARES else len(SHARES)
 
 
 def picked_note(output: str, scores: str) -> str:

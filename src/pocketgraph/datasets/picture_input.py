@@ -192,17 +192,21 @@ def _is_resized(graph: Graph, name: str) -> bool:
 
 
 def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
-    """The height and width to which a graph brings the pictures of an input; None where it takes them otherwise too, or
-    where their size decides it.
+    """The height and width to which a graph brings the pictures of an input by bilinear interpolation, as we do; None
+    where it takes them otherwise too, such as by the means of areas, or where their size decides it.
 
     Args:
         graph: the graph.
         name: of the input's node.
     """
-    sizes = [infer(graph).value(canonical(node.inputs[1])) for node in _resizings(graph, name)]
-    told = {tuple(size.reshape(-1).tolist()) for size in sizes if size is not None and size.size == 2}
-    height, width = told.pop() if len(told) == 1 and not any(size is None for size in sizes) else (0, 0)
-    return (height, width) if height > 0 and width > 0 else None
+    resizings = _resizings(graph, name)
+    if not resizings or any(node.op != "ResizeBilinear" for node in resizings):
+        return None
+    inferred = infer(graph)
+    sizes = [inferred.value(canonical(node.inputs[1])) for node in resizings]
+    told = {() if size is None else tuple(size.reshape(-1).tolist()) for size in sizes}
+    found = told.pop() if len(told) == 1 else ()
+    return (found[0], found[1]) if len(found) == 2 and min(found) > 0 else None
 
 
 def _resizings(graph: Graph, name: str) -> list[Node]:

@@ -352,13 +352,13 @@ def as_large_as_resized(model: ExportModel) -> tuple[ExportModel, list[str]]:
     theirs open; and a note of each."""
     notes, inputs = [], []
     for port in model.main.inputs:
-        own = None
-        if port.shape is not None and len(port.shape) == 4 and port.shape[1] is port.shape[2] is None:
-            own = resized_to(model.graph, node_name(port.tensor))
-        if own is not None and port.shape is not None:
+        shape = port.shape or ()
+        is_open = len(shape) == 4 and shape[1] is shape[2] is None
+        own = resized_to(model.graph, node_name(port.tensor)) if is_open else None
+        if own is not None:
             notes.append(f"pictures are {own[1]} x {own[0]}, as the graph resizes those of '{port.name}' to that")
-            taken = (port.shape[0] or 1, *own, port.shape[3] or 3)
-            port = replace(port, shape=(port.shape[0], *taken[1:]), sizes=taken)
+            picture = *own, shape[3] or 3
+            port = replace(port, shape=(shape[0], *picture), sizes=(shape[0] or 1, *picture))
         inputs.append(port)
     entry = _with_outputs(model.graph, replace(model.main, inputs=tuple(inputs))) if notes else model.main
     return replace(model, entries=(entry, *model.entries[1:])), notes

@@ -26,7 +26,7 @@ def with_decided_branches(graph: Graph, outputs: Sequence[str], control_flow: Co
     One may decide the other: an inlined function holds a Switch, and a Merge that is gone a predicate.
 
     Raises:
-        FreezeError: see inline.inlined and without_known_branches.
+        FreezeError: see inlined and without_known_branches.
     """
     while True:
         before = graph

@@ -25,15 +25,15 @@ def colocated_with(node: Node) -> list[str]:
 
 def without_colocations(graph: Graph, gone: Set[str]) -> Graph:
     """The graph in which no node asks to be placed with one of ``gone``; the same one where none did."""
-    if not gone:
-        return graph
-    nodes = [node if gone.isdisjoint(colocated_with(node)) else _placed_elsewhere(node, gone) for node in graph]
-    return graph if all(map(lambda a, b: a is b, nodes, graph)) else graph.replace(nodes)
+    return graph.map_nodes(lambda node: _placed_elsewhere(node, gone)) if gone else graph
 
 
 def _placed_elsewhere(node: Node, gone: Set[str]) -> Node:
-    classes, names = node.attrs[CLASS], {COLOCATED + name.encode() for name in gone}
-    assert isinstance(classes, tuple)
-    kept = tuple(entry for entry in classes if entry not in names)
+    """The node without what it asks of nodes that are ``gone``; the same one where it asks nothing of them."""
+    classes, names = node.attrs.get(CLASS), gone & set(colocated_with(node))
+    if not names or not isinstance(classes, tuple):
+        return node
+    unknown = {COLOCATED + name.encode() for name in names}
+    kept = tuple(entry for entry in classes if entry not in unknown)
     attrs = {key: value for key, value in node.attrs.items() if key != CLASS}
     return node.replace(attrs={**attrs, CLASS: kept} if kept else attrs)

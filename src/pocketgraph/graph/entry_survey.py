@@ -14,9 +14,9 @@ from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
+from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
 from pocketgraph.graph.training_nodes import LOSS_SCOPES, OF_SAVERS, is_of_training
-from pocketgraph.graph.watched_measures import watched_measures
 
 _PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(
@@ -67,7 +67,7 @@ class EntrySurvey:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        left_over = self._left_over() | watched_measures(graph)
+        left_over = self._left_over() | summary_only_nodes(graph)
         self._model = [
             node
             for node in graph

@@ -99,7 +99,7 @@ class Kernel:
         return self._signature[2]
 
     @cached_property
-    def takes_rest(self) -> bool:
+    def is_variadic(self) -> bool:
         """Whether it takes any number of inputs, which its op need not; False where a signature is given."""
         if self._given is not None:
             return False
@@ -181,7 +181,7 @@ def wrong_count(op: str, count: int) -> str:
 
 def check_count(kernel: Kernel, node: Node, count: int) -> None:
     """Raises RunError where the kernel would take more or fewer data inputs than its op has."""
-    if kernel.takes_rest and (said := wrong_count(node.op, count)):
+    if kernel.is_variadic and (said := wrong_count(node.op, count)):
         raise RunError(said, where=f"node '{node.name}'")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -41,6 +41,7 @@ class Emit(Operands[Value]):
         values: the value of each tensor name (``n:0``) that is known so far.
         cells: the weights of recurrent cells in LiteRT's order, which are shared by all steps.
         computed: what operations have made so far.
+        kept: names of nodes that cut or pad, whose operations stay where for these sizes there is nothing to do.
         unrounded: what the graph converts to a 16-bit type, and has kept its digits.
     """
 
@@ -59,6 +60,7 @@ class Emit(Operands[Value]):
         self.values: dict[str, Value] = {}
         self.cells: dict[tuple[Any, ...], tuple[Constant, Value]] = {}
         self.computed: set[Value] = set()
+        self.kept: Collection[str] = ()
         self.unrounded: set[Value] = set()
         self._rounds = False
         self._narrow: dict[str, DType] = {}
@@ -66,6 +68,11 @@ class Emit(Operands[Value]):
         self._derived: dict[tuple[int, tuple[int, ...], bool], tuple[Constant, Value]] = {}
         self._count = 0
         self._most = allowance()  # bytes of one result
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether the node that is being lowered is one of those kept."""
+        return self._node.name in self.kept
 
     def lower(self, node: Node) -> None:
         """Emits one node.

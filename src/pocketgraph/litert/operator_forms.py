@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.litert.operator_traits import COMPARISONS, KEEPING_TYPE, POOLS
+from pocketgraph.litert.operator_traits import GIVING_BOOL, KEEPING_TYPE, POOLS
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.writing import schema
 
@@ -85,7 +85,7 @@ def misuse(operation: Operation) -> str:
         return f"{code} with {len(operation.outputs)} results, and it gives {results}"
     given = operation.outputs[0].dtype if operation.outputs else None
     first = operation.inputs[0] if operation.inputs else None
-    made = BOOL if code in COMPARISONS else first.dtype if code in KEEPING_TYPE and first is not None else None
+    made = BOOL if code in GIVING_BOOL else first.dtype if code in KEEPING_TYPE and first is not None else None
     if made is not None and given is not made:
         return f"{code} with a result of {given.name if given else 'no type'}, and it gives {made.name} here"
     for place, (rank, operand) in enumerate(zip(_RANKS.get(code, ()), operation.inputs, strict=False)):

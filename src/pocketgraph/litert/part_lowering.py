@@ -115,11 +115,12 @@ def lowered(
     *,
     fallback: Callable[[Emit, Node], None] | None = None,
     strict: bool = False,
+    kept: Collection[str] = (),
 ) -> Program:
     """The program of a part, before any rewriting (arguments as for ``engine.compile``).
 
     ``fallback`` emits nodes that LiteRT has no builtin operator for (see lowerings/custom_operators.py);
-    ``strict`` refuses what differs from TensorFlow at the edges.
+    ``strict`` refuses what differs from TensorFlow at the edges; ``kept`` is as Emit's.
 
     Raises:
         Unsupported: LiteRT cannot run some node.
@@ -127,6 +128,7 @@ def lowered(
     taken = [canonical(name) for name in inputs]
     specs = {canonical(name): spec for name, spec in input_specs.items()}
     emit = Emit(graph, inferred, Statics(graph, inferred, frozenset(taken)), strict=strict)
+    emit.kept = kept
     for name in taken:
         dtype, shape = specs[name]
         emit.values[name] = Value(name, widened(dtype), tuple(shape))

@@ -50,6 +50,7 @@ from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
+from pocketgraph.runtime.comparison.answer_metrics import are_forecasts
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_lengths
 from pocketgraph.version import VERSION
 
@@ -305,12 +306,13 @@ class _Quantizer:
         judging = data if judge is None else self.opened(judge)
         if judge is None and len(everything) > len(data):
             judging = everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
-        are_forecasts = False
-        if self.program.outputs[0].size > 1:
-            size = own_answer(np.empty(self.program.outputs[0].shape), judging.repetitions).size
-            has_classes = judging.truth(names, size) is not None  # labels that do not fit are said before the work
-            are_forecasts = not has_classes and judging.wanted(size) is not None
-        if are_forecasts and budget.is_set:
+        gives_forecasts, output = False, self.program.outputs[0]
+        if output.size > 1:
+            answer = own_answer(np.empty(output.shape, output.dtype.numpy), judging.repetitions)
+            classes = judging.truth(names, answer.size)  # labels that do not fit are said before the work
+            wanted = judging.wanted(answer.size) if classes is None else None
+            gives_forecasts = wanted is not None and are_forecasts(wanted, answer)
+        if gives_forecasts and budget.is_set:
             raise no_classes()
         kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
         if kept.resumed:
@@ -325,7 +327,7 @@ class _Quantizer:
                 lambda scores: judging.truth(names, scores),
                 options.threads,
                 judging.repetitions,
-                are_forecasts=are_forecasts,
+                are_forecasts=gives_forecasts,
             )
 
         try:

@@ -14,7 +14,6 @@ import pocketgraph
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
-from pocketgraph.apps.detections import softmax
 from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
 from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
 from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
@@ -24,6 +23,7 @@ from pocketgraph.apps.retraining.tool import retrain
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.nn.activations import softmax
 from support import model_dir, model_info, needs_shared
 
 

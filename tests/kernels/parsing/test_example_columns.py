@@ -285,7 +285,7 @@ def by_pattern(taught: list[bytes], lines: list[bytes], wanted: dict[bytes, DTyp
     learned.due = 1
     assert learned.read(taught, example_columns.new_array) is None
     assert learned.pattern is not None
-    found, missed = learned.pattern.columns(lines, wanted, learned.chains, example_columns.new_array)
+    found, missed = learned.pattern.columns(lines, wanted, learned.keys, example_columns.new_array)
     return found, missed
 
 

@@ -203,6 +203,42 @@ def test_what_fails_because_the_process_ends_is_not_kept(mine: Any, tmp_path: pa
         assert engine_choice.measurements(part) == {}  # type: ignore[arg-type]
 
 
+def test_a_process_whose_main_thread_is_over_measures_while_others_answer(mine: Any, tmp_path: pathlib.Path) -> None:
+    code = """
+        import sys, threading
+        from pocketgraph.runtime import Session
+        from pocketgraph.runtime.certificates import check_schedule
+        from pocketgraph.runtime.part_engines import available_engines, engine_choice
+        from pocketgraph.runtime.part_engines.paired_timing import PairedTimes
+        from runtime.part_engines.package_engine import FEEDS, GRAPH
+        import mine_engine
+
+        engine_choice.LARGE_PART = 0
+        available_engines.candidates = lambda: {"mine 1.5": mine_engine.ENGINE}
+        engine_choice.times_in_turns = lambda ours, other, threads: (ours(), other(), PairedTimes(0.01, 0.5, True))[2]
+
+        def serve():
+            threading.main_thread().join()
+            with Session(GRAPH, engine="auto", cache_dir=sys.argv[1]) as session:
+                for _ in range(engine_choice.RUNS + 1):
+                    session.run(["z", "y"], FEEDS)
+                check_schedule.finish()
+                (part,) = next(iter(session._calls.plans.values())).executables
+                print(part.engine)
+
+        threading.Thread(target=serve).start()
+    """
+    search = [str(tmp_path / "site"), *sys.path]
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(code), str(tmp_path / "cache")],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(search)},
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    assert done.stdout == "mine 1.5\n"
+
+
 def test_what_is_described_holds_no_engine(mine: Any, measured: dict[str, float], tmp_path: pathlib.Path) -> None:
     with Session(GRAPH, engine="auto", cache_dir=tmp_path) as session:
         (part,) = session.plan(["z", "y"], measure=True).parts

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pocketgraph.apps.detections import Detection, clipped, sigmoid, softmax, without_overlaps
+from pocketgraph.apps.detections import Detection, clipped, sigmoid, without_overlaps
+from pocketgraph.kernels.nn.activations import softmax
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array

@@ -16,6 +16,7 @@ from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
+from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import RunError, UsageError, option
@@ -31,7 +32,6 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.session import Session
 
@@ -254,11 +254,6 @@ def _picture(model: ExportModel) -> PictureFacts | None:
     return PictureFacts(sizes[1], sizes[2], channels, mean, std)
 
 
-_HANDS_ON = ops_with("passes", "view") | {"Cast", "tfl.dequantize", "tfl.reshape"}
-_SHARES = frozenset({"Softmax", "Sigmoid", "tfl.softmax", "tfl.logistic"})
-"""Not traits: what gives shares of classes, in graphs and in LiteRT files, and what may stand behind it."""
-
-
 def _gives_scores(model: ExportModel) -> bool:
     """Whether the first output is a score for each class."""
     try:
@@ -272,8 +267,8 @@ def _gives_scores(model: ExportModel) -> bool:
 
 def _are_shares(model: ExportModel) -> bool:
     """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
-    node = model.graph.find_producer(model.main.outputs[0].tensor, _HANDS_ON)
-    return node is not None and node.op in _SHARES
+    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | {"tfl.dequantize", "tfl.reshape"})
+    return node is not None and node.op in (*SHARES, "tfl.softmax", "tfl.logistic")
 
 
 def _golden(model: ExportModel) -> tuple[dict[str, Array], dict[str, Array]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from pocketgraph.apps.detections import softmax
+from pocketgraph.kernels.nn.activations import softmax
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array

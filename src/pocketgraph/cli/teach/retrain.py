@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 IGNORED = ("test_batch_size", "validation_batch_size", "eval_step_interval", "intermediate_output_graphs_dir",
            "intermediate_store_frequency", "checkpoint_path", "logging_verbosity")  # fmt: skip
-"""Flags of the original's gradient descent; the layer is solved to convergence here."""
+"""Flags of the original's gradient descent and what that writes; the layer is solved to convergence here."""
 DOWNLOADED = "frozen_graph.pb", "quantized_graph.pb"
 """What the files of MobileNets are called that the original downloaded."""
 DISTORTIONS = ("mirror", "random_crop", "random_scale", "random_brightness", "phone")

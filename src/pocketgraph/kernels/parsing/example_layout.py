@@ -16,7 +16,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE, FLOATS, TEXTS
-from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, Chains, Headers, field, headers_of
+from pocketgraph.kernels.parsing.example_walk import SKIPPED, TAGS, FeatureKeys, Headers, field, headers_of
 from pocketgraph.kernels.parsing.record_bytes import (
     all_true,
     expect,
@@ -85,7 +85,7 @@ def _layout(record: bytes, wanted: Mapping[bytes, DType]) -> list[_ExampleEntry]
     """The entries of a record."""
     place = read_varint(record, 1, len(record))[1]
     found: list[_ExampleEntry] = []
-    for headers, _, _ in Chains(wanted).of(record):
+    for headers, _, _ in FeatureKeys(wanted).of(record):
         entry, place = _entry_at(record, place, headers, wanted.get(headers.key))
         found.append(entry)
     return found

@@ -22,14 +22,14 @@ from pocketgraph.kernels.parsing.example_walk import (
     LISTED,
     MOST_KEPT,
     SKIPPED,
-    Chains,
+    FeatureKeys,
     Value,
     column_of,
     field,
     head,
     headers_of,
     inside,
-    row_in_any_order,
+    row_of,
 )
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, list_of_texts
 from pocketgraph.kernels.parsing.record_column import RecordColumn
@@ -156,7 +156,7 @@ class ExamplePattern:
         self._match = re.compile(b"\n" + LENGTH + entries, re.DOTALL).fullmatch
 
     def columns(
-        self, records: Sequence[bytes], wanted: Mapping[bytes, DType], chains: Chains, memory: Memory
+        self, records: Sequence[bytes], wanted: Mapping[bytes, DType], keys: FeatureKeys, memory: Memory
     ) -> tuple[dict[bytes, RecordColumn] | None, int]:
         """What is in these records, None where another way is to read them; and how many did not match."""
         found = list(map(self._match, records))
@@ -185,7 +185,7 @@ class ExamplePattern:
                 else:
                     values[feature.number] = _texts(group) if feature.tag == LISTED else group
         if missed:
-            rows = [row_in_any_order(records[index], chains, [None] * len(wanted)) for index in missed]
+            rows = [row_of(records[index], keys, [None] * len(wanted)) for index in missed]
             more = [row for row in rows if row is not None]
             if len(more) < len(rows):
                 return None, len(missed)
@@ -251,7 +251,7 @@ class _Learned:
 
     def __init__(self, wanted: Mapping[bytes, DType]) -> None:
         self.wanted = dict(wanted)
-        self.chains = Chains(wanted)
+        self.keys = FeatureKeys(wanted)
         self.pattern: ExamplePattern | None = None
         self.unread = 0  # records that no pattern has read since the last one was made
         self.due = FIRST_LEARNED
@@ -268,7 +268,7 @@ class _Learned:
         found, missed = None, len(records)
         pattern = self.pattern  # other threads may drop it meanwhile, or learn another one
         if pattern is not None:
-            found, missed = pattern.columns(records, self.wanted, self.chains, memory)
+            found, missed = pattern.columns(records, self.wanted, self.keys, memory)
             if found is None and self.pattern is pattern:
                 self.pattern = None
         self.unread += missed
@@ -306,7 +306,7 @@ class _Learned:
         """
         place = read_varint(record, 1, len(record))[1]
         keys = []
-        for headers, _, more in self.chains.of(record):
+        for headers, _, more in self.keys.of(record):
             size, inner = read_varint(record, place + 1, len(record))
             which = headers
             if not record.startswith(which[size][0], place) or self._tags.get(which.key) == LISTED:

@@ -1,8 +1,8 @@
 """Examples of a batch read one after the other, entry by entry.
 
-Records of one writer have the same keys. What stands before the values of a feature is known
-from its key, its type and the length of its entry, so it is compared whole. What is not as encoders write it (unknown
-fields, features given twice, numbers that are not packed) is left to the general way, which knows the errors.
+Records of one writer have the same keys. What stands before the values of a feature is known from its key, its type
+and the length of its entry, so it is compared whole. What is not as encoders write it (unknown fields, features given
+twice, numbers that are not packed) is left to the general way, which knows the errors.
 """
 
 from __future__ import annotations
@@ -99,20 +99,18 @@ def inside(size: int) -> int:
 headers_of = lru_cache(maxsize=256)(Headers)
 Value: TypeAlias = "bytes | list[bytes] | None"
 """A feature of a record: its packed numbers or its one text, its texts, or nothing where it has none."""
-Link: TypeAlias = "tuple[Headers, int, Headers | None]"
+FeatureKey: TypeAlias = "tuple[Headers, int, Headers | None]"
 """Of a key: its headers, its place in a row (-1: not wanted), the headers of more texts than one."""
-Chain: TypeAlias = "list[Link]"
-"""The keys of a record in its order."""
 
 
 def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> dict[bytes, RecordColumn] | None:
     """The wanted features of a batch; None where the general way is to read them."""
-    chains = Chains(wanted)
+    keys = FeatureKeys(wanted)
     blank: list[Value] = [None] * len(wanted)
     rows: list[list[Value]] = []
     try:
         for record in records:
-            row = row_in_any_order(record, chains, blank)
+            row = row_of(record, keys, blank)
             if row is None:
                 return None
             rows.append(row)
@@ -122,8 +120,8 @@ def columns_by_walk(records: Sequence[bytes], wanted: Mapping[bytes, DType]) -> 
         return None
 
 
-def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> list[Value] | None:
-    """The wanted features of a record, each key looked up; None where it is not as encoders write it."""
+def row_of(record: bytes, keys: FeatureKeys, blank: Sequence[Value]) -> list[Value] | None:
+    """The wanted features of a record; None where it is not as encoders write it."""
     row = list(blank)
     end = len(record)
     size, place = read_varint(record, 1, end)
@@ -134,7 +132,7 @@ def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> l
         if size > 127:
             size, inner = read_varint(record, place + 1, end)
             inner += 2
-        headers, number, more = chains[record[inner : inner + record[inner - 1]]]
+        headers, number, more = keys[record[inner : inner + record[inner - 1]]]
         header, start, length = headers[size]
         if record.startswith(header, place):
             if number >= 0:
@@ -152,7 +150,7 @@ def row_in_any_order(record: bytes, chains: Chains, blank: Sequence[Value]) -> l
     return row if place == end else None
 
 
-class Chains(dict[bytes, "Link"]):
+class FeatureKeys(dict[bytes, "FeatureKey"]):
     """What is known of each key of records with the same wanted features; made when it is first asked for."""
 
     def __init__(self, wanted: Mapping[bytes, DType]) -> None:
@@ -160,26 +158,26 @@ class Chains(dict[bytes, "Link"]):
         self._wanted = wanted
         self._numbers = {key: number for number, key in enumerate(wanted)}
 
-    def __missing__(self, key: bytes) -> Link:
+    def __missing__(self, key: bytes) -> FeatureKey:
         if len(key) > MOST_KEY:
             raise WireError(0, "a key too long to keep")
         dtype = self._wanted.get(key)
         if dtype is None:
-            found: Link = headers_of(key, SKIPPED), -1, None
+            found: FeatureKey = headers_of(key, SKIPPED), -1, None
         else:
             more = headers_of(key, LISTED) if dtype is STRING else None
             found = headers_of(key, TAGS[dtype]), self._numbers[key], more
         self[key] = found
         return found
 
-    def of(self, record: bytes) -> Chain:
-        """The keys of a record.
+    def of(self, record: bytes) -> list[FeatureKey]:
+        """The keys of a record, in its order.
 
         Raises:
             WireError, IndexError: it is not as encoders write it, as far as that is looked at.
         """
         place, end = read_varint(record, 1, len(record))[1], len(record)
-        keys: list[bytes] = []
+        names: list[bytes] = []
         while place < end:
             size, inner = record[place + 1], place + 2
             if size > 127:
@@ -187,11 +185,11 @@ class Chains(dict[bytes, "Link"]):
             length = record[inner + 1]
             if length > MOST_KEY:
                 raise WireError(place, "a key too long to keep")
-            keys.append(record[inner + 2 : inner + 2 + length])
+            names.append(record[inner + 2 : inner + 2 + length])
             place = inner + size
-        if len(set(keys)) < len(keys):
+        if len(set(names)) < len(names):
             raise WireError(place, "a key twice")
-        return [self[key] for key in keys]
+        return [self[name] for name in names]
 
 
 def column_of(values: Sequence[Value], dtype: DType, *, alike: bool = False) -> RecordColumn:

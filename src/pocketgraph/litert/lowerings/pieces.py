@@ -18,9 +18,9 @@ def sum_of(emit: Emit, left: Value, right: Value) -> Value:
     return emit.add("ADD", [left, right], left.shape, activation="")
 
 
-def pad(emit: Emit, value: Value, pairs: Array, fill: float | None = None) -> Value:
-    """``value`` with constant borders, zero by default."""
-    if not pairs.any():
+def pad(emit: Emit, value: Value, pairs: Array, fill: float | None = None, *, always: bool = False) -> Value:
+    """``value`` with constant borders, zero by default; ``always`` by an operation, though they may be empty."""
+    if not (pairs.any() or always):
         return value
     shape = [size + int(before) + int(after) for size, (before, after) in zip(value.shape, pairs, strict=True)]
     amounts = emit.const(pairs, np.int32)
@@ -29,10 +29,19 @@ def pad(emit: Emit, value: Value, pairs: Array, fill: float | None = None) -> Va
     return emit.add("PADV2", [value, amounts, emit.const(fill, value.dtype.numpy)], shape)
 
 
-def cut(emit: Emit, value: Value, begin: list[int], size: list[int], strides: list[int] | None = None) -> Value:
-    """Elements ``begin``, ``begin`` + stride … of each axis, ``size`` of them; strides are positive."""
+def cut(
+    emit: Emit,
+    value: Value,
+    begin: list[int],
+    size: list[int],
+    strides: list[int] | None = None,
+    *,
+    always: bool = False,
+) -> Value:
+    """Elements ``begin``, ``begin`` + stride … of each axis, ``size`` of them; strides are positive. ``always`` by an
+    operation, though these may be all."""
     strides = strides or [1] * len(begin)
-    if tuple(size) == value.shape:
+    if tuple(size) == value.shape and not always:
         return value
     if len(size) > DEEPEST:
         raise emit.unsupported(f"cutting from rank {len(size)}")

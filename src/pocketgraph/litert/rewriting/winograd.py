@@ -15,6 +15,7 @@ windows of 3, 1e-5 for windows of 5 and 7, 2e-5 for tiles of 4, under windows of
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import TypeAlias
@@ -114,10 +115,10 @@ def best_tiling(
     found = _soonest(result, window, depth, time or _time)
     if found is None or found[0] > share:
         return None
-    batch, *sizes, count = result
-    direct = batch * sizes[0] * sizes[1] * count * window[0] * window[1] * depth
-    if by_several and _time_by_several(batch, window, depth, count, found[1]) > SEVERAL_SHARE * direct:
-        return None
+    if by_several:  # they share the plain convolution evenly, and products of tiles, too, but not the rest
+        needed = _time(result[0], window, depth, result[3], found[1], MOVED_BY_SEVERAL, CALLED_BY_SEVERAL)
+        if needed > SEVERAL_SHARE * _multiplications(result, window, depth):
+            return None
     return found[1]
 
 
@@ -148,8 +149,12 @@ def _soonest(result: Sequence[int], window: tuple[int, int], depth: int, time: T
     if not found:
         return None
     best, tiling = min(found)
-    direct = batch * sizes[0] * sizes[1] * count * height * width * depth
-    return best / max(direct, 1), tiling
+    return best / max(_multiplications(result, window, depth), 1), tiling
+
+
+def _multiplications(result: Sequence[int], window: tuple[int, int], depth: int) -> int:
+    """Of a plain convolution."""
+    return math.prod(result) * math.prod(window) * depth
 
 
 def _time(
@@ -181,11 +186,6 @@ def _time(
         + moving * each * moved
         + calling * SMALL_OPERATION * operations
     )
-
-
-def _time_by_several(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
-    """As ``_time``, of threads that share a plain convolution evenly: products of tiles, too, but not the rest."""
-    return _time(batch, window, depth, count, tiling, MOVED_BY_SEVERAL, CALLED_BY_SEVERAL)
 
 
 def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:

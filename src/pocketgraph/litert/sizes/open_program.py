@@ -52,6 +52,11 @@ class Origins(NamedTuple):
     cuts: Collection[str] = ()
     value: Callable[[str], np.ndarray[Any, Any] | None] = lambda ref: None
 
+    @property
+    def following(self) -> set[str]:
+        """Names of the nodes, but for reshapes, whose operators have to be there: for other sizes they do something."""
+        return {name for name in {*self.size_operands, *self.cuts} if self.nodes[name].op != "Reshape"}
+
 
 class OpenProgram(NamedTuple):
     """A program for all sizes.
@@ -151,8 +156,7 @@ class _Opening:
         Raises:
             NotCertain: an operator that was to take numbers is not there: for these sizes there was nothing to do.
         """
-        missing = {*self._origins.size_operands, *self._origins.cuts} - self._met
-        if any(self._origins.nodes[name].op != "Reshape" for name in missing):
+        if not self._origins.following <= self._met:
             raise NotCertain
 
     def fits(self, shapes: Rows, numbers: Rows) -> bool:

@@ -30,6 +30,7 @@ from pocketgraph.quantization.evaluation.text_models import BehindTexts
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
+    are_forecasts,
     are_picks,
     are_unit_vectors,
     distance_from_input,
@@ -235,7 +236,7 @@ def _wanted(
         verdict.accuracy = ClassAccuracy() if has_classes else None
         verdict.errors = None if numbers is None else Statistic()
         if verdict.comparison is not None:
-            verdict.comparison.are_forecasts = numbers is not None
+            verdict.comparison.are_forecasts = numbers is not None and are_forecasts(numbers, answer)
     return classes, numbers
 
 

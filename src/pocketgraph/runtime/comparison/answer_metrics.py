@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.nn.activations import softmax
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.profiling.statistic import Statistic
 
@@ -72,11 +73,7 @@ def _student(freedom: int) -> float:
 def probabilities(scores: Array) -> Array:
     """Rows that are probabilities as they are; others through softmax; a vector is one row. float64 [rows, classes]."""
     rows = np.atleast_2d(scores.astype(np.float64))
-    if are_probabilities(rows):
-        return np.maximum(rows, 0)
-    shifted = np.exp(rows - rows.max(axis=1, keepdims=True))
-    result: Array = shifted / shifted.sum(axis=1, keepdims=True)
-    return result
+    return np.maximum(rows, 0) if are_probabilities(rows) else softmax(rows)
 
 
 def are_picks(output: Array) -> bool:
@@ -108,6 +105,20 @@ def scores_of_classes(output: Array) -> Array | None:
         return None
     rows = output.reshape(places, -1).astype(np.float64)
     return rows if places == 1 or output.ndim == 2 or are_probabilities(rows) else None
+
+
+def are_forecasts(wanted: Array, answer: Array) -> bool:
+    """Whether what data want of answers are numbers to come near to, such as prices: not which class each place has,
+    picked or as probabilities, one for sure.
+
+    Args:
+        wanted: float64 [samples, numbers of an answer].
+        answer: an answer of the model; values count only by their type.
+    """
+    if are_picks(answer):
+        return not np.array_equal(wanted, np.rint(wanted))
+    width = answer.shape[-1] if answer.ndim > 2 else 1
+    return width < 2 or not are_probabilities(wanted.reshape(-1, width))
 
 
 def distance_from_input(sample: Iterable[Array], answer: Array) -> tuple[float, float]:

@@ -20,7 +20,6 @@ MOST = 1 << 20  # elements of a product; the kernel looks whether there is memor
 SINGLE = np.dtype(np.float32)
 INT32, INT64 = np.dtype(np.int32), np.dtype(np.int64)
 TRUTH = np.dtype(np.bool_)
-LOWEST = {True: np.float32(-np.inf), False: np.float32(np.inf)}  # what an extreme begins with: whether the largest
 
 
 @quickens("MatMul")
@@ -45,7 +44,7 @@ def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
     keeps, largest = bool(node.attr("keep_dims", False)), node.op == "Max"
     reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
     known: dict[int, tuple[int, ...]] = {}
-    first = LOWEST[largest]
+    first = np.float32(-np.inf if largest else np.inf)
 
     def extreme(input: Array, axis: Array) -> Any:
         kind = input.dtype

@@ -148,23 +148,30 @@ class _EngineChoice:
                 found_by_others = self._read_again()
                 if is_ours or again:
                     self._measure(installed, again=again and not found_by_others)
-            label = fastest(self.executable)
-            if again:
-                pass
-            elif label in installed:
-                _alive(self.executable)
-                runner = self._opened(label, installed[label])
-                if self.executable.run_by(runner, label):
-                    self.certify()
-                else:
-                    runner.close()
-            elif all(self._is_known(label) for label in installed):
-                pass
-            elif is_ours:
+            if not again:
+                self._take_fastest(installed, is_ours)
+            give_back()
+
+    def _take_fastest(self, installed: Mapping[str, PartEngine], is_ours: bool) -> None:
+        """Lets the fastest engine run the part; where none is quicker and some are not known yet, measures later.
+
+        Args:
+            installed: the engines, by label.
+            is_ours: whether this process had the turn to measure.
+        """
+        label = fastest(self.executable)
+        if label in installed:
+            _alive(self.executable)
+            runner = self._opened(label, installed[label])
+            if self.executable.run_by(runner, label):
+                self.certify()
+            else:
+                runner.close()
+        elif not all(map(self._is_known, installed)):
+            if is_ours:
                 self._measure_again()
             else:
                 self._measure_after(AGAIN * RUNS)
-            give_back()
 
     def _is_known(self, label: str) -> bool:
         known = measurements(self.executable).get(label)
@@ -329,10 +336,13 @@ def synthetic_arrays(executable: Executable) -> list[Array]:
 def _alive(executable: Executable) -> Executable:
     """The executable, as long as the process goes on; its end does not wait for what is measured.
 
+    A server's main thread may have come to its end while others, which the process waits for, answer on.
+
     Raises:
         RunError: it ends, so that whatever fails now says nothing of an engine.
     """
-    if not threading.main_thread().is_alive():
+    others = (each for each in threading.enumerate() if each.is_alive() and not each.daemon)
+    if not threading.main_thread().is_alive() and next(others, None) is None:
         raise RunError("the process ends")
     return executable
 

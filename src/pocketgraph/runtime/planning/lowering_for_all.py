@@ -22,6 +22,7 @@ def lowered_for_all(
     specs: Mapping[str, tuple[DType, tuple[int, ...]]],
     outputs: Sequence[str],
     inferred: Inferred,
+    kept: Collection[str],
     without: Collection[str] = (),
 ) -> Program | None:
     """The program of a part; None where LiteRT cannot run some node.
@@ -32,11 +33,12 @@ def lowered_for_all(
         specs: type and shape of each input, by its name.
         outputs: the tensors to compute.
         inferred: what is known of the tensors given these inputs.
+        kept: names of nodes whose operations stay, even if they do nothing for these sizes.
         without: passes to leave out besides those of the request.
     """
     without = request.without.union(without, SPREADING if request.strict else ())
     try:
-        program = lowered(request.graph, nodes, list(specs), outputs, specs, inferred, strict=request.strict)
+        program = lowered(request.graph, nodes, list(specs), outputs, specs, inferred, strict=request.strict, kept=kept)
     except (Unsupported, PocketgraphError):
         return None
     if "absorb_padding" not in without:

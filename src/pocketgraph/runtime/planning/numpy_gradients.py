@@ -19,7 +19,7 @@ from pocketgraph.litert.cost_model import (
 )
 from pocketgraph.litert.rewriting.winograd import share_in_tiles
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.layer_nodes import names_of
+from pocketgraph.runtime.engines.layer_nodes import names_of, nodes_of
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
@@ -114,15 +114,16 @@ def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) 
     """Whether weights are computed and all gradients are NumPy's."""
     if layer.conv.data[1].node in static:
         return False
-    gradients = [layer.by_weights, *([layer.by_images] if layer.by_images else [])]
+    gradients = nodes_of((layer.by_weights, layer.by_images))
     return all(_RULES[item.node.op](item.node, inferred, static) for item in gradients)
 
 
 def _is_narrow(layer: PooledLayer, inferred: Any, static: Collection[str]) -> bool:
     """Windows of few elements, with computed weights."""
-    weights, results = _layer_sizes(layer, inferred, static)
-    if not weights or not results or layer.by_images is not None:
+    sizes = _layer_sizes(layer, inferred, static)
+    if sizes is None or layer.by_images is not None:
         return False
+    weights, results = sizes
     elements = weights[0] * weights[1] * weights[2]
     return elements <= FEW_LAID_OUT and _count(results) >= LEAST_NUMPY_GRADIENT
 
@@ -131,11 +132,11 @@ def _is_wide(
     layer: PooledLayer | RectifiedLayer, inferred: Any, static: Collection[str], without: Collection[str]
 ) -> bool:
     """A convolution without strides, with computed weights, that XNNPACK computes about as soon as it does tiles."""
-    weights, results = _layer_sizes(layer, inferred, static)
-    images, node = _sizes(inferred, str(layer.conv.data[0])), layer.conv.node
-    if not weights or not results or not images or node.op != "Conv2D" or set(node.attr("strides", ())) != {1}:
+    sizes, images = _layer_sizes(layer, inferred, static), _sizes(inferred, str(layer.conv.data[0]))
+    node = layer.conv.node
+    if sizes is None or images is None or node.op != "Conv2D" or set(node.attr("strides", ())) != {1}:
         return False
-    height, width, depth, count = weights
+    (height, width, depth, count), results = sizes
     borders = list(node.attr("explicit_paddings", None) or [0] * 8)[2:6]
     if any(border >= size for border, size in zip(borders, (height, height, width, width), strict=True)):
         return False  # then the gradient by the images is no convolution
@@ -160,11 +161,12 @@ def _lies_side_by_side(pool: Node, sizes: Sequence[int]) -> bool:
 
 def _layer_sizes(
     layer: PooledLayer | RectifiedLayer, inferred: Any, static: Collection[str]
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The sizes of a convolution's weights and results; nothing where they are not known, or weights are constant."""
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """The sizes of a convolution's weights and results; None where they are not known, or weights are constant."""
     weights, results = _sizes(inferred, str(layer.conv.data[1])), _sizes(inferred, f"{layer.conv.node.name}:0")
-    is_known = weights is not None and results is not None and layer.conv.data[1].node not in static
-    return (weights or (), results or ()) if is_known else ((), ())
+    if weights is None or results is None or layer.conv.data[1].node in static:
+        return None
+    return weights, results
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:

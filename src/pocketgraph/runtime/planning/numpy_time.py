@@ -21,7 +21,7 @@ AS_THEY_ARE = ops_with("constant", "passes", "view", "shape")
 FLOW = ops_with("control_flow", "call", "branch", "loop", "effect")
 """What the reference engine needs steps for, and cannot take node by node."""
 CONVOLUTIONS, MATRIX_PRODUCTS = ops_with("convolution"), ops_with("matrix_product")
-HEAVY = CONVOLUTIONS | MATRIX_PRODUCTS
+PRODUCTS = CONVOLUTIONS | MATRIX_PRODUCTS
 
 
 def numpy_time(nodes: Iterable[Node], inferred: Inferred) -> float:
@@ -41,12 +41,8 @@ def numpy_time(nodes: Iterable[Node], inferred: Inferred) -> float:
     for node in computed:
         if node.op in AS_THEY_ARE:
             continue
-        made = 0
-        for shape in inferred.shapes(node.name):
-            if shape.is_known:
-                made += math.prod(shape.known)
-        elements += made
-        if node.op in HEAVY:
+        elements += sum(math.prod(shape.known) for shape in inferred.shapes(node.name) if shape.is_known)
+        if node.op in PRODUCTS:
             multiplied, moved = _of_product(node, inferred)
             if multiplied is None:
                 return math.inf

@@ -79,7 +79,7 @@ def opened_part(
         return None
     found = None
     for form in ((), KEPT_AS_THEY_ARE):
-        program = lowered_for_all(request, part.nodes, specs, part.outputs, of_sizes, without=form)
+        program = lowered_for_all(request, part.nodes, specs, part.outputs, of_sizes, origins.following, without=form)
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
         if found is not None or not layers.size_operands:
             break

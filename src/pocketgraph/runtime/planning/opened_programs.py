@@ -114,7 +114,8 @@ def _of_all(
         from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 
         given = {str(e): (dtype, Shape(shape).known) for e, (dtype, shape) in compiled.key.feeds if dtype is not None}
-        program = lowered_for_all(request, nodes, {name: given[name] for name in names}, wanted, compiled.inferred)
+        specs = {name: given[name] for name in names}
+        program = lowered_for_all(request, nodes, specs, wanted, compiled.inferred, origins.following)
         found = with_open_sizes(program, opened_sizes, open_now, origins) if program is not None else None
     if found is None:
         return None

@@ -20,7 +20,7 @@ def padding(emit: Emit, node: Node) -> None:
     if node.op == "MirrorPad":
         emit.result(mirror_pad(emit, source, pairs, attr_text(node, "mode")))
     elif node.op == "Pad":
-        emit.result(pad(emit, source, pairs))
+        emit.result(pad(emit, source, pairs, always=emit.is_kept))
     else:
         fill_value = emit.static(2, "the value padded with")
-        emit.result(pad(emit, source, pairs, fill_value.item()))
+        emit.result(pad(emit, source, pairs, fill_value.item(), always=emit.is_kept))

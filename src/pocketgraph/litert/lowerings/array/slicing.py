@@ -24,7 +24,7 @@ def slice_(emit: Emit, node: Node) -> None:
     begin = [int(b) for b in emit.static(1, "where the slice begins")]
     size = [int(s) for s in emit.static(2, "the size of the slice")]
     size = [n - b if s == -1 else s for n, b, s in zip(source.shape, begin, size, strict=True)]
-    emit.result(cut(emit, source, begin, size))
+    emit.result(cut(emit, source, begin, size, always=emit.is_kept))
 
 
 @lowers("StridedSlice")
@@ -36,7 +36,8 @@ def strided_slice(emit: Emit, node: Node) -> None:
         if axis in reversed_axes:
             starts[axis] = source.shape[axis] - 1 - starts[axis]
         steps[axis] = abs(steps[axis])
-    emit.result(emit.reshape(cut(emit, _reversed(emit, source, reversed_axes), starts, sizes, steps), emit.output()[1]))
+    turned = _reversed(emit, source, reversed_axes)
+    emit.result(emit.reshape(cut(emit, turned, starts, sizes, steps, always=emit.is_kept), emit.output()[1]))
 
 
 def slice_of(emit: Emit, node: Node, shape: tuple[int, ...]) -> tuple[list[int], list[int], list[int]]:

@@ -85,10 +85,8 @@ ASINH_SERIES = (1.0, -1 / 6, 3 / 40, -15 / 336, 105 / 3456)
 ATANH_SERIES = (1.0, 1 / 3, 1 / 5, 1 / 7, 1 / 9, 1 / 11)
 ACOSH_SERIES = (1.0, -1 / 12, 3 / 160, -5 / 896)
 """Taylor's coefficients: of the squares of x, and for acosh(1 + u) / sqrt(2 u) of u."""
-NEAR, NEAR_ONE = (
-    0.25,
-    0.06,
-)  # up to which they are exact to 3e-8; LOG is 1e-7 off near 1, which is much of a small result
+NEAR, NEAR_ONE = 0.25, 0.06
+"""Of x and u, up to which series are exact to 3e-8; LOG is 1e-7 off near 1, which is much of a small result."""
 
 
 @lowers("Asinh")

@@ -9,17 +9,15 @@ from pocketgraph.graph.op_traits import ops_with
 _SUMMARY = "ScalarSummary"
 _REDUCTIONS = frozenset({"Sum", "Mean", "Max", "Min", "Prod", "All", "Any"})
 """Not a trait: what makes a number of all that a layer gives."""
-_LOOKS_AT = ops_with("passes") | {
-    "Cast", "Switch", "Merge", "Equal", "NotEqual", "Greater", "GreaterEqual", "Less", "LessEqual", "Square", "Abs",
-    "Sub", "SquaredDifference", "Reshape",
+_LOOKS_AT = ops_with("passes", "switch", "merge", "order", "difference") | {
+    "Cast", "Equal", "NotEqual", "Square", "Abs", "SquaredDifference", "Reshape",
 }  # fmt: skip
 """Not a trait: what stands between a layer and its reduction in a count, a mean, a deviation."""
+_ARITHMETIC = ops_with("sum", "product", "quotient") | {"Sqrt"}
+"""What numbers of reductions go through on their way to a summary."""
 
-_ARITHMETIC = frozenset({"Add", "AddV2", "Mul", "RealDiv", "Div", "DivNoNan", "Sqrt"})
-"""Not a trait: what numbers of reductions go through on their way to a summary."""
 
-
-def watched_measures(graph: Graph) -> set[str]:
+def summary_only_nodes(graph: Graph) -> set[str]:
     """The names of nodes whose results go nowhere but into numbers that summaries show.
 
     A layer that is watched so is none of them, even where nothing else takes it: it may be the answer.
