@@ -119,18 +119,39 @@ def test_weights_need_not_be_in_one_piece() -> None:
 @pytest.mark.parametrize(
     ("op", "shape", "spans"),
     [
-        (PLAIN, (3, 3, 4, 4), [Window(3, 1, 1, 2, 0, 6)] * 2),
         (DEPTHWISE, (3, 3, 4, 2), spans_of("SAME", 3, 6, 6)),
         (DEPTHWISE, (7, 7, 4, 1), spans_of("SAME", 7, 6, 6)),
         (PLAIN, (0, 0, 4, 4), [Window(1, 1, 1, 0, 0, 6)] * 2),
-        (PLAIN, (9, 9, 4, 4), [Window(9, 1, 1, 8, 8, 14)] * 2),
     ],
-    ids=["a border of its own", "several for each channel", "a large window", "nothing", "larger than the images"],
+    ids=["several for each channel", "a large window", "nothing"],
 )
 def test_what_is_not_for_xnnpack_is_left(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
     asked = asked_for(op, drawn(*shape), None, spans, (2, 6, 6, 4))
     with asked_before(ChangingConvolutions(threads=1), *asked).given(*asked) as run:
         assert run is None
+
+
+@pytest.mark.parametrize(
+    ("op", "shape", "spans"),
+    [
+        (PLAIN, (3, 3, 4, 5), [Window(3, 1, 1, 2, 2, 8)] * 2),
+        (PLAIN, (3, 2, 4, 5), [Window(3, 1, 1, 2, 0, 6), Window(2, 1, 1, 0, 1, 6)]),
+        (PLAIN, (3, 3, 4, 5), [Window(3, 2, 1, 1, 3, 4), Window(3, 1, 2, 0, 3, 5)]),
+        (PLAIN, (9, 9, 4, 5), [Window(9, 1, 1, 8, 8, 14)] * 2),
+        (DEPTHWISE, (3, 3, 4, 1), [Window(3, 1, 1, 2, 2, 8)] * 2),
+    ],
+    ids=["a gradient of VALID", "one side", "strides and gaps", "larger than the images", "depthwise"],
+)
+def test_borders_without_a_name_are_put_around_the_images(op: str, shape: tuple[int, ...], spans: list[Window]) -> None:
+    plainly = convolve_depthwise if op == DEPTHWISE else convolve
+    found, x = ChangingConvolutions(threads=1), drawn(5, 6, 6, 4)
+    for seed in (1, 2):
+        weights = drawn(*shape, seed=seed)
+        for images in (x, x[::-1]):  # the last image is alone
+            made = computed(found, op, np.ascontiguousarray(images), weights, None, spans, 2)
+            assert made is not None
+            expected = plainly(images.astype(np.float64), weights.astype(np.float64), spans)
+            np.testing.assert_allclose(made, expected, rtol=1e-5, atol=2e-5)
 
 
 def not_known() -> Any:
@@ -213,7 +234,8 @@ def test_numpy_goes_on_where_litert_fails() -> None:
     assert computed(found, PLAIN, x, weights, None, spans, 2) is not None
     (program,) = found._programs.values()
     assert program is not None
-    program.model.close()
+    for model in program.models:
+        model.close()
     made = computed(found, PLAIN, x, weights, None, spans, 2)
     np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
 

@@ -148,30 +148,33 @@ def test_products_without_a_gradient_stay() -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "padding", "gaps", "alone", "with_images"),
+    ("window", "padding", "gaps"),
     [
-        ((3, 3), b"SAME", (1, 1), True, True),
-        ((3, 3), b"VALID", (1, 1), True, False),
-        ((3, 2), b"SAME", (1, 1), True, False),
-        ((3, 2), b"SAME", (1, 2), True, True),
-        ((3, 3), b"EXPLICIT", (1, 1), False, False),
+        ((3, 3), b"SAME", (1, 1)),
+        ((3, 3), b"VALID", (1, 1)),
+        ((3, 2), b"SAME", (1, 1)),
+        ((3, 2), b"SAME", (1, 2)),
     ],
 )
-def test_borders_that_xnnpack_has_a_name_for(
-    window: tuple[int, int], padding: bytes, gaps: tuple[int, int], alone: bool, with_images: bool
+def test_gradients_by_images_are_convolutions_that_xnnpack_has(
+    window: tuple[int, int], padding: bytes, gaps: tuple[int, int]
 ) -> None:
-    """What changing_weights.py says of the convolution, and of that which is the gradient by the images."""
-    node = Node("c", "Conv2D", ("x", "w"), {"padding": padding, "dilations": (1, *gaps, 1)})
-    assert numpy_gradients._has_quick_borders(node, window, with_images=False) == alone
-    assert numpy_gradients._has_quick_borders(node, window, with_images=True) == with_images
-    if padding == b"EXPLICIT":
-        return
+    """Where their border has no name, of images that have it already."""
     spans = windows_of_op((9, 8), window, (1, 1, 1, 1), padding.decode(), "NHWC", (1, *gaps, 1), ())
     back = turned_windows((9, 8), spans)
     assert back is not None
-    sizes = tuple(span.output for span in spans)
-    kinds = [
-        ConvolutionKind("Conv2D", (2, *images, 3), (*window, 3, 3), tuple(windows), "")
-        for images, windows in (((9, 8), spans), (sizes, back))
-    ]
-    assert [kind.padding() is not None for kind in kinds] == [alone, with_images]
+    images = (2, *(span.output for span in spans), 3)
+    kind = ConvolutionKind("Conv2D", images, (*window, 3, 3), tuple(back), "").with_border()
+    assert kind.padding() == "VALID"
+    assert kind.result == (2, 9, 8, 3)
+
+
+@pytest.mark.parametrize(
+    ("padding", "steps", "is_one"), [(b"SAME", 2, False), (b"VALID", 2, True), (b"VALID", 1, False)]
+)
+def test_pools_of_wide_layers_lie_side_by_side(padding: bytes, steps: int, is_one: bool) -> None:
+    """Over seven columns: else the step that fuses a layer would leave it to its nodes."""
+    attrs = {"ksize": (1, 2, 2, 1), "strides": (1, steps, steps, 1), "padding": padding}
+    pool = Node("p", "MaxPool", ("r",), attrs)
+    assert numpy_gradients._lies_side_by_side(pool, (6, 7)) == is_one
+    assert numpy_gradients._lies_side_by_side(pool, (6, 8)) == (steps == 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.kernels.nn import pooled_convolution, rectified_convolution, wide_pooled_convolution
+from pocketgraph.kernels import blas_threads, image_threads
+from pocketgraph.kernels.nn import normalization, pooled_convolution, rectified_convolution, wide_pooled_convolution
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
-from pocketgraph.runtime.engines import quick_convolutions
+from pocketgraph.runtime.engines import trained_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -32,9 +34,8 @@ Feeds = dict[str, np.ndarray[Any, Any]]
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
-    monkeypatch.setattr(numpy_gradients, "_has_quick_borders", lambda *_, **__: True)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
-    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(trained_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 2000)
 
@@ -95,6 +96,33 @@ def layer(name: str) -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
 
 def names_of(name: str) -> list[str]:
     return [*NAMES, *(["dx:0"] if CASES[name].by_images else [])]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_share_the_images(name: str, steps: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each has one or two of them, and products of one thread."""
+    monkeypatch.setattr(image_threads, "LEAST_SHARE", 1)
+    used: set[tuple[str, int]] = set()
+    grad = normalization.bias_add_grad
+
+    def noted(slopes: Any) -> Any:
+        used.add((threading.current_thread().name.partition("_")[0], blas_threads.used()))
+        return grad(slopes)
+
+    for module in (pooled_convolution, wide_pooled_convolution):
+        monkeypatch.setattr(module, "bias_add_grad", noted)
+    graph, feeds, wanted = layer(name)
+    with Session(graph, threads=3) as session, Session(graph, threads=3, without=["images_over_threads"]) as other:
+        for _ in range(3):
+            for key, found in zip(KEYS, session.run(names_of(name), feeds), strict=False):
+                assert_close(found, wanted[key], 2e-6)
+        assert steps == ["pooled_convolution", "pooled_gradients"] * 3
+        assert {products for _, products in used} <= {0, 1}
+        images = len(feeds["x:0"])
+        assert {who for who, _ in used} == {"MainThread", *(["pocketgraph-images"] if images > 1 else [])}
+        used.clear()
+        other.run(names_of(name), feeds)
+        assert {who for who, _ in used} == {"MainThread"}
 
 
 @pytest.mark.parametrize("without", [(), ("fused_pooled_layers",)], ids=["fused", "apart"])

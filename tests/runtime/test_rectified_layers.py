@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +13,11 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import image_threads
 from pocketgraph.kernels.nn import rectified_convolution
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
-from pocketgraph.runtime.engines import quick_convolutions
+from pocketgraph.runtime.engines import trained_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
 from support import ROOT, assert_close
 
@@ -26,9 +28,9 @@ from rectified_layer_cases import CASES, drawn  # noqa: E402
 Feeds = dict[str, np.ndarray[Any, Any]]
 PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
-NOT_QUICK = ("border", "wide, border, up to six", "depthwise, two for each")
-"""What XNNPACK has no name for, or packs in an order that is not known."""
-ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
+NOT_QUICK = ("depthwise, two for each",)
+"""What XNNPACK packs in an order that is not known."""
+ALONE = ("depthwise", "depthwise, dilations", "depthwise, valid", "depthwise, up to six")
 """Whose gradient by images is XNNPACK's when the layer is apart, too."""
 
 
@@ -36,9 +38,8 @@ ALONE = ("depthwise", "depthwise, dilations", "depthwise, up to six")
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
-    monkeypatch.setattr(numpy_gradients, "_has_quick_borders", lambda *_, **__: True)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
-    monkeypatch.setattr(quick_convolutions, "LEAST_NUMPY_GRADIENT", 0)
+    monkeypatch.setattr(trained_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)
 
 
@@ -117,6 +118,28 @@ def layer(name: str, more: str = "") -> tuple[Graph, Feeds, dict[str, np.ndarray
 
 
 BOTH = ["rectified_convolution", "rectified_gradients"]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_threads_share_the_images(
+    name: str, steps: list[str], quick: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(image_threads, "LEAST_SHARE", 1)
+    threads: set[str] = set()
+    grad = rectified_convolution.bias_add_grad
+
+    def noted(slopes: Any) -> Any:
+        threads.add(threading.current_thread().name.partition("_")[0])
+        return grad(slopes)
+
+    monkeypatch.setattr(rectified_convolution, "bias_add_grad", noted)
+    graph, feeds, wanted = layer(name)
+    with Session(graph, threads=2) as session:
+        for _ in range(3):
+            for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
+                assert_close(found, each, 2e-6)
+    assert steps == BOTH * 3
+    assert threads == {"MainThread", *(["pocketgraph-images"] if len(feeds["x:0"]) > 1 else [])}
 
 
 @pytest.mark.parametrize("without", [(), (QUICK,), (PASS,), (PASS, QUICK)], ids=["fused", "in NumPy", "apart", "both"])

@@ -18,30 +18,29 @@ from typing import Any
 SET, GET = "scipy_openblas_set_num_threads64_", "scipy_openblas_get_num_threads64_"
 
 _lock = threading.Lock()
-_holders = 0
+_limits: list[int] = []
 _before = 1
 
 
 @contextlib.contextmanager
 def at_most(threads: int) -> Iterator[None]:
-    """Within this block products take no more threads; where several blocks run at once, the first one's number."""
-    global _holders, _before
+    """Within this block products take no more threads; where several blocks run at once, the least of their numbers."""
+    global _before
     library = _library()
     if library is None:
         yield
         return
     with _lock:
-        _holders += 1
-        if _holders == 1:
+        if not _limits:
             _before = getattr(library, GET)()
-            getattr(library, SET)(min(threads, _before))
+        _limits.append(threads)
+        getattr(library, SET)(min((*_limits, _before)))
     try:
         yield
     finally:
         with _lock:
-            _holders -= 1
-            if not _holders:
-                getattr(library, SET)(_before)
+            _limits.remove(threads)
+            getattr(library, SET)(min((*_limits, _before)))
 
 
 def used() -> int:
@@ -61,10 +60,11 @@ def _library() -> Any:
 
 
 def _after_fork() -> None:
-    global _lock, _holders
-    if _holders:
+    global _lock
+    if _limits:
         getattr(_library(), SET)(_before)
-    _lock, _holders = threading.Lock(), 0
+    _lock = threading.Lock()
+    _limits.clear()
 
 
 if hasattr(os, "register_at_fork"):

@@ -17,6 +17,7 @@ class ConvolutionKind(NamedTuple):
         weights: their shape, [rows, columns, channels, outputs or 1].
         spans: the windows along rows and columns.
         rectifier: Relu or Relu6; "" for none.
+        threads: how many compute such convolutions beside each other, each of other images (kernels/image_threads.py).
     """
 
     op: str
@@ -24,6 +25,7 @@ class ConvolutionKind(NamedTuple):
     weights: tuple[int, ...]
     spans: tuple[Window, ...]
     rectifier: str
+    threads: int = 1
 
     @property
     def result(self) -> tuple[int, ...]:
@@ -44,6 +46,13 @@ class ConvolutionKind(NamedTuple):
         """How many multiplications it takes."""
         elements = math.prod(self.weights[: 2 if self.is_depthwise else 3])
         return elements * math.prod(self.result)
+
+    def with_border(self) -> ConvolutionKind:
+        """The same of images that have their border already."""
+        pairs = zip(self.images[1:3], self.spans, strict=True)
+        sizes = [size + span.before + span.after for size, span in pairs]
+        spans = tuple(Window(span.taps, span.stride, span.dilation, 0, 0, span.output) for span in self.spans)
+        return self._replace(images=(self.images[0], *sizes, self.images[3]), spans=spans)
 
     def padding(self) -> str | None:
         """What the operator calls the border; None where it has no name for it."""

@@ -40,7 +40,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
+from pocketgraph.runtime.engines.trained_convolutions import TrainedConvolutions, trained_convolutions
 
 
 class PooledLayer(NamedTuple):
@@ -129,11 +129,11 @@ def _name(item: Item) -> str:
 
 def pooled_parts(plan: Plan, layer: PooledLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    quick = quick_convolutions(plan)
+    quick = trained_convolutions(plan)
     return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
 
 
-def _forward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _forward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
@@ -141,7 +141,7 @@ def _forward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) 
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-def _backward(layer: PooledLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _backward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     wanted = wanted_of(layer)
     members = {item.node.name: item for item in (layer.pool_gradient, layer.mask, *wanted)}
     others = layer.by_images.data[:2] if layer.by_images else ()
@@ -157,19 +157,21 @@ class _Kept(NamedTuple):
     Attributes:
         layer: what the gradient needs: a PooledConvolution, or what ``wide_pooled_gradients`` takes as ``larger``.
         spans, pools: the windows of convolution and pool.
+        threads: how many share the images.
         plainly: computes the rectifier's result after all.
     """
 
     layer: Any
     spans: Sequence[Window]
     pools: Sequence[Window]
+    threads: int
     plainly: Callable[[], Array]
 
 
 class PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.pool.node
@@ -192,18 +194,19 @@ class PooledLayerCall(LayerCall):
         if sizes != steps or any(w.before or w.after or not w.output for w in pools):
             return None
         layer = x, weights, bias, spans, pools, partial(self._make, run)
+        threads = self.quick.shared_by(len(x), weights.shape, [w.output for w in spans])
         found: tuple[Array, Any] | None
         if self.may_be_narrow and weights[..., 0].size <= FEW_LAID_OUT:
-            found = pooled_convolution(*layer)
+            found = pooled_convolution(*layer, threads)
         else:
-            images = together((len(x), *(w.output for w in spans), len(bias))), *x.shape[1:]
-            kind = ConvolutionKind("Conv2D", images, weights.shape, spans, "Relu")
+            images = together((len(x), *(w.output for w in spans), len(bias)), threads), *x.shape[1:]
+            kind = ConvolutionKind("Conv2D", images, weights.shape, spans, "Relu", threads)
             with self.quick.given(run, kind, weights, bias) as convolve:
-                found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve)
+                found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve, threads)
         if found is None:
             return None
         pooled, kept = found
-        return pooled, _Kept(kept, spans, pools, lambda: self.apart(run, x, weights, bias)[1])
+        return pooled, _Kept(kept, spans, pools, threads, lambda: self.apart(run, x, weights, bias)[1])
 
     def _make(self, run: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
@@ -214,7 +217,7 @@ class PooledLayerGradient(LayerCall):
     the images is wanted their sizes and the weights in; the gradients that are wanted, by weights, bias and images,
     out."""
 
-    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.by_images.node if layer.by_images else None
@@ -235,7 +238,7 @@ class PooledLayerGradient(LayerCall):
             return None
         if not isinstance(kept.layer, PooledConvolution):
             return self._wide(run, *arrays)
-        found = pooled_gradients(kept.layer, pooled, slopes)
+        found = pooled_gradients(kept.layer, pooled, slopes, kept.threads)
         return None if found is None else (found[0].reshape(sizes), found[1])[: 1 + self.wants_bias]
 
     def _wide(
@@ -247,7 +250,7 @@ class PooledLayerGradient(LayerCall):
         x, sizes = np.ascontiguousarray(x), ints(given)
         layer = kept.layer, pooled, slopes, kept.spans, kept.pools
         if self.node is None:
-            found = wide_pooled_gradients(x, sizes, *layer, None)
+            found = wide_pooled_gradients(x, sizes, *layer, None, None, kept.threads)
             return None if found is None else found[: 1 + self.wants_bias]
         images, weights = others
         if ints(images) != x.shape or weights.shape != sizes or weights.dtype != np.float32:
@@ -257,7 +260,7 @@ class PooledLayerGradient(LayerCall):
         )
         back = turned("Conv2D", weights, kept.spans, x.shape[1:3])
         made = len(x), *(w.output for w in kept.spans), sizes[-1]
-        some = together(made), *made[1:]
-        with self.quick.turned(run, "Conv2D", back, some) as convolve:
-            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve)
+        some = together(made, kept.threads), *made[1:]
+        with self.quick.turned(run, "Conv2D", back, some, kept.threads) as convolve:
+            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve, kept.threads)
         return None if found is None else (*found[: 1 + self.wants_bias], by_images)

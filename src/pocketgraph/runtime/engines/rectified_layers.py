@@ -33,7 +33,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     waited_for,
 )
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.quick_convolutions import QuickConvolutions, quick_convolutions
+from pocketgraph.runtime.engines.trained_convolutions import TrainedConvolutions, trained_convolutions
 
 CONVOLUTIONS = "Conv2D|DepthwiseConv2dNative"
 RECTIFIERS = {"ReluGrad": "Relu", "Relu6Grad": "Relu6"}
@@ -105,18 +105,18 @@ def _of_mask(plan: Plan, mask: Item) -> RectifiedLayer | None:
 
 def rectified_parts(plan: Plan, layer: RectifiedLayer, run_apart: RunApart) -> list[PartCall]:
     """The steps of a layer: forward, and its gradients."""
-    quick = quick_convolutions(plan)
+    quick = trained_convolutions(plan)
     return [_forward(layer, run_apart, quick), _backward(layer, run_apart, quick)]
 
 
-def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
     inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
     call = RectifiedLayerCall(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutions) -> PartCall:
+def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     wanted = [layer.by_weights, layer.by_bias, *([layer.by_images] if layer.by_images else [])]
     members = {item.node.name: item for item in (layer.mask, *wanted)}
     sizes = layer.by_images.data[:1] if layer.by_images else ()
@@ -129,7 +129,9 @@ def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: QuickConvolutio
 class RectifiedLayerCall(LayerCall):
     """Images, weights and bias in, the rectified results out."""
 
-    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(
+        self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions
+    ) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.relu.node
@@ -149,10 +151,11 @@ class RectifiedLayerCall(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
-        some = (together(shape), *x.shape[1:])
-        kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op)
+        threads = self.quick.shared_by(len(x), weights.shape, shape[1:3])
+        some = (together(shape, threads), *x.shape[1:])
+        kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op, threads)
         with self.quick.given(run, kind, weights, bias) as convolve:
-            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
+            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve, threads)
         return (result,)
 
 
@@ -160,7 +163,9 @@ class RectifiedLayerGradient(LayerCall):
     """Images, weights, slopes, results, and the sizes of weights and images in; the gradients by weights and bias, and
     by the images where that is wanted, out."""
 
-    def __init__(self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: QuickConvolutions) -> None:
+    def __init__(
+        self, layer: RectifiedLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions
+    ) -> None:
         super().__init__(apart)
         self.quick = quick
         self.node = layer.by_images.node if layer.by_images else None
@@ -178,13 +183,14 @@ class RectifiedLayerGradient(LayerCall):
         if [ints(each) for each in sizes] != wanted or x.shape[3] != weights.shape[2]:
             return None
         spans = self.windows.over(x, weights)
+        threads = self.quick.shared_by(len(x), weights.shape, slopes.shape[1:3])
+        layer = self.op, x, weights, rectified, slopes, spans
         if self.node is None:
-            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None, self.rectifier)
+            return rectified_gradients(*layer, None, self.rectifier, None, threads)
         context = Context(self.node, run.state, caller=run.caller)
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
-        some = (together(slopes.shape), *slopes.shape[1:])
-        with self.quick.turned(run, self.op, back, some) as convolve:
-            layer = self.op, x, weights, rectified, slopes, spans
-            found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
+        some = (together(slopes.shape, threads), *slopes.shape[1:])
+        with self.quick.turned(run, self.op, back, some, threads) as convolve:
+            found = rectified_gradients(*layer, by_images, self.rectifier, convolve, threads)
         return (*found, by_images)

@@ -6,7 +6,7 @@ that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacen
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
@@ -137,7 +137,10 @@ def _is_wide(
     if sizes is None or images is None or node.op != "Conv2D" or set(node.attr("strides", ())) != {1}:
         return False
     (height, width, depth, count), results = sizes
-    if not _has_quick_borders(node, (height, width), with_images=layer.by_images is not None):
+    borders = list(node.attr("explicit_paddings", None) or [0] * 8)[2:6]
+    if any(border >= size for border, size in zip(borders, (height, height, width, width), strict=True)):
+        return False  # then the gradient by the images is no convolution
+    if isinstance(layer, PooledLayer) and not _lies_side_by_side(layer.pool.node, results[1:3]):
         return False
     work = height * width * depth * _count(results)
     if "changing_weights" in without or height == width == 1 or work < LEAST_TRAINED_LAYER:
@@ -149,14 +152,11 @@ def _is_wide(
     return sum(WITHOUT_TILES_SHARE if share is None else share for share in shares) >= WITHOUT_TILES_SHARE * len(shares)
 
 
-def _has_quick_borders(node: Node, window: tuple[int, int], *, with_images: bool) -> bool:
-    """Whether XNNPACK has a name for a convolution's border, and where it is wanted for that of the gradient by the
-    images, which is as wide behind the images as the other is before them."""
-    padding = node.attr("padding")
-    if not with_images:
-        return padding in (b"SAME", b"VALID")
-    gaps = tuple(node.attr("dilations", ()) or (1, 1, 1, 1))[1:3]
-    return padding == b"SAME" and all((size - 1) * gap % 2 == 0 for size, gap in zip(window, gaps, strict=True))
+def _lies_side_by_side(pool: Node, sizes: Sequence[int]) -> bool:
+    """Whether a pool's windows over so many rows and columns neither overlap nor have a border."""
+    window = tuple(pool.attr("ksize", ()))[1:3]
+    has_border = pool.attr("padding") != b"VALID" and any(n % m for n, m in zip(sizes, window, strict=True))
+    return tuple(pool.attr("strides", ()))[1:3] == window and not has_border
 
 
 def _layer_sizes(
