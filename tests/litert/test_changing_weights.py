@@ -234,8 +234,7 @@ def test_numpy_goes_on_where_litert_fails() -> None:
     assert computed(found, PLAIN, x, weights, None, spans, 2) is not None
     (program,) = found._programs.values()
     assert program is not None
-    for model in program.models:
-        model.close()
+    program.model.close()
     made = computed(found, PLAIN, x, weights, None, spans, 2)
     np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=2e-5)
 

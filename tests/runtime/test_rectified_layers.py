@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.kernels import image_threads
 from pocketgraph.kernels.nn import rectified_convolution
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
@@ -118,28 +116,6 @@ def layer(name: str, more: str = "") -> tuple[Graph, Feeds, dict[str, np.ndarray
 
 
 BOTH = ["rectified_convolution", "rectified_gradients"]
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_threads_share_the_images(
-    name: str, steps: list[str], quick: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(image_threads, "LEAST_SHARE", 1)
-    threads: set[str] = set()
-    grad = rectified_convolution.bias_add_grad
-
-    def noted(slopes: Any) -> Any:
-        threads.add(threading.current_thread().name.partition("_")[0])
-        return grad(slopes)
-
-    monkeypatch.setattr(rectified_convolution, "bias_add_grad", noted)
-    graph, feeds, wanted = layer(name)
-    with Session(graph, threads=2) as session:
-        for _ in range(3):
-            for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
-                assert_close(found, each, 2e-6)
-    assert steps == BOTH * 3
-    assert threads == {"MainThread", *(["pocketgraph-images"] if len(feeds["x:0"]) > 1 else [])}
 
 
 @pytest.mark.parametrize("without", [(), (QUICK,), (PASS,), (PASS, QUICK)], ids=["fused", "in NumPy", "apart", "both"])

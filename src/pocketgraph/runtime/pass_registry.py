@@ -22,7 +22,6 @@ STEP_PASSES = {
     "fused_pooled_layers": "a trained convolution with its max pool, and all its gradients, are a step each",
     "fused_rectified_layers": "trained convolutions with rectifier, and all their gradients, are a step each",
     "changing_weights": "convolutions of such layers are XNNPACK's, whose packed weights are written anew in each run",
-    "images_over_threads": "a batch's images in such layers are shared by threads, each with products of one thread",
     "step_codegen": "steps that run often are written out as one Python function",
     "direct_calls": "arrays that are known to fit go straight into a part's memory",
     "records_together": "Example records of a batch are read a feature of all at a time, or entry by entry",

@@ -17,7 +17,6 @@ class ConvolutionKind(NamedTuple):
         weights: their shape, [rows, columns, channels, outputs or 1].
         spans: the windows along rows and columns.
         rectifier: Relu or Relu6; "" for none.
-        threads: how many compute such convolutions beside each other, each of other images (kernels/image_threads.py).
     """
 
     op: str
@@ -25,7 +24,6 @@ class ConvolutionKind(NamedTuple):
     weights: tuple[int, ...]
     spans: tuple[Window, ...]
     rectifier: str
-    threads: int = 1
 
     @property
     def result(self) -> tuple[int, ...]:

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array, reserve
-from pocketgraph.kernels.image_threads import over_images, summed
 from pocketgraph.kernels.nn.normalization import bias_add_grad
 from pocketgraph.kernels.windows import Window, padded
 
@@ -38,12 +37,11 @@ class PooledConvolution(NamedTuple):
     patches: Array
     larger: Array
 
-    def pieces(self, images: slice, count: int) -> Iterator[slice]:
-        """Of some of so many images the positions that are taken together."""
+    def pieces(self) -> Iterator[slice]:
+        """Positions that are taken together."""
         _, positions, outputs = self.larger.shape
-        first, end = (place * (positions // count) for place in (images.start, images.stop))
         step = max(1, TOGETHER // outputs)
-        return (slice(each, min(each + step, end)) for each in range(first, end, step))
+        return (slice(first, first + step) for first in range(0, positions, step))
 
 
 def fits(x: Array, weights: Array, bias: Array) -> bool:
@@ -57,13 +55,7 @@ def fits(x: Array, weights: Array, bias: Array) -> bool:
 
 
 def pooled_convolution(
-    x: Array,
-    weights: Array,
-    bias: Array,
-    spans: Sequence[Window],
-    pools: Sequence[Window],
-    make: Make,
-    threads: int = 1,
+    x: Array, weights: Array, bias: Array, spans: Sequence[Window], pools: Sequence[Window], make: Make
 ) -> tuple[Array, PooledConvolution] | None:
     """The largest of each window of the rectified convolution with bias, and what its gradient needs.
 
@@ -74,7 +66,6 @@ def pooled_convolution(
         spans: the convolution's windows along rows and columns.
         pools: the pool's, side by side and without a border, over what the convolution gives.
         make: makes the arrays that are kept.
-        threads: how many share the images.
 
     Returns:
         (float32 [batch, windows…, outputs], what ``pooled_gradients`` takes); None where a result is not finite, so
@@ -87,88 +78,68 @@ def pooled_convolution(
     rows, columns = (w.output for w in pools)
     outputs, positions = weights.shape[-1], len(x) * rows * columns
     count = math.prod(w.taps for w in pools)
-    planes = np.ascontiguousarray(np.moveaxis(padded(x, spans), -1, 0))  # channels first
-    elements = math.prod(w.taps for w in spans) * len(planes) + 1
-    patches = make("patches", reserve((count, elements, len(x), rows, columns), np.float32), np.float32)
+    patches = _patches(x, spans, pools, make)
     matrix = np.concatenate((weights.reshape(-1, outputs), bias[None]))  # numbers that it makes equal are equal
     pooled = np.empty(reserve((positions, outputs), np.float32), np.float32)
-    kept = PooledConvolution(
-        patches.reshape(count, elements, positions), make("larger", (count - 1, positions, outputs), np.bool_)
-    )
+    kept = PooledConvolution(patches, make("larger", (count - 1, positions, outputs), np.bool_))
     step = max(1, TOGETHER // outputs)
-
-    def of(share: slice) -> bool:
-        _lay_out(planes[:, share], spans, pools, patches[:, :, share])
-        room = np.empty((min(step, positions), outputs), np.float32)
-        with np.errstate(all="ignore"):
-            for some in kept.pieces(share, len(x)):
-                best = pooled[some]
-                np.matmul(kept.patches[0][:, some].T, matrix, out=best)
-                made = room[: len(best)]
-                for place in range(1, count):
-                    np.matmul(kept.patches[place][:, some].T, matrix, out=made)
-                    np.greater(made, best, out=kept.larger[place - 1, some])
-                    np.maximum(best, made, out=best)
-                np.maximum(best, 0, out=best)
-                if not math.isfinite(best.sum()):
-                    return False
-        return True
-
-    is_finite = all(over_images(threads, len(x), of))
-    return (pooled.reshape(len(x), rows, columns, outputs), kept) if is_finite else None
+    rooms = np.empty((2, min(step, positions), outputs), np.float32)
+    with np.errstate(all="ignore"):
+        for some in kept.pieces():
+            best = pooled[some]
+            np.matmul(patches[0][:, some].T, matrix, out=best)
+            room = rooms[0][: len(best)]
+            for place in range(1, count):
+                np.matmul(patches[place][:, some].T, matrix, out=room)
+                np.greater(room, best, out=kept.larger[place - 1, some])
+                np.maximum(best, room, out=best)
+            np.maximum(best, 0, out=best)
+            if not math.isfinite(best.sum()):
+                return None
+    return pooled.reshape(len(x), rows, columns, outputs), kept
 
 
-def pooled_gradients(
-    kept: PooledConvolution, pooled: Array, slopes: Array, threads: int = 1
-) -> tuple[Array, Array] | None:
+def pooled_gradients(kept: PooledConvolution, pooled: Array, slopes: Array) -> tuple[Array, Array] | None:
     """The gradients by weights and bias.
 
     Args:
         kept: what ``pooled_convolution`` gave.
         pooled: the result that it gave, float32 [batch, windows…, outputs].
         slopes: the gradient by that.
-        threads: how many share the images.
 
     Returns:
         (float32 [elements of a window, outputs], float32 [outputs]); None where a slope is not finite.
     """
     patches, (_, positions, outputs) = kept.patches[:, :-1], kept.larger.shape
     flat, results = slopes.reshape(positions, outputs), pooled.reshape(positions, outputs)
-
-    def of(share: slice) -> tuple[Array, Array] | None:
-        by_bias = np.zeros(outputs, np.float64)
-        total = np.zeros((patches.shape[1], outputs), np.float32)
-        rooms = np.empty((2, min(max(1, TOGETHER // outputs), positions), outputs), np.float32)
-        with np.errstate(all="ignore"):
-            for some in kept.pieces(share, len(slopes)):
-                left, part = (room[: len(flat[some])] for room in rooms)
-                left[...] = flat[some]
-                if not math.isfinite(left.sum()) and not np.isfinite(left).all():
-                    return None
-                left *= np.greater(results[some], 0)
-                by_bias += bias_add_grad(left)
-                for place in range(len(kept.larger), 0, -1):  # of equals the first counts
-                    np.multiply(left, kept.larger[place - 1, some], out=part)
-                    left -= part
-                    total += patches[place][:, some] @ part
-                total += patches[0][:, some] @ left
-        return total, by_bias
-
-    shares = over_images(threads, len(slopes), of)
-    found = [share for share in shares if share is not None]
-    return summed(found) if len(found) == len(shares) else None
+    by_bias = np.zeros(outputs, np.float64)
+    total = np.zeros((patches.shape[1], outputs), np.float32)
+    rooms = np.empty((2, min(max(1, TOGETHER // outputs), positions), outputs), np.float32)
+    with np.errstate(all="ignore"):
+        for some in kept.pieces():
+            left, part = (room[: len(flat[some])] for room in rooms)
+            left[...] = flat[some]
+            if not math.isfinite(left.sum()) and not np.isfinite(left).all():
+                return None
+            left *= np.greater(results[some], 0)
+            by_bias += bias_add_grad(left)
+            for place in range(len(kept.larger), 0, -1):  # of equals the first counts
+                np.multiply(left, kept.larger[place - 1, some], out=part)
+                left -= part
+                total += patches[place][:, some] @ part
+            total += patches[0][:, some] @ left
+    return total, by_bias.astype(np.float32)
 
 
-def _lay_out(planes: Array, spans: Sequence[Window], pools: Sequence[Window], patches: Array) -> None:
-    """Puts what lies under the convolution's windows, and a 1, there for each element of the pool's.
-
-    Args:
-        planes: padded images, channels first: [channels, images, rows, columns].
-        spans, pools: as ``pooled_convolution`` has them.
-        patches: [elements of the pool's window, elements of a window and 1, images, windows…].
-    """
+def _patches(x: Array, spans: Sequence[Window], pools: Sequence[Window], make: Make) -> Array:
+    """What lies under the convolution's windows, for each element of the pool's: [elements of the pool's window,
+    elements of a window and 1, positions]."""
+    planes = np.ascontiguousarray(np.moveaxis(padded(x, spans), -1, 0))  # channels first
+    sizes = len(x), *(w.output for w in pools)
     elements = [(*place, c) for place in np.ndindex(*(w.taps for w in spans)) for c in range(len(planes))]
-    patches[:, -1] = 1
+    shape = math.prod(w.taps for w in pools), len(elements) + 1, *sizes
+    found = make("patches", reserve(shape, np.float32), np.float32)
+    found[:, -1] = 1
     for number, start in enumerate(np.ndindex(*(w.taps for w in pools))):
         for element, (*place, channel) in enumerate(elements):
             where = (
@@ -178,7 +149,8 @@ def _lay_out(planes: Array, spans: Sequence[Window], pools: Sequence[Window], pa
                     for first, tap, conv, pool in zip(start, place, spans, pools, strict=True)
                 ),
             )
-            patches[number, element] = planes[channel][where]
+            found[number, element] = planes[channel][where]
+    return found.reshape(*shape[:2], -1)
 
 
 def _every(first: int, step: int, count: int) -> slice:

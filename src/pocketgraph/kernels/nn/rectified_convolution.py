@@ -7,12 +7,11 @@ computed of it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.image_threads import largest_share, over_images, summed
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
 from pocketgraph.kernels.nn.convolution_gradients import (
     ByFilter,
@@ -25,7 +24,7 @@ from pocketgraph.kernels.nn.convolution_gradients import (
 )
 from pocketgraph.kernels.nn.normalization import bias_add_grad
 from pocketgraph.kernels.recycled_arrays import aligned
-from pocketgraph.kernels.windows import Window
+from pocketgraph.kernels.windows import Window, image_groups
 
 TOGETHER = 1 << 18
 """Elements of the results that are taken together: 1 MB of float32, half of a processor's second-level cache."""
@@ -54,14 +53,9 @@ def are_plain(*arrays: Array) -> bool:
     return all(array.dtype == np.float32 and array.ndim == 4 and array.size for array in arrays)
 
 
-def together(shape: Sequence[int], threads: int = 1) -> int:
-    """How many images are taken together, of those that give results of this shape and so many threads share."""
-    return min(largest_share(threads, shape[0]), max(1, TOGETHER // max(1, math.prod(shape[1:]))))
-
-
-def groups(images: slice, step: int) -> Iterator[slice]:
-    """Of some images those that are taken together, ``step`` at a time."""
-    return (slice(first, min(first + step, images.stop)) for first in range(images.start, images.stop, step))
+def together(shape: Sequence[int]) -> int:
+    """How many images are taken together, of those that give results of this shape."""
+    return min(shape[0], max(1, TOGETHER // max(1, math.prod(shape[1:]))))
 
 
 def turned(
@@ -93,7 +87,6 @@ def rectified_convolution(
     result: Array,
     rectifier: str = "Relu",
     convolve_quickly: Convolve | None = None,
-    threads: int = 1,
 ) -> None:
     """Puts the rectified convolution with bias into ``result``.
 
@@ -106,35 +99,16 @@ def rectified_convolution(
         result: float32 [batch, places…, channels].
         rectifier: Relu or Relu6.
         convolve_quickly: computes the rectified convolution with bias; by default NumPy does.
-        threads: how many share the images.
     """
-    step = together(result.shape, threads)
-
-    def of(share: slice) -> None:
-        for images in groups(share, step):
-            rectify_convolved(op, x[images], weights, bias, spans, result[images], rectifier, convolve_quickly)
-
-    over_images(threads, len(x), of)
-
-
-def rectify_convolved(
-    op: str,
-    x: Array,
-    weights: Array,
-    bias: Array,
-    spans: Sequence[Window],
-    result: Array,
-    rectifier: str,
-    convolve_quickly: Convolve | None,
-) -> None:
-    """As ``rectified_convolution``, of images that are taken together."""
-    if convolve_quickly is not None:
-        convolve_quickly(x, result)
-        return
+    function = CONVOLUTIONS[op]
     with np.errstate(all="ignore"):
-        made = CONVOLUTIONS[op](x, weights, spans)
-        made += bias
-        rectify(made, rectifier, result)
+        for images in image_groups(len(x), math.prod(result.shape[1:]), TOGETHER):
+            if convolve_quickly is not None:
+                convolve_quickly(x[images], result[images])
+                continue
+            made = function(x[images], weights, spans)
+            made += bias
+            rectify(made, rectifier, result[images])
 
 
 def rectify(made: Array, rectifier: str, result: Array) -> None:
@@ -154,7 +128,6 @@ def rectified_gradients(
     by_images: Array | None,
     rectifier: str = "Relu",
     convolve_quickly: Convolve | None = None,
-    threads: int = 1,
 ) -> tuple[Array, Array]:
     """The gradients of ``rectified_convolution``.
 
@@ -165,33 +138,27 @@ def rectified_gradients(
         by_images: is filled with the gradient by ``x``, where that is wanted.
         rectifier: Relu or Relu6.
         convolve_quickly: computes the convolution that ``turned`` describes; by default NumPy does the like.
-        threads: how many share the images.
 
     Returns:
         The gradients (by the weights, by the bias).
     """
     (by_filter, by_input), limit = GRADIENTS[op], np.float32(LIMITS[rectifier])
-    step = together(rectified.shape, threads)
-
-    def of(share: slice) -> tuple[Array, Array]:
-        by_weights = np.zeros(weights.shape, np.float32)
-        by_bias = np.zeros(rectified.shape[-1:], np.float64)
-        room = aligned((step, *rectified.shape[1:]), np.float32)
-        with np.errstate(all="ignore"):
-            for images in groups(share, step):
-                passed = room[: len(rectified[images])]
-                mask = np.greater(rectified[images], 0)
-                if math.isfinite(limit):
-                    mask &= np.less(rectified[images], limit)
-                passed[...] = mask
-                passed *= slopes[images]
-                by_bias += bias_add_grad(passed)
-                by_weights += by_filter(x[images], weights.shape, passed, spans)
-                if by_images is not None and convolve_quickly is not None:
-                    convolve_quickly(passed, by_images[images])
-                elif by_images is not None:
-                    some = by_images[images]
-                    some[...] = by_input(some.shape, weights, passed, spans)
-        return by_weights, by_bias
-
-    return summed(over_images(threads, len(x), of))
+    by_weights = np.zeros(weights.shape, np.float32)
+    by_bias = np.zeros(rectified.shape[-1:], np.float64)
+    room = aligned((together(rectified.shape), *rectified.shape[1:]), np.float32)
+    with np.errstate(all="ignore"):
+        for images in image_groups(len(x), math.prod(rectified.shape[1:]), TOGETHER):
+            passed = room[: len(rectified[images])]
+            mask = np.greater(rectified[images], 0)
+            if math.isfinite(limit):
+                mask &= np.less(rectified[images], limit)
+            passed[...] = mask
+            passed *= slopes[images]
+            by_bias += bias_add_grad(passed)
+            by_weights += by_filter(x[images], weights.shape, passed, spans)
+            if by_images is not None and convolve_quickly is not None:
+                convolve_quickly(passed, by_images[images])
+            elif by_images is not None:
+                some = by_images[images]
+                some[...] = by_input(some.shape, weights, passed, spans)
+    return by_weights, by_bias.astype(np.float32)

@@ -13,9 +13,7 @@ import mmap
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from queue import Empty, SimpleQueue
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -69,8 +67,6 @@ class ChangingConvolutions:
     def given(self, kind: ConvolutionKind, weights: Array, bias: Array | None) -> Iterator[Run | None]:
         """What computes convolutions with these weights while the context lasts; None where NumPy is to do it.
 
-        As many threads may call it at once as the kind says.
-
         Args:
             kind: the convolution.
             weights: float32 [rows, columns, channels, outputs or 1].
@@ -81,24 +77,20 @@ class ChangingConvolutions:
             border = None if known is kind else Border(kind)
             ready: dict[int, _RepackedConvolution | None] = {}
 
-            getting_ready = threading.Lock()
-
             def program(count: int) -> _RepackedConvolution | None:
-                with getting_ready:
-                    if count not in ready:
-                        found = self._program(known._replace(images=(count, *known.images[1:])))
-                        if found is not None:
-                            stack.enter_context(found.lock)
-                            found.pack(weights, bias, kind.columns)
-                        ready[count] = found
-                    return ready[count]
+                if count not in ready:
+                    found = self._program(known._replace(images=(count, *known.images[1:])))
+                    if found is not None:
+                        stack.enter_context(found.lock)
+                        found.pack(weights, bias, kind.columns)
+                    ready[count] = found
+                return ready[count]
 
             def run(x: Array, result: Array) -> None:
                 found = program(len(x))
                 if found is not None:
                     with contextlib.suppress(RuntimeError):  # no memory, say, or closed as the process ends
-                        with nullcontext(x) if border is None else border.around(x) as whole:
-                            found.run_into(whole, result)
+                        found.model.run_into([x if border is None else border.around(x)], [result])
                         return
                 result[...] = _in_numpy(kind, x, weights, bias)
 
@@ -134,27 +126,21 @@ class Border:
 
     def __init__(self, kind: ConvolutionKind) -> None:
         self._inside = inside(kind.images[1:3], kind.spans)
-        self._shape = kind.with_border().images
-        self._free: SimpleQueue[Array] = SimpleQueue()
+        self._room = aligned(kind.with_border().images, np.float32)
+        self._room[...] = 0
 
-    @contextlib.contextmanager
-    def around(self, x: Array) -> Iterator[Array]:
-        """The images with it, while the context lasts."""
-        try:
-            room = self._free.get_nowait()
-        except Empty:
-            room = aligned(self._shape, np.float32)
-            room[...] = 0
-        room[: len(x)][self._inside] = x
-        yield room[: len(x)]
-        self._free.put(room)
+    def around(self, x: Array) -> Array:
+        """The images with it, until the next ones are asked for."""
+        room = self._room[: len(x)]
+        room[self._inside] = x
+        return room
 
 
 class _RepackedConvolution:
     """A program, and where XNNPACK reads its weights.
 
     Args:
-        models: it, as often as it may run at once; all read the same weights.
+        model: it.
         room: what XNNPACK packed and reads, float32.
         sources: for each number there, its place among weights, biases and a zero.
 
@@ -162,25 +148,10 @@ class _RepackedConvolution:
         lock: whoever packs weights holds it until they have served.
     """
 
-    def __init__(self, models: Sequence[InPlaceModel], room: Array, sources: Array) -> None:
-        self.models = models
+    def __init__(self, model: InPlaceModel, room: Array, sources: Array) -> None:
+        self.model = model
         self.lock = threading.Lock()
-        self._free: SimpleQueue[InPlaceModel] = SimpleQueue()
-        for model in models:
-            self._free.put(model)
         self._room, self._sources = room, sources
-
-    def run_into(self, x: Array, result: Array) -> None:
-        """Puts the convolution of images there.
-
-        Raises:
-            RuntimeError: LiteRT failed.
-        """
-        model = self._free.get()
-        try:
-            model.run_into([x], [result])
-        finally:
-            self._free.put(model)
 
     def pack(self, weights: Array, bias: Array | None, columns: int) -> None:
         """Puts other weights, and biases of so many output channels, there."""
@@ -209,18 +180,18 @@ def _opened(kind: ConvolutionKind, threads: int) -> _RepackedConvolution | None:
     bias = -np.arange(1, kind.columns + 1, dtype=np.float32)
     program = _program_of(kind, matrix, bias)
     try:
-        models, content = _loaded(program, kind.threads, max(1, threads // kind.threads))
+        model, content = _loaded(program, threads)
         listed = weight_cache_file.read(bytes(content))
     except (RuntimeError, ValueError, *native_model.UNKNOWN):
         return None
-    if len(listed.buffers) != 1 or not all(model.is_delegated for model in models):
+    if len(listed.buffers) != 1 or not model.is_delegated:
         return None
     where = listed.base + listed.buffers[0].offset
     room = np.frombuffer(content, np.float32, listed.buffers[0].size // 4, where)
     sources = _sources(room, size, kind.columns)
     if kind.is_depthwise and not _has_kernels_of_its_own(sources, kind):
         return None
-    found = _RepackedConvolution(models, room, sources)
+    found = _RepackedConvolution(model, room, sources)
     return found if _is_right(found, kind) else None
 
 
@@ -241,23 +212,18 @@ def _sources(packed: Array, weights: int, columns: int) -> Array:
     return np.where(numbers > 0, numbers - 1, np.where(is_bias, weights - 1 - numbers, weights + columns))
 
 
-def _loaded(program: Program, copies: int, threads: int) -> tuple[list[InPlaceModel], mmap.mmap]:
-    """A program, loaded so many times, and the file of packed weights that all of them map.
-
-    Both files are in memory alone: a process that is killed leaves nothing, no disk can be full, and none is written
-    to at each step.
-    """
+def _loaded(program: Program, threads: int) -> tuple[InPlaceModel, mmap.mmap]:
+    """A loaded program and its file of packed weights. Both files are in memory alone: a process that is killed leaves
+    nothing, no disk can be full, and none is written to at each step."""
     outputs = [(value.shape, value.dtype.numpy) for value in program.outputs]
     with open(os.memfd_create("convolution"), "wb") as file, open(os.memfd_create("packed weights"), "r+b") as packed:
         file.writelines(writer.pieces(program))
         file.flush()
         paths = [f"/proc/self/fd/{each.fileno()}" for each in (file, packed)]
         with quiet():
-            models = []
-            for _ in range(copies):
-                models.append(InPlaceModel(paths[0], threads, paths[1], outputs))
-                close_at_exit(models[-1])
-        return models, mmap.mmap(packed.fileno(), 0)
+            model = InPlaceModel(paths[0], threads, paths[1], outputs)
+            close_at_exit(model)
+        return model, mmap.mmap(packed.fileno(), 0)
 
 
 def _program_of(kind: ConvolutionKind, matrix: Array, bias: Array) -> Program:
@@ -291,14 +257,13 @@ def _is_right(program: _RepackedConvolution, kind: ConvolutionKind) -> bool:
     for outer, inner in ((0, 0), (np.nan, -np.inf)):
         one[corner], one[middle] = outer, inner
         x[:1] = one
+        try:
+            program.model.run_into([x], [result])
+        except RuntimeError:
+            return False
         with np.errstate(all="ignore"):
             expected = _in_numpy(kind, one, weights, bias)
         largest = np.abs(expected[np.isfinite(expected)]).max(initial=0)
-        for model in program.models:
-            try:
-                model.run_into([x], [result])
-            except RuntimeError:
-                return False
-            if not np.allclose(result[:1], expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
-                return False
+        if not np.allclose(result[:1], expected, rtol=0, atol=CLOSE_TO * largest, equal_nan=True):
+            return False
     return True

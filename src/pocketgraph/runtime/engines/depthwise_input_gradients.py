@@ -15,9 +15,9 @@ import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.arrays import Array, ints, reserve
-from pocketgraph.kernels.image_threads import over_images
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context
+from pocketgraph.kernels.windows import image_groups
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import (
     ConvolutionWindows,
@@ -62,7 +62,7 @@ class DepthwiseGradientCall(LayerCall):
         self.windows = ConvolutionWindows(item.node)
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
-        from pocketgraph.kernels.nn.rectified_convolution import are_plain, groups, together, turned
+        from pocketgraph.kernels.nn.rectified_convolution import are_plain, together, turned
 
         sizes, weights, slopes = arrays
         shape = ints(sizes)
@@ -73,18 +73,12 @@ class DepthwiseGradientCall(LayerCall):
             return None
         back = turned(self.op, weights, spans, shape[1:3])
         slopes = np.ascontiguousarray(slopes)
-        threads = self.quick.shared_by(len(slopes), weights.shape, slopes.shape[1:3])
-        some = (together(slopes.shape, threads), *slopes.shape[1:])
-        with self.quick.turned(run, self.op, back, some, threads) as convolve:
+        some = (together(slopes.shape), *slopes.shape[1:])
+        with self.quick.turned(run, self.op, back, some) as convolve:
             if convolve is None:
                 return None
             context = Context(self.node, run.state, caller=run.caller)
             result: Array = recycled(context, reserve(shape, np.float32), np.float32, is_aligned=True)
-            by_xnnpack = convolve
-
-            def of(share: slice) -> None:
-                for images in groups(share, some[0]):
-                    by_xnnpack(slopes[images], result[images])
-
-            over_images(threads, len(slopes), of)
+            for images in image_groups(len(slopes), 1, some[0]):
+                convolve(slopes[images], result[images])
         return (result,)

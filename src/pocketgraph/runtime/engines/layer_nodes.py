@@ -8,6 +8,7 @@ from typing import Any
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import plain
 from pocketgraph.kernels.windows import Window, windows_of_op
@@ -109,7 +110,8 @@ class LayerCall:
 
     def __call__(self, run: Any, *arrays: Any) -> tuple[Any, ...]:
         if run.trace is None and run.ledger is None and run.deadline is None:
-            found = self.fused(run, *arrays)
+            with blas_threads.at_most(1):  # OpenBLAS's threads would wait for each other in many small products
+                found = self.fused(run, *arrays)
             if found is not None:
                 return found
         return self.apart(run, *arrays)

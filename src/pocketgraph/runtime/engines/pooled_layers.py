@@ -157,14 +157,12 @@ class _Kept(NamedTuple):
     Attributes:
         layer: what the gradient needs: a PooledConvolution, or what ``wide_pooled_gradients`` takes as ``larger``.
         spans, pools: the windows of convolution and pool.
-        threads: how many share the images.
         plainly: computes the rectifier's result after all.
     """
 
     layer: Any
     spans: Sequence[Window]
     pools: Sequence[Window]
-    threads: int
     plainly: Callable[[], Array]
 
 
@@ -194,19 +192,18 @@ class PooledLayerCall(LayerCall):
         if sizes != steps or any(w.before or w.after or not w.output for w in pools):
             return None
         layer = x, weights, bias, spans, pools, partial(self._make, run)
-        threads = self.quick.shared_by(len(x), weights.shape, [w.output for w in spans])
         found: tuple[Array, Any] | None
         if self.may_be_narrow and weights[..., 0].size <= FEW_LAID_OUT:
-            found = pooled_convolution(*layer, threads)
+            found = pooled_convolution(*layer)
         else:
-            images = together((len(x), *(w.output for w in spans), len(bias)), threads), *x.shape[1:]
-            kind = ConvolutionKind("Conv2D", images, weights.shape, spans, "Relu", threads)
+            images = together((len(x), *(w.output for w in spans), len(bias))), *x.shape[1:]
+            kind = ConvolutionKind("Conv2D", images, weights.shape, spans, "Relu")
             with self.quick.given(run, kind, weights, bias) as convolve:
-                found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve, threads)
+                found = wide_pooled_convolution(np.ascontiguousarray(x), *layer[1:], convolve)
         if found is None:
             return None
         pooled, kept = found
-        return pooled, _Kept(kept, spans, pools, threads, lambda: self.apart(run, x, weights, bias)[1])
+        return pooled, _Kept(kept, spans, pools, lambda: self.apart(run, x, weights, bias)[1])
 
     def _make(self, run: Any, name: str, shape: tuple[int, ...], dtype: Any) -> Array:
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
@@ -238,7 +235,7 @@ class PooledLayerGradient(LayerCall):
             return None
         if not isinstance(kept.layer, PooledConvolution):
             return self._wide(run, *arrays)
-        found = pooled_gradients(kept.layer, pooled, slopes, kept.threads)
+        found = pooled_gradients(kept.layer, pooled, slopes)
         return None if found is None else (found[0].reshape(sizes), found[1])[: 1 + self.wants_bias]
 
     def _wide(
@@ -250,7 +247,7 @@ class PooledLayerGradient(LayerCall):
         x, sizes = np.ascontiguousarray(x), ints(given)
         layer = kept.layer, pooled, slopes, kept.spans, kept.pools
         if self.node is None:
-            found = wide_pooled_gradients(x, sizes, *layer, None, None, kept.threads)
+            found = wide_pooled_gradients(x, sizes, *layer, None)
             return None if found is None else found[: 1 + self.wants_bias]
         images, weights = others
         if ints(images) != x.shape or weights.shape != sizes or weights.dtype != np.float32:
@@ -260,7 +257,7 @@ class PooledLayerGradient(LayerCall):
         )
         back = turned("Conv2D", weights, kept.spans, x.shape[1:3])
         made = len(x), *(w.output for w in kept.spans), sizes[-1]
-        some = together(made, kept.threads), *made[1:]
-        with self.quick.turned(run, "Conv2D", back, some, kept.threads) as convolve:
-            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve, kept.threads)
+        some = together(made), *made[1:]
+        with self.quick.turned(run, "Conv2D", back, some) as convolve:
+            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve)
         return None if found is None else (*found[: 1 + self.wants_bias], by_images)

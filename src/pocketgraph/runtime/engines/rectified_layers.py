@@ -151,11 +151,10 @@ class RectifiedLayerCall(LayerCall):
         context = Context(self.node, run.state, caller=run.caller)
         result: Array = recycled(context, shape, np.float32, is_aligned=True)
         x = np.ascontiguousarray(x)
-        threads = self.quick.shared_by(len(x), weights.shape, shape[1:3])
-        some = (together(shape, threads), *x.shape[1:])
-        kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op, threads)
+        some = (together(shape), *x.shape[1:])
+        kind = ConvolutionKind(self.op, some, weights.shape, spans, self.node.op)
         with self.quick.given(run, kind, weights, bias) as convolve:
-            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve, threads)
+            rectified_convolution(self.op, x, weights, bias, spans, result, self.node.op, convolve)
         return (result,)
 
 
@@ -183,14 +182,13 @@ class RectifiedLayerGradient(LayerCall):
         if [ints(each) for each in sizes] != wanted or x.shape[3] != weights.shape[2]:
             return None
         spans = self.windows.over(x, weights)
-        threads = self.quick.shared_by(len(x), weights.shape, slopes.shape[1:3])
-        layer = self.op, x, weights, rectified, slopes, spans
         if self.node is None:
-            return rectified_gradients(*layer, None, self.rectifier, None, threads)
+            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None, self.rectifier)
         context = Context(self.node, run.state, caller=run.caller)
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
-        some = (together(slopes.shape, threads), *slopes.shape[1:])
-        with self.quick.turned(run, self.op, back, some, threads) as convolve:
-            found = rectified_gradients(*layer, by_images, self.rectifier, convolve, threads)
+        some = (together(slopes.shape), *slopes.shape[1:])
+        with self.quick.turned(run, self.op, back, some) as convolve:
+            layer = self.op, x, weights, rectified, slopes, spans
+            found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
         return (*found, by_images)
