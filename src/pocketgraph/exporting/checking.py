@@ -15,7 +15,7 @@ from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.comparison.compare import Difference, compared, zero_values
+from pocketgraph.runtime.comparison.compare import Difference, compared, run_on_plainer
 from pocketgraph.runtime.session import Session
 
 MOST_CHECKED = 8
@@ -133,8 +133,9 @@ def _checked(
         except RunError as error:
             if not is_made:
                 raise
-            sets[number], wanted = _plain_run(session, entry, error)
-            feeds = sets[number]
+            hint = f"the inputs were made up; give some that fit with {option('data', 'samples')}"
+            feeds, wanted = run_on_plainer(feeds, lambda tried: entry.run(session, tried), error, hint)
+            sets[number] = feeds
         given = written.run(entry.name, feeds)
         for port in entry.outputs:
             pairs[port.name].append((wanted[port.name], given[port.name]))
@@ -142,22 +143,6 @@ def _checked(
     outputs = tuple(_judged(compared(name, pair, limits[name]), written, limit) for name, pair in pairs.items())
     milliseconds = _milliseconds(written, entry, sets[0]) if written.is_timed else None
     return Checked(entry.name, outputs, len(sets), is_made, milliseconds, limits)
-
-
-def _plain_run(session: Session, entry: EntryPoint, before: RunError) -> tuple[Feeds, dict[str, Array]]:
-    """Ones for integers, or zeros, where random ones failed ``before``, and their results.
-
-    Raises:
-        RunError: the model does not take them either.
-    """
-    ones = made_feeds(entry, plain=True)
-    for feeds in (ones, {name: zero_values(value) for name, value in ones.items()}):
-        try:
-            return feeds, entry.run(session, feeds)
-        except RunError:
-            continue
-    hint = f"the inputs were made up; give some that fit with {option('data', 'samples')}"
-    raise RunError(before.what, where=before.where, hint=hint) from before
 
 
 def _limit(wanted: Array, limit: float) -> float:

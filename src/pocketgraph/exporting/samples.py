@@ -22,7 +22,7 @@ from pocketgraph.graph.model_file_graph import has_codes
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.comparison.compare import plain_values, zero_values
+from pocketgraph.runtime.comparison.compare import plain_values, plainer
 from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 
 
@@ -115,9 +115,9 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
     made = made_feeds(entry)
     if all(port.dtype.is_floating for port in entry.inputs):
         return made
-    ones = made_feeds(entry, plain=True)
+    ones, zeros = plainer(made)
     with Session(model.graph, model.threads) as session:
-        for feeds in (made, ones, {name: zero_values(value) for name, value in ones.items()}):
+        for feeds in (made, ones, zeros):
             with contextlib.suppress(RunError):
                 entry.run(session, feeds)
                 return feeds

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import are_picks
 
 TOLERANCE = 1e-4
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -57,8 +60,31 @@ def plain_values(value: Array) -> Array:
     return np.ones_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 
-def zero_values(value: Array) -> Array:
-    """Zeros for integers, which are places in what holds one."""
+def plainer(feeds: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Feeds for a model that may not take random ones: ones for integers, which may be lengths, then zeros, which are
+    places in what holds one."""
+    plain = {name: plain_values(value) for name, value in feeds.items()}
+    yield plain
+    yield {name: _zero_values(value) for name, value in plain.items()}
+
+
+def run_on_plainer(
+    feeds: Mapping[str, Any], run: Callable[[dict[str, Any]], Result], before: RunError, hint: str
+) -> tuple[dict[str, Any], Result]:
+    """Plainer feeds and what ``run`` makes of them, where it failed ``before`` on random ones.
+
+    Raises:
+        RunError: the model does not take them either; ``before`` with the hint.
+    """
+    for tried in plainer(feeds):
+        try:
+            return tried, run(tried)
+        except RunError:
+            continue
+    raise RunError(before.what, where=before.where, hint=hint) from before
+
+
+def _zero_values(value: Array) -> Array:
     return np.zeros_like(value) if value.dtype.kind in "iu" and value.dtype.itemsize > 1 else value
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.errors import MissingKernelError, RunError, option
 from pocketgraph.graph.tensor import Array
-from pocketgraph.runtime.comparison.compare import plain_values, zero_values
+from pocketgraph.runtime.comparison.compare import run_on_plainer
 from pocketgraph.runtime.comparison.compared_models import ComparedModel
 from pocketgraph.runtime.comparison.counterparts import Counterparts
 from pocketgraph.runtime.comparison.output_verdict import is_certain
@@ -59,7 +59,8 @@ class ComparedRuns:
         except RunError as error:
             if not self.is_made_up or isinstance(error, MissingKernelError):
                 raise
-            feeds, ours = _with_plain_values(self.first, outputs, feeds, error)
+            hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
+            feeds, ours = run_on_plainer(feeds, lambda tried: self.first.run(outputs, tried), error, hint)
         self.fed.append(feeds)
         missing = self.same.missing(feeds)
         made = dict(zip(missing, self.first.run(list(missing.values()), feeds), strict=True)) if missing else {}
@@ -82,25 +83,6 @@ class ComparedRuns:
     def add_wider(self, feeds: dict[str, Any]) -> None:
         """Runs both on feeds with the values of pictures, which may wake what noise leaves dead."""
         self.add({name: _wider(value) for name, value in feeds.items()})
-
-
-def _with_plain_values(
-    model: ComparedModel, wanted: list[str], feeds: Feeds, before: RunError
-) -> tuple[dict[str, Any], list[Array]]:
-    """Plain feeds, and their results, where random ones failed ``before``: ones for integers, which may be lengths, or
-    zeros, which are places in what holds one.
-
-    Raises:
-        RunError: the model does not take them either.
-    """
-    plain = {name: plain_values(value) for name, value in feeds.items()}
-    for tried in (plain, {name: zero_values(value) for name, value in plain.items()}):
-        try:
-            return tried, model.run(wanted, tried)
-        except RunError:
-            continue
-    hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
-    raise RunError(before.what, where=before.where, hint=hint) from before
 
 
 def _times(value: Any, share: float) -> Any:
