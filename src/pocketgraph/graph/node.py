@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -281,3 +281,9 @@ def _unpickled(
     name: str, op: str, inputs: tuple[str, ...], attrs: dict[str, AttrValue], device: str, extra: bytes
 ) -> Node:
     return Node(name, op, inputs, attrs, device, extra=extra)
+
+
+def further_outputs(nodes: Iterable[Node], sources: Collection[str]) -> list[Ref]:
+    """The outputs beyond the first of ``sources`` (names of nodes) that some of these nodes read; sorted."""
+    refs = {parse_ref(ref) for node in nodes for ref in node.data_inputs}
+    return sorted(ref for ref in refs if ref.port and ref.name in sources)

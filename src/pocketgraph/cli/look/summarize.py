@@ -13,7 +13,7 @@ from pocketgraph.cli.shared.options import signature_option
 from pocketgraph.cli.shared.output import NamesCell, echo, escape, wide_console
 from pocketgraph.cli.shared.pipes import is_piped
 from pocketgraph.errors import quoted
-from pocketgraph.graph.node import node_name, parse_ref
+from pocketgraph.graph.node import further_outputs, node_name
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -272,8 +272,7 @@ def feeds_several(graph: Graph, needed: Collection[str]) -> bool:
     from pocketgraph.graph.op_traits import ops_with
 
     sources = {node.name for node in graph if node.name in needed and node.op in ops_with("feeds_training")}
-    refs = (parse_ref(ref) for node in graph if sources and node.name in needed for ref in node.data_inputs)
-    return any(ref.port and ref.name in sources for ref in refs)
+    return bool(sources) and bool(further_outputs([node for node in graph if node.name in needed], sources))
 
 
 def loops_by_numbers(graph: Graph, fed: Sequence[EndpointSummary]) -> bool:

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from pocketgraph.errors import GraphError, TransformError
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs, parse_ref
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.node import further_outputs
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.shape import SCALAR, UNKNOWN
@@ -100,16 +101,14 @@ def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
     Raises:
         TransformError: there is one.
     """
-    read = {(ref.name, ref.port) for node in kept if node.name not in made for ref in map(parse_ref, node.data_inputs)}
-    for name, port in sorted(read):
-        if name in made and port:
-            is_training = graph[name].op in ops_with("feeds_training")
-            raise TransformError(
-                f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
-                hint="freeze_graph with --repair=inputs makes a placeholder for each"
-                if is_training
-                else "name what stands in front of it, or tensors behind it",
-            )
+    for name, port, _ in further_outputs((node for node in kept if node.name not in made), made):
+        is_training = graph[name].op in ops_with("feeds_training")
+        raise TransformError(
+            f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
+            hint="freeze_graph with --repair=inputs makes a placeholder for each"
+            if is_training
+            else "name what stands in front of it, or tensors behind it",
+        )
 
 
 def _tell_unused(
