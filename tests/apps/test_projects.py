@@ -20,6 +20,7 @@ import pytest
 from PIL import Image
 
 from command_line import call
+from pocketgraph.apps.label_image import label_image
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.projects import make_project, project_files
 from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin, in_swift
@@ -29,6 +30,7 @@ from pocketgraph.exporting import export
 from pocketgraph.formats import load, save
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
+from pocketgraph.graph.model_file_graph import coded
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
@@ -40,6 +42,14 @@ STUBS = pathlib.Path(__file__).parent / "android_stubs"
 CLASSIFIER = """
     pixels = Placeholder(dtype=float, shape=[?, 8, 8, 3])
     w = Const(float [[[[0.5, -1.0, 0.1], [0.25, 2.0, 0.2], [1.0, 0.5, -0.7]]]])
+    conv = Conv2D(pixels, w, T=float, strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
+    axes = Const(int32 [1, 2])
+    pooled = Mean(conv, axes, T=float, Tidx=int32, keep_dims=false)
+    scores = Softmax(pooled, T=float)
+"""
+GRAY_CLASSIFIER = """
+    pixels = Placeholder(dtype=float, shape=[?, 8, 8, 1])
+    w = Const(float [[[[0.5, -3.0, 2.0]]]])
     conv = Conv2D(pixels, w, T=float, strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
     axes = Const(int32 [1, 2])
     pooled = Mean(conv, axes, T=float, Tidx=int32, keep_dims=false)
@@ -272,6 +282,49 @@ def test_pi_runs_on_a_picture(tmp_path: pathlib.Path) -> None:
     unit = (out / f"{app_name(TITLE).small}.service").read_text()
     assert "100 %%" in unit
     assert all(re.fullmatch(r"\[\w+\]|\w+=.*|", line) for line in unit.splitlines())
+
+
+@pytest.mark.parametrize(("kind", "form", "channels"), [("pi", "jpg", 3), ("pi", "jpg", 1), ("linux", "ppm", 3)])
+def test_a_picture_of_another_shape_gives_what_label_image_gives(
+    kind: str, form: str, channels: int, tmp_path: pathlib.Path
+) -> None:
+    """Which resizes as TensorFlow's own label_image does: the whole picture, bilinear, without smoothing."""
+    if kind == "linux" and (shutil.which("cc") is None or shutil.which("make") is None):
+        pytest.skip("there is no C compiler or make")
+    text = CLASSIFIER if channels == 3 else GRAY_CLASSIFIER
+    how = {"input_mean": 127.5, "input_std": 64.0}
+    out = tmp_path / "out"
+    make_project(kind, parse(text), out, name="Scores", labels=["a", "b", "c"], **how)
+    pixels = np.random.default_rng(3).integers(0, 256, (31, 44, 3), dtype=np.uint8)
+    photo = tmp_path / f"photo.{form}"
+    Image.fromarray(pixels).save(photo)
+    [wanted] = label_image(parse(text), photo if kind == "pi" else pixels, ["a", "b", "c"], **how)
+    if kind == "pi":
+        said = ran([sys.executable, "main.py", f"--picture={photo}", "--threshold=0"], out)
+        found = re.findall(r"(\w) (\d\.\d+)", said)
+    else:
+        ran(["make"], out)
+        found = [
+            (label, score) for score, label in re.findall(r"(\d\.\d+)  (\w)", ran(["bin/scores", str(photo)], out))
+        ]
+    assert [label for label, _ in found] == [one.label for one in wanted.predictions]
+    assert [float(score) for _, score in found] == pytest.approx([one.score for one in wanted.predictions], abs=0.0051)
+
+
+def test_a_picture_has_the_same_codes_on_a_pi_as_in_label_image(tmp_path: pathlib.Path) -> None:
+    """Also where each value of the picture lies halfway between two codes."""
+    samples = np.random.default_rng(1).uniform(-1, 1, (8, 8, 8, 3)).astype(np.float32)
+    how = {"input_mean": 127.5, "input_std": 127.5}
+    export(graph("classifier"), tmp_path / "net.tflite", mode="static", samples=samples, io="uint8", **how)
+    make_project("pi", tmp_path / "net.tflite", tmp_path / "out")
+    pixels = np.random.default_rng(3).integers(0, 256, (8, 8, 3), dtype=np.uint8)
+    code = "import numpy, model; numpy.save('fed', model.Model().fed(numpy.load('pixels.npy')))"
+    np.save(tmp_path / "out/pixels.npy", pixels)
+    ran([sys.executable, "-c", code], tmp_path / "out")
+    file = load(tmp_path / "net.tflite")
+    labeler = PictureModel(file)
+    wanted = coded(file, labeler.input.tensor, labeler.input.feed_pixels(pixels, labeler.mean, labeler.std))
+    np.testing.assert_array_equal(np.load(tmp_path / "out/fed.npy"), wanted)
 
 
 def test_pi_says_what_is_wrong(tmp_path: pathlib.Path) -> None:

@@ -17,13 +17,13 @@ KEYWORDS = frozenset(
 """Words of C and, since the header is for both, of C++."""
 TAKEN = frozenset(
     """A W arena weights digest it mean deviation classes class_names put score show compare set_up read_file
-    read_number read_picture is_picture tolerance normalized_channels errno assert NULL EOF index rindex stdin stdout
-    stderr abs acos asin atan atan2 atof atoi atol bsearch cabs calloc ceil clock close cos cosh ctime div erf exit exp
-    expf fabs fabsf floor floorf fmod fmodf fopen fputc fputs fread free frexp fstat fwrite getc getenv gets gmtime
-    hypot isnan isfinite ldexp lgamma log log10 logf malloc memchr memcmp memcpy memmove memset mktime mmap modf munmap
-    open perror pow powf printf putc puts qsort raise rand read realloc remove rename rewind rint rintf round scanf
-    signal sin sinf sinh sprintf sqrt sqrtf srand stat strcat strchr strcmp strcpy strlen strtok system tan tanf tanh
-    tanhf time tmpfile write y0 y1 yn j0 j1 jn""".split()  # noqa: SIM905
+    read_number read_picture is_picture neighbours tolerance normalized_channels errno assert NULL EOF index rindex
+    stdin stdout stderr abs acos asin atan atan2 atof atoi atol bsearch cabs calloc ceil clock close cos cosh ctime
+    div erf exit exp expf fabs fabsf floor floorf fmod fmodf fopen fputc fputs fread free frexp fstat fwrite getc
+    getenv gets gmtime hypot isnan isfinite ldexp lgamma log log10 logf malloc memchr memcmp memcpy memmove memset
+    mktime mmap modf munmap open perror pow powf printf putc puts qsort raise rand read realloc remove rename rewind
+    rint rintf round scanf signal sin sinf sinh sprintf sqrt sqrtf srand stat strcat strchr strcmp strcpy strlen
+    strtok system tan tanf tanh tanhf time tmpfile write y0 y1 yn j0 j1 jn""".split()  # noqa: SIM905
 )
 """Names of the C library and of what the library's own files define."""
 LONGEST = 40  # characters; C99 compilers tell at least 31 of an external name apart

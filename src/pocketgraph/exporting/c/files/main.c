@@ -11,7 +11,7 @@
 #include <time.h>
 
 static const float mean[] = {@mean@}, deviation[] = {@deviation@};
-static const picture_feed feed = {mean, deviation, @normalized_channels@, 0};
+static const picture_feed feed = {mean, deviation, @normalized_channels@};
 static const int classes = @classes@; /* names of them; 0: unknown */
 static const char *const class_names[] = {@class_names@0};
 

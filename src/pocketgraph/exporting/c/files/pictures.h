@@ -12,7 +12,6 @@
 typedef struct {
     const float *mean, *deviation;
     int channels;
-    int is_middle; /* whether only its middle square is */
 } picture_feed;
 
 static inline size_t elements(const @name@_tensor *about) {
@@ -57,32 +56,35 @@ static inline void put(const @name@_tensor *about, void *to, size_t at, float va
         ((uint8_t *)to)[at] = (uint8_t)(code < 0 ? 0 : code > 255 ? 255 : code);
 }
 
-/* Each pixel of the input is the mean of the rectangle of the picture that it covers. */
+/* The two places of `size` that the one at `at` of `wanted` lies between, and how far it is from the first. */
+static inline float neighbours(int at, int size, int wanted, int *first, int *second) {
+    const float from = (float)at * ((float)size / (float)wanted);
+    *first = (int)from < size - 1 ? (int)from : size - 1;
+    *second = *first + 1 < size ? *first + 1 : size - 1;
+    return from - floorf(from);
+}
+
+/* The whole picture in the input's size, as TensorFlow 1's ResizeBilinear gives it. */
 static inline void put_picture(const unsigned char *pixels, int width, int height, const @name@_tensor *about,
                                picture_feed feed, void *to) {
     const int rows = about->shape[1], columns = about->shape[2], channels = about->shape[3];
-    const int side = width < height ? width : height;
-    const int wide = feed.is_middle ? side : width, high = feed.is_middle ? side : height;
-    const int from_left = (width - wide) / 2, from_top = (height - high) / 2;
-    for (int y = 0; y < rows; y++)
+    for (int y = 0; y < rows; y++) {
+        int top, bottom;
+        const float down = neighbours(y, height, rows, &top, &bottom);
+        const unsigned char *upper = pixels + (size_t)top * (size_t)width * (size_t)channels;
+        const unsigned char *lower = pixels + (size_t)bottom * (size_t)width * (size_t)channels;
         for (int x = 0; x < columns; x++) {
-            const int top = from_top + (int)((long long)y * high / rows);
-            const int left = from_left + (int)((long long)x * wide / columns);
-            int bottom = from_top + (int)((long long)(y + 1) * high / rows);
-            int right = from_left + (int)((long long)(x + 1) * wide / columns);
-            if (bottom <= top) bottom = top + 1;
-            if (right <= left) right = left + 1;
+            int left, right;
+            const float across = neighbours(x, width, columns, &left, &right);
             for (int c = 0; c < channels; c++) {
-                const int n = feed.channels > 1 ? c % feed.channels : 0;
-                float sum = 0;
-                for (int i = top; i < bottom; i++)
-                    for (int j = left; j < right; j++)
-                        sum += pixels[((size_t)i * (size_t)width + (size_t)j) * (size_t)channels + (size_t)c];
-                sum /= (float)(bottom - top) * (float)(right - left);
+                const int n = feed.channels > 1 ? c % feed.channels : 0, l = left * channels + c, r = right * channels + c;
+                const float above = upper[l] + (float)(upper[r] - upper[l]) * across;
+                const float below = lower[l] + (float)(lower[r] - lower[l]) * across;
                 put(about, to, ((size_t)y * (size_t)columns + (size_t)x) * (size_t)channels + (size_t)c,
-                    (sum - feed.mean[n]) / feed.deviation[n]);
+                    (above + (below - above) * down - feed.mean[n]) / feed.deviation[n]);
             }
         }
+    }
 }
 
 static inline int header_number(FILE *file) {

@@ -33,8 +33,8 @@ final class Engine {
     private static func bytes(_ values: [Float], as tensor: Tensor) -> Data {
         let how = tensor.quantizationParameters
         let codes = values.map { value -> Int in
-            guard let how, how.scale != 0 else { return Int(value.rounded()) }
-            return Int((value / how.scale).rounded()) + how.zeroPoint
+            guard let how, how.scale != 0 else { return Int(value.rounded(.toNearestOrEven)) }
+            return Int((value / how.scale).rounded(.toNearestOrEven)) + how.zeroPoint
         }
         switch tensor.dataType {
         case .float32: return values.withUnsafeBytes { Data($0) }

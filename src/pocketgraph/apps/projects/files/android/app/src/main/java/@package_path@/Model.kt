@@ -8,7 +8,7 @@ import java.io.FileNotFoundException
 import java.nio.ByteBuffer
 import java.nio.ByteOrder
 import java.nio.channels.FileChannel
-import kotlin.math.roundToInt
+import kotlin.math.round
 import org.tensorflow.lite.DataType
 import org.tensorflow.lite.Interpreter
 import org.tensorflow.lite.Tensor
@@ -80,7 +80,7 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
             return
         }
         val how = tensor.quantizationParams()
-        val code = if (how.scale == 0f) scaled.roundToInt() else (scaled / how.scale).roundToInt() + how.zeroPoint
+        val code = round(if (how.scale == 0f) scaled else scaled / how.scale).toInt() + how.zeroPoint
         to.put((if (tensor.dataType() == DataType.INT8) code.coerceIn(-128, 127) else code.coerceIn(0, 255)).toByte())
     }
 
