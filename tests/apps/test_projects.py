@@ -465,16 +465,19 @@ def test_numbers_that_nobody_named_are_no_classes(tmp_path: pathlib.Path, last: 
 
 def test_pictures_are_as_large_as_the_graph_makes_them(tmp_path: pathlib.Path) -> None:
     """A model that resizes pictures of any size needs no size to be said."""
-    resizing = parse("""
+    text = """
         x = Placeholder(dtype=float, shape=[?,?,?,3])
         size = Const(int32 [6, 4])
         small = ResizeBilinear(x, size, T=float)
         y = Relu(small, T=float)
-    """)
-    made = make_project("pi", resizing, tmp_path / "out")
+    """
+    made = make_project("pi", parse(text), tmp_path / "out")
     assert "pictures are 4 x 6, as the graph resizes those of 'x' to that" in made.notes
     facts = json.loads((tmp_path / "out" / "model.json").read_text())
     assert facts["inputs"][0]["shape"] == [1, 6, 4, 3]
+    other = parse(text.replace("size, T=float", "size, T=float, align_corners=true"))
+    notes = make_project("pi", other, tmp_path / "other").notes
+    assert any("it does so by align_corners=true, the project without" in note for note in notes)
 
 
 def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:

@@ -7,10 +7,16 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets.file_sizes import MOST_PIXELS, common_side, files_of, usual_length
+from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.recordings import rate_of, sample_count
 from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.errors import UsageError
+from pocketgraph.exporting.devices.device_fit import fit
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 
 def picture(path: pathlib.Path, width: int, height: int) -> str:
@@ -91,6 +97,47 @@ def test_pictures_get_the_size_to_which_the_graph_resizes_them(tmp_path: pathlib
     assert reading.sized(other, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
     means = parse(resizing.replace("ResizeBilinear", "ResizeArea"))  # of which few pixels would say little
     assert reading.sized(means, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 40, 60, 3)}
+
+
+@pytest.mark.parametrize(
+    "how",
+    ["align_corners=true", "half_pixel_centers=true", "align_corners=false"],
+)
+@pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor"])
+def test_pictures_are_resized_ahead_as_the_graph_would(op: str, how: str, tmp_path: pathlib.Path) -> None:
+    """The same network with its size fixed gets, of a photo, what the open one makes of the whole photo."""
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        size = Const(int32 [12, 9])
+        small = {op}(x, size, T=float, {how})
+        y = Relu(small, T=float)
+    """
+    pixels = np.random.default_rng(2).integers(0, 256, (31, 44, 3), dtype=np.uint8)
+    Image.fromarray(pixels).save(tmp_path / "a.png")
+    graph, reading = parse(text), SampleReading(input_mean=0.0, input_std=255.0)
+    assert reading.sized(graph, {"x": (1, 224, 224, 3)}, tmp_path) == {"x": (1, 12, 9, 3)}
+    taken = (ModelInput("x", (1, 12, 9, 3), np.dtype(np.float32)),)
+    [[ahead]] = reading.open(tmp_path, taken, reading.scaling(graph)).samples()
+    fed = PictureModel(graph, ["y"], width=9, height=12, mean=0.0, std=255.0)
+    [by_size] = fed.of_pixels(pixels)
+    with Session(graph) as session:
+        [whole] = session.run(["y"], {"x": pixels[np.newaxis] / np.float32(255)})
+    for found in (ahead, by_size):
+        np.testing.assert_allclose(found, whole, atol=1e-5)
+
+
+def test_a_network_that_resizes_pictures_itself_is_proposed_that_size() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[SHAPE])
+        size = Const(int32 [12, 9])
+        small = ResizeBilinear(x, size, T=float, align_corners=true)
+        y = Relu(small, T=float)
+    """
+    assert synthetic_shapes(parse(text.replace("SHAPE", "?,?,?,3")), ["y"]) == {"x": (1, 12, 9, 3)}
+    assert synthetic_shapes(parse(text.replace("SHAPE", "2,?,40,3")), ["y"]) == {"x": (2, 12, 40, 3)}
+    with pytest.raises(UsageError) as caught:
+        fit(parse(text.replace("SHAPE", "?,?,?,3")))
+    assert "x:1,12,9,3" in caught.value.hint
 
 
 def test_a_network_that_halves_and_doubles_takes_pictures_of_the_nearest_size_that_fits(tmp_path: pathlib.Path) -> None:

@@ -18,6 +18,7 @@ from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.entry_points import other_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.passes.graph_resizing import GraphResizing, graph_resizing, resize_nodes
 
 PLACEHOLDERS = ops_with("placeholder")
 DECODERS = ops_with("picture_file")
@@ -42,6 +43,7 @@ class PictureInput:
         batch: how many pictures a feed must hold; all but the first are repetitions. 0 for a file by itself.
         guessed: whether the size comes from a preset, as neither the caller nor the graph said it.
         form: of files, what the graph decodes, as in ``ModelInput.file_form``.
+        resizing: how the graph itself resizes pictures to this size, as they are ahead; None where it does not.
 
     Raises:
         UsageError: a feed would have over 2^27 numbers.
@@ -56,6 +58,7 @@ class PictureInput:
     batch: int = 1
     guessed: bool = False
     form: str = ""
+    resizing: GraphResizing | None = None
 
     def __post_init__(self) -> None:
         if self.batch * self.height * self.width * self.channels > MOST_NUMBERS:
@@ -92,8 +95,7 @@ class PictureInput:
             return pixels
         if self.layout == "file":
             return self._file(image_loading.encoded(pixels, self.form))
-        whole = pixels.astype(np.float32)
-        resized = image_loading.resize_bilinear(pixels, self.height, self.width) if self.height else whole
+        resized = self._resized(pixels)
         if self.dtype.is_integer or self.dtype.is_quantized:
             picture = np.rint(resized).astype(self.dtype.numpy)
         else:
@@ -105,6 +107,15 @@ class PictureInput:
         if self.layout == "N*":
             picture = picture.reshape(-1)
         return np.repeat(picture[np.newaxis], self.batch, axis=0)
+
+    def _resized(self, pixels: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """The pixels in the input's size, float32."""
+        if not self.height:
+            return pixels.astype(np.float32)
+        if self.resizing is not None and self.resizing.size == (self.height, self.width):
+            resized: np.ndarray[Any, Any] = self.resizing(pixels).astype(np.float32)
+            return resized
+        return image_loading.resize_bilinear(pixels, self.height, self.width)
 
     def _file(self, content: bytes) -> np.ndarray[Any, Any]:
         return np.full((self.batch,) if self.batch else (), content, object)
@@ -172,7 +183,7 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
     channels = _one_or_three(dims[layout.index("C")], node)
     batch = dims[0] or 1 if len(dims) == 4 else 1
-    if rows is columns is height is width is fallback is None and layout != "NCHW" and _resizings(graph, node.name):
+    if rows is columns is height is width is fallback is None and layout != "NCHW" and resize_nodes(graph, node.name):
         return PictureInput(tensor, dtype, 0, 0, channels, layout, batch)
     return PictureInput(
         tensor,
@@ -183,48 +194,8 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         layout,
         batch,
         guessed=not (height or rows) or not (width or columns),
+        resizing=graph_resizing(graph, node.name) if layout != "NCHW" else None,
     )
-
-
-def resized_to(graph: Graph, name: str) -> tuple[int, int] | None:
-    """The height and width to which a graph brings the pictures of an input by bilinear interpolation, as we do; None
-    where it takes them otherwise too, such as by the means of areas, or where their size decides it.
-
-    Args:
-        graph: the graph.
-        name: of the input's node.
-    """
-    resizings = _resizings(graph, name)
-    if not resizings or any(node.op != "ResizeBilinear" for node in resizings):
-        return None
-    inferred = infer(graph)
-    sizes = [inferred.value(canonical(node.inputs[1])) for node in resizings]
-    told = {() if size is None else tuple(size.reshape(-1).tolist()) for size in sizes}
-    found = told.pop() if len(told) == 1 else ()
-    return (found[0], found[1]) if len(found) == 2 and min(found) > 0 else None
-
-
-def _resizings(graph: Graph, name: str) -> list[Node]:
-    """The nodes that bring a picture to a size, where all that reads it leads to such; none elsewhere."""
-    found = []
-    for user in graph.consumers.get(name, ()):
-        if user.op in ops_with("shape"):
-            continue
-        behind = [user] if user.op.startswith("Resize") else []
-        if not behind and _keeps_places(graph, user):
-            behind = _resizings(graph, user.name)
-        if not behind:
-            return []
-        found += behind
-    return found
-
-
-def _keeps_places(graph: Graph, node: Node) -> bool:
-    """Whether a node computes each pixel's values by themselves, and with constants alone."""
-    if node.op in ops_with("passes") | {"Cast", "ExpandDims"}:
-        return True
-    others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
-    return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}
 
 
 def _one_or_three(channels: int | None, node: Node) -> int:

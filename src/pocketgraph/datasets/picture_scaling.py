@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput
@@ -11,6 +11,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.pages.quantities import counted
+from pocketgraph.passes.graph_resizing import GraphResizing
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,14 @@ class PictureScaling:
         mean, std: one number, or one a channel; None where nothing was said, and pictures then use 0 and 255, arrays
             stay as they are.
         width, height: to resize to; None for what the model takes.
+        resizing: how the model itself resizes pictures, where it does; None elsewhere.
     """
 
     mean: Scale | None = None
     std: Scale | None = None
     width: int | None = None
     height: int | None = None
+    resizing: GraphResizing | None = None
 
     def __post_init__(self) -> None:
         if self.std == 0:
@@ -91,4 +94,4 @@ def _checked(picture: PictureInput, scaling: PictureScaling) -> PictureInput:
             )
     elif scaling.height not in (None, height) or scaling.width not in (None, width):
         raise UsageError(f"the model takes pictures of {width} x {height} pixels", hint="leave the size out")
-    return PictureInput(picture.tensor, picture.dtype, height, width, picture.channels, picture.layout, picture.batch)
+    return replace(picture, height=height, width=width, resizing=scaling.resizing if picture.layout != "NCHW" else None)

@@ -15,12 +15,13 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
-from pocketgraph.datasets.picture_input import find_input, resized_to
+from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.errors import GraphError, PocketgraphError, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.passes.graph_resizing import graph_resizing
 
 Notify = Callable[[str], None]
 """Told what is easily overlooked, a sentence each."""
@@ -97,14 +98,13 @@ class SampleReading:
                 )
         if chosen is None and graph is not None and mean is None and std is None:
             mean, std = self._inferred(graph, inputs)
-        return PictureScaling(mean, std, self.input_width, self.input_height)
+        source = None if graph is None else _takes_pictures(graph, inputs)
+        resizing = None if graph is None or source is None else graph_resizing(graph, source)
+        return PictureScaling(mean, std, self.input_width, self.input_height, resizing)
 
     def _inferred(self, graph: Graph, inputs: Sequence[str]) -> tuple[float | None, float | None]:
-        try:
-            source = inputs[0] if len(inputs) == 1 else find_input(graph)
-        except PocketgraphError:
-            return None, None
-        found = None if len(inputs) > 1 else inferred_scaling(graph, source)
+        source = _takes_pictures(graph, inputs)
+        found = None if source is None else inferred_scaling(graph, source)
         if found is None or found.is_usual:
             return None, None
         self.notify(found.note())
@@ -180,7 +180,8 @@ class SampleReading:
             found = known or shape
             given = dict(zip(axes, sizes, strict=True))
             return tuple(given.get(at) or found[at] if at in axes else size for at, size in enumerate(shape))
-        taken = resized_to(graph, node_name(name))
+        resizing = graph_resizing(graph, name)
+        taken = None if resizing is None else resizing.size
         own = taken or common_side(files_of(source))
         fitting = None if own is None else _nearest_fitting(graph, name, shape, axes, own)
         height, width = fitting or own or (shape[axes[0]], shape[axes[1]])
@@ -222,6 +223,14 @@ class SampleReading:
         """Notes what is easily overlooked about the data."""
         for note in data.notes():
             self.notify(note)
+
+
+def _takes_pictures(graph: Graph, inputs: Sequence[str]) -> str | None:
+    """The one input that pictures go to, of those that the caller named or of all; None where there is not one."""
+    try:
+        return inputs[0] if len(inputs) == 1 else find_input(graph) if not inputs else None
+    except PocketgraphError:
+        return None
 
 
 def _nearest_fitting(

@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pocketgraph.datasets.picture_input import resized_to
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front, with_sizes_said
@@ -20,6 +19,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
+from pocketgraph.passes.graph_resizing import graph_resizing
 from pocketgraph.passes.training_switches import dropout_share, switches_note, training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
@@ -354,10 +354,15 @@ def as_large_as_resized(model: ExportModel) -> tuple[ExportModel, list[str]]:
     for port in model.main.inputs:
         shape = port.shape or ()
         is_open = len(shape) == 4 and shape[1] is shape[2] is None
-        own = resized_to(model.graph, node_name(port.tensor)) if is_open else None
+        own = graph_resizing(model.graph, port.tensor) if is_open else None
         if own is not None:
-            notes.append(f"pictures are {own[1]} x {own[0]}, as the graph resizes those of '{port.name}' to that")
-            picture = *own, shape[3] or 3
+            how = (
+                f"; it does so by {own.special}, the project without, so pixels differ a little" if own.special else ""
+            )
+            notes.append(
+                f"pictures are {own.width} x {own.height}, as the graph resizes those of '{port.name}' to that{how}"
+            )
+            picture = *own.size, shape[3] or 3
             port = replace(port, shape=(shape[0], *picture), sizes=(shape[0] or 1, *picture))
         inputs.append(port)
     entry = _with_outputs(model.graph, replace(model.main, inputs=tuple(inputs))) if notes else model.main

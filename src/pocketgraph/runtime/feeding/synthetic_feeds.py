@@ -15,6 +15,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.passes.graph_resizing import graph_resizing
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
@@ -85,7 +86,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
     Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
-    224 x 224.
+    what the graph itself resizes them to, else 224 x 224.
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
@@ -109,7 +110,11 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         if dims is None or None in dims[1:]:
             is_open[spec.label] = dims, spec.dtype or FLOAT
         is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
-        if dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
+        own = graph_resizing(graph, spec.label) if dims is not None and None in dims[1:] else None
+        if dims is not None and own is not None and len(dims) in (3, 4):
+            sides = zip(dims[-3:-1], own.size, strict=True)
+            dims = (*dims[:-3], *(size if side is None else side for side, size in sides), dims[-1])
+        elif dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
             dims = (SIDE, SIDE, dims[2])
         if dims is not None:
             shapes[spec.label] = synthetic_sizes(dims, spec.dtype)
