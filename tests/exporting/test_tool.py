@@ -253,6 +253,16 @@ def test_public_names_and_sizes() -> None:
             opened(DENSE, shapes=shapes)
 
 
+def test_sizes_are_said_by_a_signatures_names_or_the_tensors_also_where_outputs_are_named() -> None:
+    """As a page that detects names them, which chooses the outputs itself."""
+    graph = DENSE.replace(signatures={"serving_default": Signature({"given": "x:0"}, {"made": "y:0"})})
+    for name in ("given", "x", "x:0"):
+        model = opened(graph, outputs=["product"], shapes={name: (4, 3)})
+        assert [port.sizes for port in model.main.inputs] == [(4, 3)], name
+    with pytest.raises(UsageError, match="there is no input 'gave' to give a shape"):
+        opened(graph, outputs=["product"], shapes={"gave": (4, 3)})
+
+
 def test_signatures_that_devices_cannot_take_are_left_out() -> None:
     graph = parse("""
         text = Placeholder(dtype=string, shape=[?])

@@ -95,11 +95,11 @@ class PictureInput:
             return pixels
         if self.layout == "file":
             return self._file(image_loading.encoded(pixels, self.form))
-        resized = self._resized(pixels)
+        picture = self._resized(pixels)
         if self.dtype.is_integer or self.dtype.is_quantized:
-            picture = np.rint(resized).astype(self.dtype.numpy)
+            picture = np.rint(picture).astype(self.dtype.numpy)
         else:
-            picture = image_loading.normalise(resized, mean, std).astype(self.dtype.numpy)
+            picture = image_loading.normalise(picture, mean, std).astype(self.dtype.numpy)
         if self.layout == "HWC":
             return picture
         if self.layout == "NCHW":
