@@ -360,6 +360,28 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
     pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"upside": False})
 
 
+def test_branches_that_the_input_decides_say_how_to_go_on(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        zero = Const(float 0)
+        axis = Const(int32 [0])
+        sum = Sum(x, axis, T=float, Tidx=int32)
+        positive = Greater(sum, zero, T=float)
+        s = Switch(x, positive, T=float)
+        low = Neg(s, T=float)
+        high = Abs(s:1, T=float)
+        m = Merge(low, high, T=float, N=2)
+    """)
+    with pytest.raises(LackingError, match=r"values=positive=true \(or false\); or cut .* or write an \.onnx file"):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"])
+    pocketgraph.export(graph, tmp_path / "net.onnx", outputs=["m"])
+    given = {"x": np.float32([3, -5])}
+    for goes, wanted in ((True, [3, 5]), (False, [-3, 5])):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"positive": goes}, force=True)
+        [found] = ModelFile(tmp_path / "net.tflite").run("serving_default", given).values()
+        np.testing.assert_array_equal(found, wanted)
+
+
 def test_weights_over_two_gigabytes(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Constants that a FlatBuffer cannot point to lie behind it; here the limit is small, not the model large."""
     from pocketgraph.litert.writing import writer

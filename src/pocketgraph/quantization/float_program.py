@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
@@ -171,7 +171,7 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
     """The node, or the constant that takes its place."""
     for name, value in values.items():
         if canonical(name) == canonical(node.name):
-            dtype = node.attr("dtype", FLOAT)
+            dtype = node.attr("dtype", BOOL if np.asarray(value).dtype == bool else FLOAT)
             array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
             return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
     return node

@@ -20,6 +20,7 @@ SPECTRA = {
     **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
 }
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
+BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
 """Not a trait: what detectors put between their last layers and the selection of boxes."""
@@ -50,6 +51,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
         given = " ".join(f"{feed}={switch}=false" for switch in switches)
         return f"set what it depends on for good: {given}"
+    if node.op in ("Switch", "Merge", "If", "StatelessIf"):
+        return _help_with_branches(graph, feed)
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
         lengths, bound = _fed_lengths(graph), ""
         if lengths:
@@ -80,6 +83,18 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
     return ""
+
+
+def _help_with_branches(graph: Graph, feed: str) -> str:
+    """What would help with branches of which the input decides."""
+    conditions = {node_name(node.data_inputs[1 if "Switch" in node.op else 0]) for node in graph if node.op in BRANCHES}
+    named = [node.name for node in graph if node.name in conditions and node.op != "LoopCond"][:MOST_HEADS]
+    said = " ".join(f"{feed}={name}=true" for name in named)
+    return (
+        "a branch that the input decides: say for good which way it goes"
+        + (f", as in {said} (or false)" if said else "")
+        + f"; or cut in front of it with {option('outputs')}; or write an .onnx file, which has branches"
+    )
 
 
 def _hands_on_files(graph: Graph, node: Node) -> bool:

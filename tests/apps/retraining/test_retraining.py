@@ -220,6 +220,10 @@ def test_what_is_wrong_is_said(photos: pathlib.Path, tmp_path: pathlib.Path, cap
     assert "no network is downloaded" in capsys.readouterr().err
     assert call("retrain", "--model_dir=none", f"--image_dir={photos}", "--architecture=mobilenet_0.50_224") == 2
     assert "no network is downloaded" in capsys.readouterr().err
+    assert call("retrain", f"--image_dir={photos}", "--tfhub_module=https://tfhub.dev/google/x/1") == 2
+    told = capsys.readouterr().err
+    assert "fetch https://tfhub.dev/google/x/1?tf-hub-format=compressed" in told
+    assert "--model=FOLDER" in told
     assert call("retrain") == 2
     save(base(), tmp_path / "base.pb")
     assert call("retrain", tmp_path / "base.pb", f"--image_dir={photos}", "--bottleneck_tensor=pool_3") == 2

@@ -198,15 +198,23 @@ def _checked_folder(base: str | None, folder: str | None) -> str:
     if not base and not (folder and is_table(folder)):
         raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
     if base and not os.path.exists(base):
-        raise UsageError(
-            f"there is no model '{base}'",
-            hint="the base is a file; no network is downloaded any more: unpack its archive, and name the .pb inside",
-        )
+        raise UsageError(f"there is no model '{base}'", hint=_by_hand(base))
     if not folder:
         raise UsageError(
             "Must set flag --image_dir.", hint="a folder with one folder of photos a class; or --data=TABLE.csv"
         )
     return folder
+
+
+def _by_hand(base: str) -> str:
+    """What to do where a base is no file: what is downloaded by hand, and what to pass then."""
+    if not re.match(r"https?://", base):
+        return "the base is a file; no network is downloaded any more: unpack its archive, and name the .pb inside"
+    address = base if base.endswith((".tgz", ".tar.gz", ".zip", ".pb")) else f"{base}?tf-hub-format=compressed"
+    return (
+        f"no network is downloaded here: fetch {address} with a browser or curl -L, unpack it into a folder of its own, "
+        "and pass --model=FOLDER, which holds saved_model.pb, or the .pb file in it"
+    )
 
 
 def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning | None:
