@@ -212,8 +212,8 @@ def _by_hand(base: str) -> str:
         return "the base is a file; no network is downloaded any more: unpack its archive, and name the .pb inside"
     address = base if base.endswith((".tgz", ".tar.gz", ".zip", ".pb")) else f"{base}?tf-hub-format=compressed"
     return (
-        f"no network is downloaded here: fetch {address} with a browser or curl -L, unpack it into a folder of its own, "
-        "and pass --model=FOLDER, which holds saved_model.pb, or the .pb file in it"
+        f"no network is downloaded here: fetch {address} with a browser or curl -L, unpack it into a folder of its "
+        "own, and pass --model=FOLDER, which holds saved_model.pb, or the .pb file in it"
     )
 
 
