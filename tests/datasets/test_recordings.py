@@ -8,8 +8,8 @@ import struct
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import content_at, rate_of, resampled, samples_at
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import FormatError
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.audio.wav import encode_wav, read_wav
@@ -169,7 +169,7 @@ def test_the_rate_that_windows_tell(count: int, window: int, rate: int | None) -
         decoded = DecodeWav(wav, desired_channels=1, desired_samples={count})
         spectrogram = AudioSpectrogram(decoded, window_size={window}, stride=80)
     """)
-    assert heard_rate(graph) == rate
+    assert model_sample_rate(graph) == rate
 
 
 def test_the_rate_that_an_mfcc_tells_goes_first() -> None:
@@ -180,7 +180,7 @@ def test_the_rate_that_an_mfcc_tells_goes_first() -> None:
         rate = Const(int32 22050)
         mfcc = Mfcc(spectrogram, rate)
     """)
-    assert heard_rate(graph) == 22050
+    assert model_sample_rate(graph) == 22050
 
 
 @pytest.mark.parametrize(
@@ -196,4 +196,4 @@ def test_the_rate_that_a_fourier_transform_tells(count: int, length: int, rate: 
         spectrum = RFFT(cut, length)
         energies = ComplexAbs(spectrum)
     """)
-    assert heard_rate(graph) == rate
+    assert model_sample_rate(graph) == rate

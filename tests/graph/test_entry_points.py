@@ -5,7 +5,7 @@ import json
 import pytest
 
 from pocketgraph.graph import Signature
-from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, main_outputs, other_name, sole_outputs
+from pocketgraph.graph.entry_points import likely_inputs, likely_outputs, main_outputs, sole_outputs, unknown_node_hint
 from pocketgraph.graph.node import node_name
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
@@ -451,8 +451,8 @@ def test_a_name_of_another_model_is_answered_with_the_likely_ones(name: str, is_
         logits/MatMul = MatMul(input, w, T=float)
         final_result = Softmax(logits/MatMul, T=float)
     """)
-    assert other_name(graph, name, is_fed=is_fed) == hint
+    assert unknown_node_hint(graph, name, is_fed=is_fed) == hint
 
 
 def test_nothing_is_said_of_names_in_a_graph_of_nothing() -> None:
-    assert other_name(parse(""), "x", is_fed=True) == ""
+    assert unknown_node_hint(parse(""), "x", is_fed=True) == ""

@@ -12,12 +12,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
-from pocketgraph.datasets.heard_rate import check_is_heard
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling, picture_input
 from pocketgraph.datasets.recordings import USUAL_RATE, rate_of, samples_at
+from pocketgraph.datasets.sample_rate import check_is_heard
 from pocketgraph.datasets.stored_arrays import SampleArray, sample_of, subset_of
 from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError, option

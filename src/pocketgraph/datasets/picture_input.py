@@ -15,7 +15,7 @@ from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import GraphResizing, graph_resizing, resize_nodes
@@ -317,6 +317,6 @@ def require(graph: Graph, layer: str, flag: str, *, is_fed: bool) -> str:
     try:
         graph.producer(layer)
     except GraphError as error:
-        hint = error.hint if node_name(layer) in graph else other_name(graph, layer, is_fed=is_fed)
+        hint = error.hint if node_name(layer) in graph else unknown_node_hint(graph, layer, is_fed=is_fed)
         raise UsageError(f"{flag}: {error.what}", hint=hint) from None
     return layer

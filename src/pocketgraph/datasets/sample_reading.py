@@ -10,7 +10,6 @@ from pocketgraph.datasets import presets
 from pocketgraph.datasets.evaluation_dataset import Dataset, open_dataset
 from pocketgraph.datasets.file_lists import is_recording
 from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
@@ -18,6 +17,7 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by
 from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import GraphError, PocketgraphError, option
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
@@ -159,7 +159,7 @@ class SampleReading:
         known: tuple[int, ...] | None,
     ) -> tuple[int, ...]:  # fmt: skip
         """The shape of recordings, whose length the graph leaves open."""
-        rate = self.sample_rate or heard_rate(graph) or USUAL_RATE
+        rate = self.sample_rate or model_sample_rate(graph) or USUAL_RATE
         length = known[axis] if known is not None else usual_length(files, rate)
         if length is None:
             return shape

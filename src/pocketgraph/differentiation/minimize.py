@@ -10,7 +10,6 @@ from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.optimizer_ops import OPTIMIZERS, Optimizer
 from pocketgraph.differentiation.variable_nodes import (
     GLOBAL_STEP,
-    VARIABLES,
     add_variable,
     read_variable,
     with_initialization,
@@ -18,6 +17,7 @@ from pocketgraph.differentiation.variable_nodes import (
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, check_graph
 from pocketgraph.graph.dtype import RESOURCE, STRING
+from pocketgraph.graph.op_traits import VARIABLES
 
 
 def minimize(

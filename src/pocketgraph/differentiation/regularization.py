@@ -7,9 +7,10 @@ from fnmatch import fnmatchcase
 
 from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
-from pocketgraph.differentiation.variable_nodes import VARIABLES, value_of
+from pocketgraph.differentiation.variable_nodes import value_of
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, check_graph, node_name
+from pocketgraph.graph.op_traits import VARIABLES
 
 
 def add_regularization(

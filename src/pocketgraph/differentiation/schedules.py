@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.variable_nodes import (
     GLOBAL_STEP,
-    VARIABLES,
     add_variable,
     known_kind,
     value_of,
@@ -17,6 +16,7 @@ from pocketgraph.differentiation.variable_nodes import (
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64
+from pocketgraph.graph.op_traits import VARIABLES
 
 KINDS = ("constant", "exponential", "cosine", "piecewise")
 

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
-from pocketgraph.differentiation.variable_nodes import INIT, VARIABLES, value_of
+from pocketgraph.differentiation.variable_nodes import INIT, value_of
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, check_graph, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
 PLACEHOLDERS = ops_with("placeholder") - {"PlaceholderWithDefault"}

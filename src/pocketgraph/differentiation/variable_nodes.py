@@ -7,13 +7,11 @@ from collections.abc import Iterable
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import RESOURCE
-from pocketgraph.graph.op_traits import ops_with
 
 INIT = "init"
 """The operation that gives all variables their first values."""
 GLOBAL_STEP = "global_step"
 """The variable that counts the steps of training."""
-VARIABLES = ops_with("variable")
 
 
 def add_variable(builder: GraphBuilder, name: str, initial: str, dtype: DType, shape: Shape, *, resource: bool) -> str:

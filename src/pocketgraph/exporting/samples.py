@@ -10,10 +10,10 @@ from functools import partial
 import numpy as np
 
 from pocketgraph.datasets.evaluation_dataset import DEFAULT_MEAN, DEFAULT_STD, Dataset
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import RunError
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Port
@@ -49,7 +49,7 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
         shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
         model = with_sizes(model, reading.sized(model.graph, shapes, source))
     ports = model.main.inputs
-    rate = heard_rate(model.graph)
+    rate = model_sample_rate(model.graph)
     inputs = tuple(ModelInput(port.name, port.sizes or (), np.dtype(port.dtype.numpy), rate=rate) for port in ports)
     data = reading.open(source, inputs, scaling, model.front).take(limit)
     reading.mention(data)

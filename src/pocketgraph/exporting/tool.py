@@ -9,9 +9,9 @@ from typing import Any, TypeAlias
 
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.class_scores import picked_note, scores_picked_from
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.errors import UsageError, path_of
 from pocketgraph.exporting.checking import Checked, check
@@ -200,7 +200,7 @@ def model_to_export(
             f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
         )
     is_heard = model.front is None and model.texts is None
-    rate = reading.sample_rate or (heard_rate(model.graph) if is_heard else None)
+    rate = reading.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
     return replace(
         with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
         about=about or About(), sample_rate=rate, threads=threads, progress=progress or model.progress,

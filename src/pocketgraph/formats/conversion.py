@@ -11,9 +11,9 @@ from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.formats import meta_graph
 from pocketgraph.formats.detect import Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
-from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.entry_points import check_names
+from pocketgraph.graph.op_traits import VARIABLES
 
 FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 SUFFIXES = {
@@ -121,7 +121,7 @@ def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Itera
     Raises:
         FormatError: it is more than a frozen model can do without.
     """
-    variables = sum(node.op in VARIABLE_OPS for node in graph)
+    variables = sum(node.op in VARIABLES for node in graph)
     saved_model = kind in (Kind.SAVED_MODEL, Kind.SAVED_MODEL_FILE, Kind.SAVED_MODEL_TEXT)
     if variables and saved_model:
         folder = source if kind is Kind.SAVED_MODEL else os.path.dirname(source) or "."

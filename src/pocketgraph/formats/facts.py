@@ -15,12 +15,12 @@ from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
 from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_prefix, prefixes
 from pocketgraph.formats.detect import Identity, Kind, identify
 from pocketgraph.formats.files import PathLike, mapped
-from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.formats.tflite import DeclaredTensor, ModelFacts
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.graph.node import Ref, parse_ref
+from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
 
 GRAPHS = frozenset((Kind.GRAPH_DEF, Kind.GRAPH_DEF_TEXT, Kind.META_GRAPH, Kind.META_GRAPH_TEXT, Kind.MEMMAPPED))
@@ -164,7 +164,7 @@ def of_graph(graph: Graph, version: str = "", tags: tuple[str, ...] = ()) -> Gra
         graph.versions.producer,
         len(graph),
         len(graph.functions),
-        sum(node.op in VARIABLE_OPS for node in graph),
+        sum(node.op in VARIABLES for node in graph),
         len(constants),
         sum(tensor.size * tensor.dtype.size for tensor in constants),
         tuple(graph.public_signatures),

@@ -13,11 +13,8 @@ from pocketgraph.errors import FormatError, UsageError, did_you_mean
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.graph import Graph, Signature, node_name
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, Buffer, WireError
-
-VARIABLE_OPS = ops_with("variable")
 
 META_INFO, GRAPH_DEF, COLLECTION_DEF, SIGNATURE_DEF, ASSET_FILE_DEF = 1, 2, 4, 5, 6
 ASSETS = (ASSET_FILE_DEF, LEN)

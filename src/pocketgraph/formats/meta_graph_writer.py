@@ -14,11 +14,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from pocketgraph.errors import FormatError, GraphError, PocketgraphError, UsageError, option
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, reason, write_atomically
-from pocketgraph.formats.meta_graph import VARIABLE_OPS
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import Graph, Shape, Signature, opdefs
 from pocketgraph.graph.entry_points import likely_inputs, sole_outputs
 from pocketgraph.graph.node import canonical, node_name, parse_ref
+from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.graph.order import reachable
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import Chunk
@@ -74,7 +74,7 @@ def save_meta_graph(
 
 def meta_graph_pieces(graph: Graph, tags: Iterable[str], shapes: Mapping[str, Shape]) -> Iterator[Chunk]:
     """The MetaGraphDef of a graph, in pieces."""
-    variables = [node for node in graph if node.op in VARIABLE_OPS]
+    variables = [node for node in graph if node.op in VARIABLES]
     begun = reachable(graph, [INIT]) if INIT in graph else set()
     lost = [node.name for node in variables if node.name not in begun]
     if lost:

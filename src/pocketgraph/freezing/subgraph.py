@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pocketgraph.errors import FreezeError, did_you_mean
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.colocation import colocated_with
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 
 
 def extract_sub_graph(graph: Graph, outputs: Sequence[str]) -> Graph:
@@ -44,6 +44,6 @@ def output_nodes(graph: Graph, outputs: Iterable[str]) -> list[str]:
     for output in outputs:
         name = output if output in graph else node_name(output)
         if name not in graph:
-            raise FreezeError(f"{output} is not in graph", hint=other_name(graph, name, is_fed=False))
+            raise FreezeError(f"{output} is not in graph", hint=unknown_node_hint(graph, name, is_fed=False))
         names.append(name)
     return names

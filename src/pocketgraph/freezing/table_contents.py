@@ -11,7 +11,7 @@ from pocketgraph.freezing.stored_tables import ResourceContents, stored_contents
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.tables import FILLERS, FROM_FILE, TABLES, fillers_of
 from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name, opdefs
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
@@ -19,7 +19,7 @@ WORDS = (".txt", ".tsv", ".csv", ".vocab", ".voc", ".dict")
 """What files of words end in that are read beside a model, whose name for them nobody vouches for."""
 WAIT = "tables_are_filled"
 NEW_NODE = "/filled"
-_NOT_COPIED = ops_with("variable") | ops_with("table") | ops_with("random")
+_NOT_COPIED = VARIABLES | ops_with("table") | ops_with("random")
 """What may not stand before a filler: its contents would be others in each run, or not be in the graph."""
 
 

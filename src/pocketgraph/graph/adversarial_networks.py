@@ -7,14 +7,13 @@ from collections.abc import Collection, Iterator
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
 _GENERATOR = re.compile(r"(g|gen|generator)$", re.I)
 _JUDGE = re.compile(r"(d|disc|discriminator|critic)(_\d+)?$", re.I)
 _UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply[A-Z]")
-_VARIABLES = ops_with("variable")
-_SOURCES = ops_with("placeholder") | _VARIABLES | {"Const"}
+_SOURCES = ops_with("placeholder") | VARIABLES | {"Const"}
 
 
 def generated(graph: Graph, layers: Collection[Node], weights: Collection[str], behind: Collection[str]) -> list[str]:
@@ -66,7 +65,7 @@ def _applied(
 def _variable_of(graph: Graph, name: str) -> str:
     """The variable that a node reads, "" where it is a constant's value."""
     node = graph.nodes.get(name)
-    while node is not None and node.op not in _VARIABLES:
+    while node is not None and node.op not in VARIABLES:
         if not node.data_inputs:
             return ""
         node = graph.find_producer(node.data_inputs[0])

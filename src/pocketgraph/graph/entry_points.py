@@ -133,14 +133,14 @@ def check_names(graph: Graph, names: Iterable[str], *, is_fed: bool) -> None:
     """
     for name in names:
         if node_name(name) not in graph:
-            raise UsageError(f"the graph has no node '{name}'", hint=other_name(graph, name, is_fed=is_fed))
+            raise UsageError(f"the graph has no node '{name}'", hint=unknown_node_hint(graph, name, is_fed=is_fed))
 
 
 MOST_NAMED = 5
 """Likely inputs or outputs that a message names."""
 
 
-def other_name(graph: Graph, name: str, *, is_fed: bool) -> str:
+def unknown_node_hint(graph: Graph, name: str, *, is_fed: bool) -> str:
     """A hint for a node name that the graph does not have: the near names, and where none of these is an input (an
     output, of what is not fed) the likely ones too, as names of other models are near by chance alone. Empty for a
     graph that has neither."""

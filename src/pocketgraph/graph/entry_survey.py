@@ -11,7 +11,7 @@ from pocketgraph.graph.adversarial_networks import generated
 from pocketgraph.graph.entry_roles import state_ends
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.summary_nodes import summary_only_nodes
@@ -24,7 +24,6 @@ PIPELINES = re.compile(
 )
 _PARSES = re.compile(r"ParseExample|ParseSingle")
 _SIZES = ops_with("shape") | {"ZerosLike", "OnesLike"}  # their results tell of their input no more than its shape
-_VARIABLES = ops_with("variable")
 _THROUGH = frozenset({
     "Identity", "ReadVariableOp", "Reshape", "Transpose", "Cast", "Dequantize", "Enter", "Switch", "Squeeze",
     "ExpandDims", "ConcatV2", "Slice", "StridedSlice", "Unpack", "Split", "SplitV", "RefSwitch",
@@ -125,7 +124,7 @@ class EntrySurvey:
         inner = (reached - labelled) or reached or {node.name for node in self._model}
         found: dict[str, _Ranked] = {}
         for node in self._model:
-            if node.name not in inner or node.op in _PLACEHOLDERS or node.op in _VARIABLES or node.op == "Const":
+            if node.name not in inner or node.op in _PLACEHOLDERS or node.op in VARIABLES or node.op == "Const":
                 continue
             if node.name in self._inside_loops or {user.op for user in self._takers(node)} == {"Assert"}:
                 continue
@@ -281,7 +280,7 @@ class EntrySurvey:
     @cached_property
     def is_trained(self) -> bool:
         """Whether the graph is of training: it has variables."""
-        return any(node.op in _VARIABLES for node in self._graph)
+        return any(node.op in VARIABLES for node in self._graph)
 
     @cached_property
     def _weights(self) -> set[str]:
@@ -289,7 +288,7 @@ class EntrySurvey:
         found: set[str] = set()
         waiting = []
         for node in self._model:
-            if node.op in _VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node)):
+            if node.op in VARIABLES or (node.op == "Const" and not self.is_trained and _is_array(node)):
                 found.add(node.name)
                 waiting.append(node.name)
         while waiting:
@@ -349,7 +348,7 @@ class EntrySurvey:
                 break
             end = self._graph[source]
         is_loader = end.op in _LOADERS and self._graph.functions and not self._sources
-        if end.op in _PLACEHOLDERS or (end.op in _VARIABLES and self._sources) or is_loader:
+        if end.op in _PLACEHOLDERS or (end.op in VARIABLES and self._sources) or is_loader:
             return None
         if end.op in ("Switch", "RefSwitch") and len(set(map(canonical, end.data_inputs))) == 1:
             return None  # the pivots of a condition, switch_t and switch_f: its predicate switched by itself

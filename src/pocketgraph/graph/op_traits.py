@@ -451,3 +451,7 @@ def ops_with(*traits: str) -> frozenset[str]:
     """
     known = table()
     return frozenset().union(*(known[trait] for trait in traits))
+
+
+VARIABLES = ops_with("variable")
+"""Ops that make a variable, or the handle of one."""

@@ -156,6 +156,15 @@ class Program:
         """The operation that makes each value; inputs and constants have none."""
         return {value: operation for operation in self.operations for value in operation.outputs}
 
+    def consumers(self) -> dict[Value, list[Operation]]:
+        """The operations that read each value, each as often as it does; values that none reads have no entry."""
+        found: dict[Value, list[Operation]] = {}
+        for operation in self.operations:
+            for value in operation.inputs:
+                if value is not None:
+                    found.setdefault(value, []).append(operation)
+        return found
+
     def uses(self) -> Counter[Value]:
         """How often each value is read, being an output of the program counted once."""
         counts: Counter[Value] = Counter(self.outputs)

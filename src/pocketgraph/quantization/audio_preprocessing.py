@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import content_at
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import FormatError, RunError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -99,7 +99,7 @@ def audio_preprocessing_of(
         return None
     inferred = infer(graph)
     shapes = {name: known_shape(inferred, name) for name in cuts}
-    return AudioPreprocessing(graph, canonical(sources[0]), shapes, heard_rate(graph))
+    return AudioPreprocessing(graph, canonical(sources[0]), shapes, model_sample_rate(graph))
 
 
 def behind_audio_preprocessing(graph: Graph, cuts: Mapping[str, tuple[int, ...]]) -> Graph:

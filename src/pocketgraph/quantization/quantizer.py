@@ -12,10 +12,10 @@ import numpy as np
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.class_scores import outputs_of_numbers
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import option
 from pocketgraph.formats import to_bytes
@@ -260,7 +260,7 @@ class _Quantizer:
             data = self.reading.open(source, self.texts.inputs, self.scaling)
             data.behind_texts = self.texts
             return data
-        rate = heard_rate(self.graphs[0])
+        rate = model_sample_rate(self.graphs[0])
         taken = tuple(ModelInput(v.name, v.shape, np.dtype(v.dtype.numpy), rate=rate) for v in self.program.inputs)
         return self.reading.open(source, taken, self.scaling, self.audio)
 

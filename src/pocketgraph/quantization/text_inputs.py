@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -40,7 +40,7 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     dims = None if declared is None else declared.dims
     if dtype.kind != "O":
         has_open_size = dims is not None and len(dims) == 4 and None in dims[1:3]
-        return ModelInput(name, shape, dtype, rate=heard_rate(graph), has_open_size=has_open_size)
+        return ModelInput(name, shape, dtype, rate=model_sample_rate(graph), has_open_size=has_open_size)
     decoder = decoder_of(graph, name)
     if decoder is not None and decoder.op in FORMATS:
         return ModelInput(name, shape, dtype, file_form=FORMATS[decoder.op])

@@ -10,10 +10,10 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
-OTHERS = ops_with("table") | ops_with("variable") | ops_with("random")
+OTHERS = ops_with("table") | VARIABLES | ops_with("random")
 """What a table's contents may not follow from."""
 FILLERS = ("InitializeTable", "LookupTableImport")
 SPOKEN = "the quick brown fox jumps over the lazy dog again"

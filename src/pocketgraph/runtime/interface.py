@@ -19,7 +19,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.graph_operation import GraphOperation
 from pocketgraph.runtime.profiling.profile import StepTrace
@@ -119,7 +119,7 @@ class InferenceInterface:
         if operation not in self.graph().nodes:
             raise RunError(
                 f"No Operation named [{operation}] in the Graph",
-                hint=other_name(self.graph(), operation, is_fed=is_fed),
+                hint=unknown_node_hint(self.graph(), operation, is_fed=is_fed),
             )
 
     def _check_types(self, feeds: Mapping[str, Array]) -> None:

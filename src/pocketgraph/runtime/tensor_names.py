@@ -132,9 +132,9 @@ def fetched(graph: Graph, names: Sequence[str]) -> Fetched:
 
 
 def _instead(graph: Graph, name: str, *, is_fed: bool) -> str:
-    from pocketgraph.graph.entry_points import other_name
+    from pocketgraph.graph.entry_points import unknown_node_hint
 
-    return other_name(graph, name, is_fed=is_fed)
+    return unknown_node_hint(graph, name, is_fed=is_fed)
 
 
 def target_names(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:

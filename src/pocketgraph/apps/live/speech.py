@@ -10,8 +10,8 @@ import numpy as np
 from pocketgraph.apps.live.answers import Answer, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
 from pocketgraph.datasets.class_labels import class_name
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
@@ -124,7 +124,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
         if node.op == "DecodeWav" and node.name in needed:
             count = node.attr("desired_samples")
             fixed = count if isinstance(count, int) and count > 0 else None
-            return f"{node.name}:0", f"{node.name}:1", fixed, heard_rate(graph)
+            return f"{node.name}:0", f"{node.name}:1", fixed, model_sample_rate(graph)
     places = [
         node
         for node in graph
@@ -135,7 +135,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     sized = [(node, shape) for node in places if (shape := _shape(graph, node.name)) is not None]
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
     if len(places) == len(sized) == 1 and _hears_any_length(graph, sized[0][1]):
-        return f"{sized[0][0].name}:0", "", None, heard_rate(graph)
+        return f"{sized[0][0].name}:0", "", None, model_sample_rate(graph)
     if best is None or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
         hint = "give a model that hears: of wav_data, or of 16,000 samples"
         if is_litert_file(graph):
@@ -146,7 +146,7 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     others = [node.name for node in places if node is not best[0]]
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
-    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), heard_rate(graph)
+    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), model_sample_rate(graph)
 
 
 def _is_fed(graph: Graph, node: Node) -> bool:

@@ -15,7 +15,7 @@ from pocketgraph.cli.shared.options import flag_bool, names, page_place
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -303,7 +303,7 @@ def _check_names(
             if node_name(name) in graph:
                 continue
             text = f"the graph has no node '{node_name(name)}'"
-            hint = other_name(graph, node_name(name), is_fed=option == "--inputs")
+            hint = unknown_node_hint(graph, node_name(name), is_fed=option == "--inputs")
             if option == "--outputs" or not is_original:
                 raise UsageError(text, where=option, hint=hint)
             echo(f"warning: {option}: {text}" + (f"; {hint}" if hint else ""), err=True)

@@ -15,11 +15,10 @@ from pocketgraph.errors import UsageError
 from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.kernels.shapes.infer import in_order, infer
 from pocketgraph.passes.inlining import inlined
 
-VARIABLES = ops_with("variable")
 PASSING = ops_with("passes", "reference")
 SWITCHES = ops_with("switch")
 LOOPS = ops_with("enter", "next_iteration")

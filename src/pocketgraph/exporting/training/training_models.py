@@ -15,12 +15,11 @@ from pocketgraph.exporting.training.stateless_signatures import StatelessSignatu
 from pocketgraph.formats import load
 from pocketgraph.freezing.training_dir import find
 from pocketgraph.graph import Graph, Shape, Signature
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.feeding.synthetic_feeds import side_effects
 from pocketgraph.runtime.session import Session
 
-VARIABLES = ops_with("variable")
 INIT = "init"
 
 

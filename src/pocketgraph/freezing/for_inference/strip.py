@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import AttrValue, DType, Graph, Node
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 
 KEPT = ("_output_shapes", "shape")
 FLOAT = 1  # DT_FLOAT
@@ -42,7 +42,7 @@ def strip_unused(
     if missing:
         raise FreezeError(
             f"The following input nodes were not found: {', '.join(missing)}",
-            hint=other_name(graph, missing[0], is_fed=True),
+            hint=unknown_node_hint(graph, missing[0], is_fed=True),
         )
     placeholders = {name: _placeholder(graph[name], dtype) for name, dtype in types.items()}
     replaced = graph.map_nodes(lambda node: placeholders.get(node.name, node))

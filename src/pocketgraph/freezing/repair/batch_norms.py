@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 
 FUSED = ops_with("fused_batch_norm")
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
@@ -128,7 +128,7 @@ def _maker(graph: Graph, ref: str) -> Node | None:
 def _variable(graph: Graph, ref: str) -> str:
     """The variable that a tensor reads, refers to or is the handle of; "" where it is none."""
     node = graph.find_producer(ref, THROUGH | {"ReadVariableOp"})
-    return node.name if node is not None and node.op in ops_with("variable") | {"VarHandleOp"} else ""
+    return node.name if node is not None and node.op in VARIABLES else ""
 
 
 def _normalizes(graph: Graph, node: Node) -> bool:

@@ -25,11 +25,7 @@ def add_bounded_grids(program: Program) -> bool:
     A layer only gains when both what goes in and what comes out are codes. Of the other operators none is touched.
     """
     makers = program.producers()
-    readers: dict[Value, list[Operation]] = {}
-    for operation in program.operations:
-        for value in operation.inputs:
-            if value is not None:
-                readers.setdefault(value, []).append(operation)
+    readers = program.consumers()
     bounded = {value for value, maker in makers.items() if maker.code in CONVOLUTIONS and _is_clipped(maker)}
     mixing = {o for o in program.operations if o.code == "CONV_2D" and o.may_code and _is_between(o, bounded)}
     depthwise = set()

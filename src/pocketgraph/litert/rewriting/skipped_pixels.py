@@ -40,11 +40,7 @@ class _Strides:
     def __init__(self, program: Program) -> None:
         self.program = program
         self.producers = program.producers()
-        self.readers: dict[Value, list[Operation]] = {}
-        for operation in program.operations:
-            for value in operation.inputs:
-                if value is not None:
-                    self.readers.setdefault(value, []).append(operation)
+        self.readers = program.consumers()
         self.outputs = set(program.outputs)
 
     def run(self) -> None:

@@ -8,8 +8,6 @@ and of the file that T of one row take.
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core import operator_rules
 
@@ -18,11 +16,7 @@ FEWEST = 3  # steps
 
 def batch_time_steps(program: Program) -> None:
     """Rewrites the program in place; constants must be shared already where they are equal."""
-    readers: dict[Value, list[Operation]] = defaultdict(list)
-    for operation in program.operations:
-        for value in operation.inputs:
-            if value is not None:
-                readers[value].append(operation)
+    readers = program.consumers()
     done: list[Operation] = []
     gone: set[Operation] = set()
     for operation in program.operations:

@@ -45,11 +45,7 @@ def equalize_across_layers(
         The program, and how many tensors were made even.
     """
     result = copied(program)
-    readers: dict[Value, list[Operation]] = {}
-    for operation in result.operations:
-        for value in operation.inputs:
-            if value is not None:
-                readers.setdefault(value, []).append(operation)
+    readers = result.consumers()
     producers = result.producers()
     done = 0
     for second in result.operations:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.heard_rate import heard_rate
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, takes_gaps, unheard
 from pocketgraph.errors import UsageError, option, path_of
 from pocketgraph.formats import load
@@ -181,7 +181,10 @@ def _with_rate(
     taken: Sequence[ModelInput], graphs: Sequence[GraphModel], files: Sequence[str]
 ) -> tuple[ModelInput, ...]:
     """Inputs that do not say how many samples a second they hear, as another model or what is in a file says it."""
-    rates = (*(item.rate for model in graphs for item in model.inputs), *(heard_rate(load(path)) for path in files))
+    rates = (
+        *(item.rate for model in graphs for item in model.inputs),
+        *(model_sample_rate(load(path)) for path in files),
+    )
     return tuple(replace(item, rate=next(filter(None, rates), None)) for item in taken)
 
 

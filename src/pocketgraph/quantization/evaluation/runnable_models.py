@@ -16,7 +16,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.graph.entry_points import check_names, other_name
+from pocketgraph.graph.entry_points import check_names, unknown_node_hint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
@@ -76,7 +76,7 @@ def check_feeds(feeds: Iterable[str], graphs: Sequence[Graph], said: str = "") -
         if graphs and not any(node_name(name) in graph.nodes for graph in graphs):
             raise UsageError(
                 f"{said or option('feed', 'feeds')}: the graph has no node '{name}'",
-                hint=other_name(graphs[0], name, is_fed=True),
+                hint=unknown_node_hint(graphs[0], name, is_fed=True),
             )
 
 

@@ -177,11 +177,7 @@ def most_sensitive_stretch(
     room = larger * max(sum(_weights(operation) for operation in program.operations), 1)
     operations = [operation for operation in program.operations if operation in set(coded)]
     total = step_limits.total_multiplications(program.operations) or 1
-    readers: dict[Value, set[int]] = {}
-    for operation in program.operations:
-        for value in operation.inputs:
-            if value in sensitivity and value is not None:
-                readers.setdefault(value, set()).add(id(operation))
+    readers = {value: set(map(id, reading)) for value, reading in program.consumers().items() if value in sensitivity}
     outputs = set(program.outputs)
     best: tuple[float, int, int] = (0.0, 0, 0)
     for start in range(len(operations)):

@@ -83,9 +83,9 @@ def _work() -> None:
         if is_idle or allows(wanted):
             with contextlib.suppress(Exception):  # a warning that is an error, a model file that is gone
                 _first()
-                from pocketgraph.runtime.freed_memory import give_back
+                from pocketgraph.runtime.memory_trim import trim_memory
 
-                give_back()
+                trim_memory()
         before, preempted = time.process_time(), _preempted()
 
 

@@ -12,7 +12,7 @@ from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.dtype import INT8, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_model_file, numbers
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.session import Session
@@ -108,7 +108,7 @@ def weights_cut_off(graph: Graph, fetches: Iterable[str], feeds: Collection[str]
 
 
 def _is_weight(node: Node) -> bool:
-    if node.op in ops_with("variable"):
+    if node.op in VARIABLES:
         return True
     value = node.attrs.get("value") if node.op == "Const" else None
     shape = getattr(value, "shape", None)

@@ -11,7 +11,7 @@ from typing import Any
 
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -215,7 +215,11 @@ def verify(
         name: judged(name, pair, limit, top1, is_eight_bit, is_made_up=inputs is None)
         for name, pair in both.pairs.items()
     }
-    notes = _told_of_silence(found, unanswered, is_idle)
+    silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
+    if is_idle:  # then they do not pass instead
+        hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
+        found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
+    notes = [] if is_idle else [f"'{name}' {why}" for name, why in silent.items()]
     notes += [
         f"'{name}' holds nothing in either model, so nothing of it was compared"
         for name, pairs in both.pairs.items()
@@ -240,22 +244,6 @@ def _check_options(runs: int, tolerance: float | None, engine: str | None, *, en
         raise UsageError(
             f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
         )
-
-
-def _told_of_silence(found: dict[str, Difference], unanswered: Mapping[str, str], is_idle: bool) -> list[str]:
-    """Notes of outputs that pass and do not answer what goes in; where nothing answers, they do not pass instead.
-
-    Args:
-        found: what was compared, by output; is changed.
-        unanswered: why an output tells nothing, "" where it does.
-        is_idle: whether so little answers that the comparison proves nothing.
-    """
-    silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
-    if not is_idle:
-        return [f"'{name}' {why}" for name, why in silent.items()]
-    hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
-    found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
-    return []
 
 
 def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:
@@ -291,7 +279,7 @@ def _check_outputs(first: ComparedModel, second: ComparedModel, wanted: Sequence
     for side, model, called in (("first", first, wanted), ("second", second, [same.output(name) for name in wanted])):
         for name in called:
             if node_name(name) not in model.graph:
-                hint = other_name(model.graph, name, is_fed=False)
+                hint = unknown_node_hint(model.graph, name, is_fed=False)
                 raise UsageError(f"the {side} model has no output '{name}'", hint=hint)
 
 

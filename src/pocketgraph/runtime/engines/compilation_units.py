@@ -151,6 +151,10 @@ class Plan:
                         self._taken.setdefault(endpoint.node, {}).setdefault(endpoint, []).append(consumer)
         return self._taken.get(name, {})
 
+    def takers(self, endpoint: Endpoint) -> Sequence[str]:
+        """The nodes that take one tensor, each as often as it does."""
+        return self.taken_from(endpoint.node).get(endpoint, ())
+
 
 Unit: TypeAlias = "str | Loop | PartCall"
 

@@ -260,7 +260,7 @@ class _Lookup:
     def _takers(self, endpoint: Endpoint) -> list[str]:
         """Who takes a tensor, itself or passed on."""
         found = []
-        for name in self.plan.taken_from(endpoint.node).get(endpoint, ()):
+        for name in self.plan.takers(endpoint):
             item = self.plan.items[name]
             passes = item.node.op in PASSED and len(item.data) == 1 and not item.control
             found += self._takers(Endpoint(name, 0)) if passes else [name]
@@ -309,7 +309,7 @@ class _Lookup:
 
     def _pass_on(self, endpoint: Endpoint, members: dict[str, Item]) -> None:
         """Adds the nodes that pass a tensor on."""
-        for name in self.plan.taken_from(endpoint.node).get(endpoint, ()):
+        for name in self.plan.takers(endpoint):
             item = self.plan.items[name]
             if item.node.op in PASSED and len(item.data) == 1 and not item.control and endpoint != self.output:
                 members[name] = item

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_mean
 from pocketgraph.litert.executable import Opener
 from pocketgraph.litert.runner import Runner
-from pocketgraph.runtime.freed_memory import give_back
+from pocketgraph.runtime.memory_trim import trim_memory
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def loaded(engine: PartEngine, name: str, part: OfferedPart, threads: int) -> Ru
         why = engine.refuses(part)
         if not why:
             runner = engine.load(part, threads)
-            give_back()
+            trim_memory()
             return runner
     except RunError:
         raise

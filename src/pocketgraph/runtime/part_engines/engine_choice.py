@@ -28,7 +28,7 @@ from pocketgraph.litert.cost_model import LARGE_PART, LEAST_SPEEDUP, MEASURING
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.host import cpu
 from pocketgraph.litert.sixteen_bits import numpy_type
-from pocketgraph.runtime.freed_memory import give_back
+from pocketgraph.runtime.memory_trim import trim_memory
 from pocketgraph.runtime.part_engines.measuring_turn import turn
 from pocketgraph.runtime.part_engines.paired_timing import own_time, times_in_turns
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart
@@ -150,7 +150,7 @@ class _EngineChoice:
                     self._measure(installed, again=again and not found_by_others)
             if not again:
                 self._take_fastest(installed, is_ours)
-            give_back()
+            trim_memory()
 
     def _take_fastest(self, installed: Mapping[str, PartEngine], is_ours: bool) -> None:
         """Lets the fastest engine run the part; where none is quicker and some are not known yet, measures later.

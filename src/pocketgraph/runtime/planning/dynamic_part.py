@@ -165,7 +165,7 @@ def sized_inputs(plan: Plan, members: Collection[str], inputs: Sequence[Endpoint
     """The positions of the inputs that decide of shapes only."""
     found = []
     for position, endpoint in enumerate(inputs):
-        takers = [plan.items[name] for name in plan.taken_from(endpoint.node).get(endpoint, ()) if name in members]
+        takers = [plan.items[name] for name in plan.takers(endpoint) if name in members]
         if takers and all(
             item.node.op in SIZED and [p for p, e in enumerate(item.data) if e == endpoint] == [SIZED[item.node.op]]
             for item in takers

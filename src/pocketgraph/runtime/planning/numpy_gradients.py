@@ -56,7 +56,7 @@ def products_sooner_in_numpy(plan: Plan, inferred: Any, static: Collection[str])
         images, weights = item.data
         if images not in gradients or item.node.attr("transpose_a", False) or weights in plan.fed:
             continue
-        readers = [plan.items[name] for name in plan.taken_from(weights.node).get(weights, ())]
+        readers = [plan.items[name] for name in plan.takers(weights)]
         others = [each for each in readers if each.node.op == "MatMul" and each is not item]
         if len(others) > 1 or any(each not in products or each.data[1] != weights for each in others):
             continue  # the layer is computed several times, as in a loop that is written out

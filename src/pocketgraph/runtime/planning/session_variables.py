@@ -36,7 +36,7 @@ READERS = ops_with("reads_handle", "passes", "control_flow", "call", "branch", "
 OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "BoostedTrees", "Queue", "FakeQueue")
 """Not a trait: how the names of ops begin whose resources are no variables."""
 
-VARIABLES = ops_with("reference_variable")
+REFERENCE_VARIABLES = ops_with("reference_variable")
 PASSING = ops_with("reference")
 """Ops that take a reference and write nothing."""
 
@@ -135,7 +135,7 @@ def _may_change(op: str) -> bool:
 
 def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint]) -> tuple[Graph, dict[str, Item]]:
     """The graph and its needed nodes, with such reads added; the same ones if there are none."""
-    variables = {name for name, item in items.items() if item.node.op in VARIABLES}
+    variables = {name for name, item in items.items() if item.node.op in REFERENCE_VARIABLES}
     written = _written(items, variables) if variables else {}
     if not written:
         return graph, items

@@ -60,9 +60,9 @@ def compile_again(executable: Executable, plan_again: Callable[[], Iterable[Any]
                 made.close()
         if taken_over:
             from pocketgraph.litert import program_pieces
-            from pocketgraph.runtime.freed_memory import give_back
+            from pocketgraph.runtime.memory_trim import trim_memory
 
             for name in (first[1], *program_pieces.names(first[1])):
                 cache.remove(first[0], name)
-            give_back()
+            trim_memory()
     return taken_over

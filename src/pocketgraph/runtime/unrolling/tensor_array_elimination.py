@@ -213,7 +213,7 @@ class TensorArrays(UnrolledGraph):
         if endpoint.node in self.kept:
             raise CannotUnrollError("a TensorArray is fetched")
         self.hollow.add(endpoint.node)
-        for taker in self.plan.taken_from(endpoint.node).get(endpoint, ()):
+        for taker in self.plan.takers(endpoint):
             item = self.plan.items[taker]
             op, data = item.node.op, item.data
             if op in loops.ENTER:

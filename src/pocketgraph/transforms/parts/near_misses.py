@@ -7,13 +7,13 @@ from typing import Any
 
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.passes.channel_scaling import LINEAR
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.parts.affine_folding import BATCH_NORMS
 
 THROUGH = ops_with("passes", "checks")
-VARIABLES = ops_with("variable") | {"ReadVariableOp"}
+READ = VARIABLES | {"ReadVariableOp"}
 
 
 def source_of(graph: Graph, ref: str) -> Node | None:
@@ -33,7 +33,7 @@ def not_constant(graph: Graph, ref: str, what: str) -> tuple[str, str] | None:
         if following is None:
             break
         seen = following
-    if seen.op in VARIABLES:
+    if seen.op in READ:
         return f"{what} are a variable ({seen.op} '{seen.name}')", "freeze_graph"
     if seen.op == "Const":
         return f"{what} are not a Const but an {node.op} of one", "fold_constants"
@@ -48,7 +48,7 @@ def is_computed_from_constants(graph: Graph, node: Node) -> bool:
     waiting, seen = [node], {node.name}
     while waiting and len(seen) < 64:
         current = waiting.pop()
-        if current.op.startswith("Placeholder") or current.op in VARIABLES:
+        if current.op.startswith("Placeholder") or current.op in READ:
             return False
         if not current.data_inputs and current.op != "Const":
             return False
@@ -117,7 +117,7 @@ def fold_miss(graph: Graph, head: Node, product: Node, single: Node, between: No
 def is_constant_like(graph: Graph, ref: str) -> bool:
     node = source_of(graph, ref)
     return node is not None and (
-        node.op in VARIABLES or node.op == "Const" or node.op in THROUGH or is_computed_from_constants(graph, node)
+        node.op in READ or node.op == "Const" or node.op in THROUGH or is_computed_from_constants(graph, node)
     )
 
 

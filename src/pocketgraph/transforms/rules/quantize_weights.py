@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.errors import TransformError
 from pocketgraph.graph import Graph, Node, Tensor, const
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, HALF, QUINT8
+from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import byte_codes
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.near_miss import Miss
@@ -17,7 +18,6 @@ from pocketgraph.transforms.original.matchable import matchable
 from pocketgraph.transforms.original.quantization_range import SMALLEST_NORMAL, value_range
 from pocketgraph.transforms.parts.constants_of_nodes import checked_constant
 from pocketgraph.transforms.parts.integer_weights import channel_axes, code_nodes, coded
-from pocketgraph.transforms.parts.near_misses import VARIABLES
 from pocketgraph.transforms.rule_parameters import Int32
 from pocketgraph.transforms.tool import transform
 
@@ -130,5 +130,5 @@ def near_misses(graph: Graph, arguments: Mapping[str, Any]) -> Iterator[Miss]:
                     yield Miss(node.name, f"{tensor.size} elements are more than maximum_size={most}")
                 elif tensor.dtype in (DOUBLE, HALF) and tensor.size >= least:
                     yield Miss(node.name, f"its type is {tensor.dtype.name}, not float")
-        elif node.op in VARIABLES and node.op != "ReadVariableOp":
+        elif node.op in VARIABLES:
             yield Miss(node.name, f"{node.op} holds no value", "freeze_graph")

@@ -66,7 +66,7 @@ def _join(
     axis = _constant(split.data[0], plan)
     if any(part in plan.fed for part in parts):
         return
-    for consumer in _takers(parts[0], plan):
+    for consumer in plan.takers(parts[0]):
         item = plan.items[consumer]
         if item.node.op == "ConcatV2" and list(item.data[:-1]) == parts and consumer not in held and not item.control:
             along = _constant(item.data[-1], plan)
@@ -75,15 +75,11 @@ def _join(
                 changed[consumer] = Node(consumer, "Identity", [str(whole)], dtype)
 
 
-def _takers(endpoint: Endpoint, plan: Plan) -> list[str]:
-    return list(plan.taken_from(endpoint.node).get(endpoint, ()))
-
-
 def _alike(parts: list[Endpoint], plan: Plan, held: Collection[str]) -> list[str] | None:
     """The only takers of the parts, when they all do the same and nothing but that."""
     found = []
     for part in parts:
-        takers = _takers(part, plan)
+        takers = plan.takers(part)
         if len(takers) != 1 or takers[0] in held or part in plan.fed:
             return None
         found.append(takers[0])

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from pocketgraph.errors import GraphError, TransformError, did_you_mean, option
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Ref, canonical, opdefs, parse_ref
-from pocketgraph.graph.entry_points import other_name
+from pocketgraph.graph.entry_points import unknown_node_hint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.opdefs import known_output_dtypes
 from pocketgraph.transforms.original.import_checks import check_colocation, check_inputs
@@ -207,7 +207,7 @@ def _endpoints(
             if ref.name not in steps:
                 raise TransformError(
                     f"the graph has no node '{ref.name}', which is given as {what}",
-                    hint=other_name(graph, ref.name, is_fed=what == "input"),
+                    hint=unknown_node_hint(graph, ref.name, is_fed=what == "input"),
                 )
             dtypes = steps[ref.name].dtypes
             if dtypes is not None and not 0 <= ref.port < len(dtypes):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 
-def give_back() -> None:
+def trim_memory() -> None:
     """Gives freed memory back to the system, where the C library (glibc) would keep it for what comes."""
     import ctypes
 

@@ -25,7 +25,7 @@ SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech
 SHORTEST_TRANSFORM = 15  # milliseconds: a power of two, as 256 of 16,000 samples in TensorFlow's tutorial
 
 
-def heard_rate(graph: Graph) -> int | None:
+def model_sample_rate(graph: Graph) -> int | None:
     """The samples a second that a graph hears; None where it does not tell.
 
     A LiteRT file's metadata may say it, or an Mfcc. Else it is the rate by which the graph takes whole seconds, in
