@@ -15,7 +15,7 @@ from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, Us
 from pocketgraph.exporting import targets, tool
 from pocketgraph.exporting.checking import DifferenceError
 from pocketgraph.exporting.labels import check_labels
-from pocketgraph.exporting.model import Normalization, Written
+from pocketgraph.exporting.model import CODED_TOLERANCE, Normalization, Written
 from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import arguments_of, options_of
@@ -23,6 +23,7 @@ from pocketgraph.exporting.targets import TARGETS, Target, target_of
 from pocketgraph.graph import Graph
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 
 DENSE = parse("""
     x = Placeholder(dtype=float, shape=[?, 3])
@@ -138,6 +139,41 @@ def test_a_graph_that_computes_with_codes_is_judged_by_the_mean(
         assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
     else:
         with pytest.raises(DifferenceError, match=r"its mean difference from the graph is 0\.1"):
+            exported(monkeypatch, tmp_path / "net.spy", write, **how)
+
+
+ROUNDED = parse("""
+    x = Placeholder(dtype=float, shape=[64])
+    low = Const(float -1.0)
+    high = Const(float 1.0)
+    q = QuantizeV2(x, low, high, T=quint8, mode="MIN_FIRST")
+    d = Dequantize(q, q:1, q:2, T=quint8, mode="MIN_FIRST")
+    n = Const(int32 [8, 8])
+    y = Reshape(d, n, T=float, Tshape=int32)
+""")
+
+
+SPREAD = np.linspace(-1.1, 1.1, 64).astype(np.float32)
+
+
+@pytest.mark.parametrize("wrong", [0, 2, 20])
+def test_what_a_graph_rounds_once_is_judged_by_how_many_codes_are_others(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, wrong: int
+) -> None:
+    """A third of all codes off by one is a mean of 0.2 %, which passed."""
+
+    def write(model: Any, path: str) -> Written:
+        pathlib.Path(path).write_bytes(b"main")
+        with Session(model.graph, engine="reference") as session:
+            (values,) = np.array(session.run(["y"], {"x": SPREAD}))
+        values.reshape(-1)[:wrong] += np.float32(2 / 255)
+        return Written(lambda name, feeds: {"y": values}, is_coded=True, tolerance=CODED_TOLERANCE)
+
+    how: dict[str, Any] = {"graph": ROUNDED, "samples": {"x": SPREAD[None]}}
+    if wrong < 4:
+        assert exported(monkeypatch, tmp_path / "net.spy", write, **how).checks[0].passed
+    else:
+        with pytest.raises(DifferenceError, match="20 of its 64 elements are other codes than the graph's"):
             exported(monkeypatch, tmp_path / "net.spy", write, **how)
 
 

@@ -213,3 +213,19 @@ def test_results_have_the_type_that_the_node_says() -> None:
         (places,) = run(exported(largest, ["y:1"]), {"x": np.float32([1, 4, 2, 3])})
         assert places.dtype == kind
         assert places.tolist() == [1, 3]
+
+
+@pytest.mark.parametrize("kind", ["int8", "int32", "int64"])
+def test_signed_numbers_are_shifted_as_tensorflow_does(kind: str) -> None:
+    """What TensorFlow 2.21 gives; by less than no bit is by none, by more bits than there are by all but one."""
+    text = f"""
+        a = Placeholder(dtype={kind}, shape=[6])
+        b = Placeholder(dtype={kind}, shape=[6])
+        right = RightShift(a, b, T={kind})
+        left = LeftShift(a, b, T={kind})
+    """
+    low = np.iinfo(kind).min
+    feeds = {"a": np.array([low, -5, 100, 5, low, 7], kind), "b": np.array([1, 1, 3, 100, 100, -2], kind)}
+    right, left = run(exported(text, ["right", "left"]), feeds)
+    assert right.tolist() == [low // 2, -3, 12, 0, -1, 7]
+    assert left.tolist() == [0, -10, 32 if kind == "int8" else 800, low, 0, 7]

@@ -20,11 +20,8 @@ GROUPS = sorted(path.name.partition(".")[0] for path in FOLDER.glob("*.pb.gz"))
 DRAWN = ("Random", "Multinomial", "Stateless")
 LEFT_OUT = {
     "FakeQuantWithMinMaxArgs": "halves between two codes go to the even one, in TensorFlow upwards",
-    "QuantizeV2": "halves between two codes go to the even one, in TensorFlow away from zero",
     "ResizeBicubic": "sizes that are fed, as TensorFlow takes its weights from a table of 1024 steps",
     "Range": "how many steps of a float32 fit is rounded otherwise",
-    "QuantizedRelu": "a range found while running has its zero between two codes",
-    "QuantizedRelu6": "a range found while running has its zero between two codes",
     "StringUpper": "other letters than a to z",
     "GatherNd": "indices outside of the tensor, which TensorFlow takes here",
     "ScatterNd": "indices outside of the tensor, which TensorFlow takes here",
@@ -41,8 +38,6 @@ LEFT_OUT = {
     "MaxPoolWithArgmax": "64-bit integers",
     "SegmentMean": "sums beyond 64 bits",
     "UniqueWithCounts": "numbers of 16 bits",
-    "LeftShift": "by more bits than there are",
-    "RightShift": "by more bits than there are",
 }
 """What differs for some of an op's cases, and why; one that is refused or the same is never wrong."""
 

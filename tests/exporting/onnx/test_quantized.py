@@ -232,3 +232,44 @@ def test_codes_become_numbers_of_the_type_that_is_asked_for() -> None:
     """
     (found,) = run(exported(text, ["y"]), {"x": np.array([3, 77, 200], np.uint8)})
     assert found.tolist() == [-0.9765625, -0.396484375, 0.5703125]
+
+
+X = np.array([-1, -0.9, -0.75, -0.5, -0.3, -0.1, -0.001, 0, 0.001, 0.1, 0.3, 0.5, 0.75, 0.9, 1], np.float32)
+BYTE_CODES = [0, 13, 32, 64, 90, 115, 128, 128, 128, 141, 166, 192, 224, 243, 255]
+
+
+@pytest.mark.parametrize("is_fed", [True, False])
+def test_codes_of_a_range_with_zero_between_two_are_those_of_tensorflow(is_fed: bool) -> None:
+    """TensorFlow 1.15's and 2.21's codes, and what it makes of them: zero is 128 for the one, 127 for the other."""
+    ends = "".join(
+        f"""
+        {name} = {"Placeholder(dtype=float, shape=[])" if is_fed else f"Const(float {value})"}"""
+        for name, value in (("low", -1.0), ("high", 1.0))
+    )
+    text = f"""
+        x = Placeholder(dtype=float, shape=[15]){ends}
+        q = QuantizeV2(x, low, high, T=quint8, mode="MIN_FIRST")
+        y = Dequantize(q, q:1, q:2, T=quint8, mode="MIN_FIRST")
+    """
+    codes, numbers = run(exported(text, ["q", "y"]), {"x": X, "low": np.array(-1, "f4"), "high": np.array(1, "f4")})
+    assert codes.tolist() == BYTE_CODES
+    assert_near(numbers, (np.array(BYTE_CODES) - 127) * 2 / 255, 1e-6)
+
+
+@pytest.mark.parametrize(("kind", "mode", "wanted"), [("qint8", "SCALED", [-13, -3, 3, 13]),
+                                                      ("quint8", "MIN_FIRST", [116, 126, 131, 141]),
+                                                      ("qint8", "MIN_FIRST", [-13, -3, 3, 13])])  # fmt: skip
+def test_of_two_codes_that_are_equally_near_the_one_farther_from_zero_is_taken(
+    kind: str, mode: str, wanted: list[int]
+) -> None:
+    """As in TensorFlow 1.15 and 2.21."""
+    low, high = (0, 255) if kind == "quint8" else (-128, 127)
+    x = np.float32([-12.5, -2.5, 2.5, 12.5]) + (128 if kind == "quint8" else 0)
+    text = f"""
+        x = Placeholder(dtype=float, shape=[4])
+        low = Const(float {low})
+        high = Const(float {high})
+        y = QuantizeV2(x, low, high, T={kind}, mode="{mode}")
+    """
+    (found,) = run(exported(text, ["y"]), {"x": x})
+    assert found.tolist() == wanted

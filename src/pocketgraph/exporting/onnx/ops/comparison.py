@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from pocketgraph.exporting.onnx.broadcasting import elementwise, unary, where
+import numpy as np
+
+from pocketgraph.exporting.onnx.broadcasting import elementwise, sub, unary, where
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING
+from pocketgraph.graph.dtype import BOOL, INT32, INT64, STRING, UINT32, UINT64
 
 COMPARED = {
     "Less": "Less", "LessEqual": "LessOrEqual", "Greater": "Greater", "GreaterEqual": "GreaterOrEqual",
@@ -73,10 +75,25 @@ def bitwise(emit: OnnxEmit, node: Node) -> OnnxValue:
 
 @converts("LeftShift", "RightShift")
 def shift(emit: OnnxEmit, node: Node) -> OnnxValue:
+    """ONNX shifts unsigned numbers, ONNX Runtime those of 8, 32 and 64 bits; by at least all bits is by all but one."""
     a, b = emit.inputs()
-    if not a.dtype.name.startswith("uint"):
-        raise emit.unsupported("ONNX does not shift the bits of signed numbers")
-    return elementwise(emit, "BitShift", [a, b], direction="LEFT" if node.op == "LeftShift" else "RIGHT")
+    kind = np.iinfo(a.dtype.numpy)
+    is_wide, is_signed = kind.bits == 64, kind.min < 0
+    signed, unsigned = (INT64, UINT64) if is_wide else (INT32, UINT32)
+    operand = signed if is_signed else unsigned
+    places = elementwise(emit, "Max", [emit.cast(b, operand), emit.const(np.array(0, operand.numpy))])
+    places = elementwise(emit, "Min", [places, emit.const(np.array(kind.bits - 1, operand.numpy))])
+    value, places = emit.cast(a, operand), emit.cast(places, unsigned)
+    if node.op == "LeftShift" or not is_signed:
+        direction = "LEFT" if node.op == "LeftShift" else "RIGHT"
+        made = elementwise(emit, "BitShift", [emit.cast(value, unsigned), places], direction=direction)
+        return emit.cast(emit.cast(made, operand), a.dtype)
+    zero, minus_one = (emit.const(np.array(number, signed.numpy)) for number in (0, -1))
+    is_negative = elementwise(emit, "Less", [value, zero], BOOL)
+    flipped = where(emit, is_negative, sub(emit, minus_one, value), value)  # all bits, as -1 - x has
+    moved = elementwise(emit, "BitShift", [emit.cast(flipped, unsigned), places], direction="RIGHT")
+    found = emit.cast(moved, signed)
+    return emit.cast(where(emit, is_negative, sub(emit, minus_one, found), found), a.dtype)
 
 
 @converts("Where")

@@ -21,14 +21,16 @@ from pocketgraph.exporting.onnx.ops.nn import convolve, padding_of, product, spa
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.exporting.onnx.stored_codes import codes_and_steps
 from pocketgraph.graph import DType, Node
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
     codes_of,
     dequantized,
+    half_away,
     limited_code,
     product_range,
     scaled_range,
     widened_range,
+    width,
 )
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.operands import attr_text
@@ -36,6 +38,9 @@ from pocketgraph.litert.operands import attr_text
 F32 = np.float32
 BYTES = ("uint8", "int8")
 WIDE = codes_of(np.dtype(np.int32))
+AWAY = 1 - 2.0**-22
+"""Of a step: QuantizeLinear takes the even one of two codes that are equally near, the original the one farther from
+zero, to which a quotient larger by two units in the last place goes."""
 
 
 @dataclass(frozen=True)
@@ -77,15 +82,76 @@ def grid(
         place = kind.low - first / step
         zero = int(np.clip(round(place), kind.low, kind.high))
         rest = first + (zero - kind.low) * step
-        rest_value = emit.const(F32(rest)) if abs(rest) > 1e-4 * abs(step) else None
-        return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)), rest_value)
+        if abs(rest) <= 1e-4 * abs(step):
+            return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)))
+        zero = 0 if kind.signed else kind.low  # from which the original counts such codes, and rounds them
+        rest = first + (zero - kind.low) * step
+        return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)), emit.const(F32(rest)))
     if mode != "MIN_FIRST":
         raise emit.unsupported(f"a range that is found while running, in the mode {mode}")
     low, high = (emit.reshape(value, []) for value in (low, high))
     step = div(emit, sub(emit, high, low), emit.const(F32(kind.high - kind.low)))
-    place = sub(emit, emit.const(F32(kind.low)), unary(emit, "Round", div(emit, low, step)))
-    held = elementwise(emit, "Clip", [place, emit.const(F32(kind.low)), emit.const(F32(kind.high))])
-    return Grid(step, emit.cast(held, dtype))
+    return Grid(step, _zero_of(emit, div(emit, low, step), dtype))
+
+
+def rounding_grid(
+    emit: OnnxEmit, low: OnnxValue, high: OnnxValue, dtype: DType, mode: str, *, narrow: bool, to_even: bool
+) -> Grid:
+    """The numbers among which QuantizeV2 finds the nearest one.
+
+    In the mode MIN_FIRST their zero is ``low * scale`` rounded, that of Dequantize ``low / step``: where it is halfway
+    between two codes, these are two.
+    """
+    of = grid(emit, low, high, dtype, mode, narrow=narrow)
+    if of.only is not None:
+        return of
+    zero, kind, ends = of.zero, codes_of(dtype.numpy), known(emit, low, high)
+    if mode == "MIN_FIRST" and ends is not None:
+        scale = F32((kind.high - kind.low) / width(*ends))
+        zero = emit.const(np.array(kind.low - half_away(F32(ends[0]) * scale), dtype.numpy))
+    elif mode == "MIN_FIRST":
+        low, high = (emit.reshape(value, []) for value in (low, high))
+        scale = div(emit, emit.const(F32(kind.high - kind.low)), sub(emit, high, low))
+        zero = _zero_of(emit, mul(emit, low, scale), dtype)
+    if to_even:
+        return Grid(of.step, zero, of.rest)
+    known_step, away = of.step.constant, F32(AWAY)
+    step = mul(emit, of.step, emit.const(away)) if known_step is None else emit.const(F32(known_step.numpy() * away))
+    return Grid(step, zero, of.rest)
+
+
+def _zero_of(emit: OnnxEmit, lowest: OnnxValue, dtype: DType) -> OnnxValue:
+    """The code of zero, where the lowest number is that many steps above it."""
+    place = sub(emit, emit.const(F32(codes_of(dtype.numpy).low)), _half_away(emit, lowest))
+    return _held(emit, place, dtype)
+
+
+def _half_away(emit: OnnxEmit, value: OnnxValue) -> OnnxValue:
+    """The nearest whole number, halves away from zero."""
+    size = unary(emit, "Floor", add(emit, unary(emit, "Abs", value), emit.like(0.5, value)))
+    return mul(emit, unary(emit, "Sign", value), size)
+
+
+def _held(emit: OnnxEmit, place: OnnxValue, dtype: DType) -> OnnxValue:
+    """A whole float as a code, kept within those there are."""
+    kind = codes_of(dtype.numpy)
+    return emit.cast(
+        elementwise(emit, "Clip", [place, *(emit.like(end, place) for end in (kind.low, kind.high))]), dtype
+    )
+
+
+def _code_at(emit: OnnxEmit, number: OnnxValue, low: OnnxValue, high: OnnxValue, dtype: DType) -> OnnxValue:
+    """The code of one number as QuantizedRelu finds it."""
+    kind, ends = codes_of(dtype.numpy), known(emit, low, high)
+    if ends is not None and number.constant is not None:
+        return emit.const(np.array(limited_code(float(number.constant.numpy()), *ends, kind), dtype.numpy))
+    if dtype.name not in BYTES:
+        raise emit.unsupported(f"codes of type {dtype.name} and a range that is found while running")
+    low, high, number = (emit.reshape(value, []) for value in (low, high, number))
+    wide = emit.cast(sub(emit, high, low), DOUBLE)  # in double, as there: where zero is halfway, a bit decides
+    scale = div(emit, emit.like(kind.steps, wide), mul(emit, wide, emit.like(kind.steps / (kind.steps - 1.0), wide)))
+    places = (_half_away(emit, mul(emit, emit.cast(value, DOUBLE), scale)) for value in (number, low))
+    return _held(emit, add(emit, sub(emit, *places), emit.like(kind.low, wide)), dtype)
 
 
 def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: Grid) -> OnnxValue:
@@ -179,7 +245,9 @@ def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
         low = elementwise(emit, "Min", [low, emit.const(F32(0))])
         above = elementwise(emit, "Max", [high, emit.const(F32(0))])
         high = elementwise(emit, "Max", [above, add(emit, low, gap)])
-    return in_codes(emit, value, grid(emit, low, high, dtype, mode, narrow=narrow), dtype), low, high
+    to_even = attr_text(node, "round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN"
+    numbers = rounding_grid(emit, low, high, dtype, mode, narrow=narrow, to_even=to_even)
+    return in_codes(emit, value, numbers, dtype), low, high
 
 
 @converts("Dequantize")
@@ -266,20 +334,13 @@ def quantized_relu(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     codes, *ranges = emit.inputs()
     tops = {"QuantizedRelu": None, "QuantizedRelu6": emit.const(F32(6))}
     top = tops[node.op] if node.op in tops else ranges.pop(0)
-    ends = known(emit, ranges[0], ranges[1])
-    limit = None if top is None or top.constant is None else float(top.constant.numpy())
-    if codes.dtype is not FLOAT and ends is not None and (top is None or limit is not None):
-        kind = codes_of(codes.dtype.numpy)
-        low, high = (None if end is None else limited_code(end, *ends, kind) for end in (0.0, limit))
-        made = elementwise(emit, "Max", [codes, emit.const(np.array(low, codes.dtype.numpy))])
-        if high is not None:
-            made = elementwise(emit, "Min", [made, emit.const(np.array(high, codes.dtype.numpy))])
-    else:
-        made = unary(emit, "Relu", numbers_of(emit, codes, *ranges[:2]))
-        if top is not None:
-            made = elementwise(emit, "Min", [made, top])
-        if codes.dtype is not FLOAT:
-            made = in_codes(emit, made, grid(emit, ranges[0], ranges[1], codes.dtype), codes.dtype)
+    if codes.dtype is FLOAT:
+        made = unary(emit, "Relu", codes)
+        return made if top is None else elementwise(emit, "Min", [made, top]), ranges[0], ranges[1]
+    low, high = ranges
+    made = elementwise(emit, "Max", [codes, _code_at(emit, emit.const(F32(0)), low, high, codes.dtype)])
+    if top is not None:
+        made = elementwise(emit, "Min", [made, _code_at(emit, top, low, high, codes.dtype)])
     return made, ranges[0], ranges[1]
 
 
