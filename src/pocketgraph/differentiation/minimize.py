@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
-from pocketgraph.differentiation.differentiate import without_calls
+from pocketgraph.differentiation.gradients import without_calls
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.optimizer_ops import OPTIMIZERS, Optimizer
 from pocketgraph.differentiation.variable_nodes import (
