@@ -10,17 +10,14 @@ alone. Equal means what it means in onnx_goldens.py.
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
 import tempfile
 import traceback
-from collections import Counter
-from concurrent.futures import ProcessPoolExecutor
 
 import numpy as np
 
-from onnx_goldens import Case, cases, difference, golden_arrays
+from onnx_goldens import Case, difference, golden_arrays, options, verdicts
 
 
 def verdict(case: Case) -> tuple[str, str, str]:
@@ -58,25 +55,8 @@ def compared(case: Case) -> tuple[str, str]:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description="Holds exported Core ML packages to TensorFlow's results.")
-    parser.add_argument("names", nargs="*", help="parts of names")
-    parser.add_argument("--lift", action="store_true", help="constants of the small graphs become inputs")
-    parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
-    chosen = [
-        case for case in cases(arguments.lift, 17)
-        if not arguments.names or any(part in case.name for part in arguments.names)
-    ]  # fmt: skip
-    if arguments.jobs < 2:
-        found = list(map(verdict, chosen))
-    else:
-        with ProcessPoolExecutor(arguments.jobs) as pool:
-            found = list(pool.map(verdict, chosen, chunksize=8))
-    counts = Counter(kind for _, kind, _ in found)
-    for name, kind, why in found:
-        if kind != "equal":
-            print(f"{kind:8} {name}: {why[:400]}")
-    print(", ".join(f"{count} {kind}" for kind, count in counts.items()), f"of {len(found)}")
+    arguments = options("Holds exported Core ML packages to TensorFlow's results.").parse_args()
+    counts = verdicts(arguments, 17, verdict)
     return 1 if counts["differs"] or counts["failed"] else 0
 
 

@@ -18,7 +18,7 @@ import pathlib
 import sys
 import traceback
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, NamedTuple
 
@@ -185,28 +185,40 @@ def difference(actual: Any, expected: np.ndarray) -> str:
     return "" if away <= 1e-4 * max(peak, 1e-30) else f"by {away:.3g} with a peak of {peak:.3g}"
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(description="Holds exported ONNX models to TensorFlow's results.")
+def options(description: str) -> argparse.ArgumentParser:
+    """The options of a tool that holds exports to goldens."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("names", nargs="*", help="parts of names")
     parser.add_argument("--lift", action="store_true", help="constants of the small graphs become inputs")
-    parser.add_argument("--opset", type=int, default=17)
     parser.add_argument("--jobs", type=int, default=2)
-    arguments = parser.parse_args()
+    return parser
+
+
+def verdicts(arguments: argparse.Namespace, opset: int, judged: Callable[[Case], tuple[str, str, str]]) -> Counter[str]:
+    """Judges the chosen cases, prints all that are not equal, and counts the verdicts."""
     chosen = [
-        case for case in cases(arguments.lift, arguments.opset)
+        case for case in cases(arguments.lift, opset)
         if not arguments.names or any(part in case.name for part in arguments.names)
     ]  # fmt: skip
     if arguments.jobs < 2:
-        found = list(map(verdict, chosen))
+        found = list(map(judged, chosen))
     else:
         with ProcessPoolExecutor(arguments.jobs) as pool:
-            found = list(pool.map(verdict, chosen, chunksize=8))
+            found = list(pool.map(judged, chosen, chunksize=8))
     counts = Counter(kind for _, kind, _ in found)
     for name, kind, why in found:
         if kind != "equal":
             print(f"{kind:8} {name}: {why[:400]}")
     print(", ".join(f"{count} {kind}" for kind, count in counts.items()), f"of {len(found)}")
-    return 0 if counts["equal"] >= 0.9 * len(found) else 1
+    return counts
+
+
+def main() -> int:
+    parser = options("Holds exported ONNX models to TensorFlow's results.")
+    parser.add_argument("--opset", type=int, default=17)
+    arguments = parser.parse_args()
+    counts = verdicts(arguments, arguments.opset, verdict)
+    return 0 if counts["equal"] >= 0.9 * counts.total() else 1
 
 
 if __name__ == "__main__":

@@ -9,8 +9,8 @@ import pytest
 
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import suppression
+from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning import dynamic_parts
 
 GRAPH = """
     boxes = Placeholder(dtype=float, shape=[?, 4])
@@ -38,9 +38,9 @@ def test_all_runs_give_the_same(monkeypatch: pytest.MonkeyPatch, count: int) -> 
     with Session(parse(GRAPH), engine="reference") as session:
         (expected,) = session.run("y", {"boxes": boxes, "scores": scores})
     with Session(parse(GRAPH), cache_dir="") as session:
-        for turn in range(dynamic_parts.FEW_SCORES // count + 3):
+        for turn in range(FEW_SCORES // count + 3):
             np.testing.assert_array_equal(session.run("y", {"boxes": boxes, "scores": scores})[0], expected)
-            assert bool(helped) == ((turn + 1) * count > dynamic_parts.FEW_SCORES)
+            assert bool(helped) == ((turn + 1) * count > FEW_SCORES)
 
 
 def test_a_first_result_does_not_wait_for_litert(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,6 @@
 """Differentiation: gradients of graphs as graphs, and training graphs."""
 
-from pocketgraph.differentiation.differentiate import gradients
+from pocketgraph.differentiation.gradients import gradients
 from pocketgraph.differentiation.loss_functions import add_loss
 from pocketgraph.differentiation.minimize import minimize
 from pocketgraph.differentiation.regularization import add_regularization

@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.control_flow.loop_gradient import LoopGradient, active
 from pocketgraph.differentiation.control_flow.while_loops import LoopVariable, WhileLoop, find_loops
 from pocketgraph.differentiation.gradient_table import GRADIENTS, HOLDS_FOR_COMPLEX_NUMBERS, no_gradient
 from pocketgraph.differentiation.node_builder import GraphBuilder
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
@@ -329,7 +329,7 @@ def _step(builder: GraphBuilder, node: Node, arriving: dict[str, list[str]], sto
         grads = [_summed(builder, arriving, ref) for ref in refs]
         function = GRADIENTS.row(node.op)
         assert function is not None
-        given = function(Backward(builder, node, grads))
+        given = function(NodeGradient(builder, node, grads))
     found = [given] if given is None or isinstance(given, str) else list(given)
     for ref, gradient in zip(node.data_inputs, found, strict=False):
         if gradient is not None and passes(builder.inferred.dtype(ref)) and canonical(ref) not in stop:

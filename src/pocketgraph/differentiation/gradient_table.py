@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
-from pocketgraph.differentiation.backward import Backward
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.kernels.op_table import OpTable
 
-Gradient: TypeAlias = Callable[[Backward], "str | Sequence[str | None] | None"]
+Gradient: TypeAlias = Callable[[NodeGradient], "str | Sequence[str | None] | None"]
 """Takes one node with the gradients of its outputs; returns a tensor name for each data input (or for the first ones),
 None where nothing flows."""
 
@@ -29,7 +29,7 @@ gradient = GRADIENTS.enters
 """Registers a function as the gradient of these ops."""
 
 
-def no_gradient(op: Backward) -> None:
+def no_gradient(op: NodeGradient) -> None:
     """Nothing flows: the result is piecewise constant, or does not depend on the values of the inputs."""
 
 

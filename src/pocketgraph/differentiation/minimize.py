@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
-from pocketgraph.differentiation.differentiate import without_calls
+from pocketgraph.differentiation.gradients import without_calls
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.optimizer_ops import OPTIMIZERS, Optimizer
 from pocketgraph.differentiation.variable_nodes import (
@@ -113,7 +113,7 @@ class _TrainingStep:
         train = builder.unique(method.scope)
         # No variable moves before all gradients, and the loss, are computed: they read the variables in place.
         checked = self._checked(train, loss)
-        read = sorted({_bare(gradient) for _, gradient in trained} | {checked})
+        read = sorted({gradient.partition(":")[0] for _, gradient in trained} | {checked})
         gate = builder.add("NoOp", name="gradients/group_deps", control=read)
         slots = {node.name: self._slots(node) for node, _ in trained}
         first = trained[0][0]
@@ -215,7 +215,3 @@ class _TrainingStep:
                 "AssignAddVariableOp", counter.name, one, name=f"{train}/count", control=behind, dtype=dtype
             )
         return builder.add("AssignAdd", counter.name, one, name=f"{train}/count", control=behind)
-
-
-def _bare(ref: str) -> str:
-    return ref.partition(":")[0]

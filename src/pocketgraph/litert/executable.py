@@ -13,7 +13,6 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
-from pocketgraph.litert.host import engine_version
 from pocketgraph.litert.runner import Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
@@ -274,15 +273,6 @@ class Executable:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
-
-    def describe(self) -> str:
-        """One line about the part."""
-        about = self.about
-        origin = "from the cache" if self.program is None else "compiled now"
-        return (
-            f"{self.engine or f'LiteRT {engine_version()}'}, {about['operations']} operations,"
-            f" {about['bytes'] / 1e6:.1f} MB of constants, {self.threads} threads, {origin}"
-        )
 
     def beside(self, runner: Runner, engine: str) -> Executable:
         """The same part, run by another engine's runner."""

@@ -23,9 +23,9 @@ from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.fitting import weight_fitting
 from pocketgraph.quantization.mixed_precision import (
+    float_epsilons,
     float_layers,
     float_partition,
-    guarded_poles,
     recurrent_layers,
     sensitivity,
 )
@@ -104,8 +104,8 @@ ANALYSIS_STEPS = (
          float_layers.keep_last_normalizations, has_float_ends),
     Step("float_preparation", "what is computed of the inputs before the first layer stays in float",
          float_layers.keep_preparation, has_float_ends),
-    Step("guarded_poles", "what is added so that a logarithm or a quotient stays finite stays in float",
-         guarded_poles.keep_guards, has_float_ends),
+    Step("float_epsilons", "what is added so that a logarithm or a quotient stays finite stays in float",
+         float_epsilons.keep_epsilons, has_float_ends),
     Step("recurrent_layers", "layers in the steps of a loop quantize their operand anew, as rounding would add up",
          recurrent_layers.apply,
          lambda state: is_int8(state) and (has_float_ends(state) or state.options.float_share > 0)),

@@ -30,7 +30,7 @@ from pocketgraph.quantization.fitting.weight_only_fitting import (
     nearest_codes,
     wider_weights,
 )
-from pocketgraph.quantization.mixed_precision.guarded_poles import guards
+from pocketgraph.quantization.mixed_precision.float_epsilons import epsilon_operations
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.observing.calibration_checks import check_weights
 from pocketgraph.quantization.program_pass import copied
@@ -126,7 +126,7 @@ def _notes(
 def codable_layers(program: Program, bits: int, fewest: int) -> dict[Operation, int]:
     """The layers with so many weights or more, and of how many bits their codes are; without those whose results must
     not become zero or less."""
-    kept = set(guards(program))
+    kept = set(epsilon_operations(program))
     return {
         operation: bits if may_have_four_bits(operation) else 8
         for operation in program.operations

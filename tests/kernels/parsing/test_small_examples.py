@@ -12,20 +12,20 @@ from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT, INT32, INT64, STRING
 from pocketgraph.kernels.array import sorting
 from pocketgraph.kernels.math import segments
-from pocketgraph.kernels.math.segments import (
-    SUM,
-    segment_mean,
-    sorted_groups,
-    sparse_segment_mean_n,
-    sparse_segment_sqrt_n,
-    sparse_segment_sum,
-)
+from pocketgraph.kernels.math.segments import SUM, segment_mean, sorted_groups
 from pocketgraph.kernels.parsing import examples
 from pocketgraph.kernels.parsing.example_records import features_of, value_list, values_of
 from pocketgraph.kernels.parsing.wanted_features import Wanted
+from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.kernels.sparse import sparse_tensors
 
 DATA = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
+
+
+def computed(op: str, *inputs: np.ndarray) -> np.ndarray:
+    row = KERNELS.row(op)
+    assert row is not None
+    return row.function(*inputs)
 
 
 def by_definition(rows: np.ndarray, ids: list[int], count: int, how: str) -> np.ndarray:
@@ -43,20 +43,24 @@ def test_segments(ids: list[int], data: st.DataObject) -> None:
     picked = np.array(data.draw(st.lists(st.integers(0, 39), min_size=len(ids), max_size=len(ids))), np.int64)
     groups, rows = np.array(ids, np.int32), DATA[picked]
     count = ids[-1] + 1
-    np.testing.assert_array_equal(sparse_segment_sum(DATA, picked, groups), by_definition(rows, ids, count, "sum"))
-    np.testing.assert_array_equal(sparse_segment_sqrt_n(DATA, picked, groups), by_definition(rows, ids, count, "root"))
+    np.testing.assert_array_equal(
+        computed("SparseSegmentSum", DATA, picked, groups), by_definition(rows, ids, count, "sum")
+    )
+    np.testing.assert_array_equal(
+        computed("SparseSegmentSqrtN", DATA, picked, groups), by_definition(rows, ids, count, "root")
+    )
     np.testing.assert_array_equal(segment_mean(rows, groups), by_definition(rows, ids, count, "mean"))
-    wide = sparse_segment_mean_n(DATA, picked, groups, np.array(count + 2))
+    wide = computed("SparseSegmentMeanWithNumSegments", DATA, picked, groups, np.array(count + 2))
     np.testing.assert_array_equal(wide, by_definition(rows, ids, count + 2, "mean"))
-    np.testing.assert_array_equal(segments._summed(rows, groups), sorted_groups(SUM, rows, groups))
+    np.testing.assert_array_equal(segments._summed(rows, groups, None), sorted_groups(SUM, rows, groups))
 
 
 @pytest.mark.parametrize("ids", [[1, 0], [-1, 0], [0, 3, 2]])
 def test_segments_that_do_not_increase_are_refused(ids: list[int]) -> None:
     with pytest.raises(ValueError, match="not increasing"):
-        sparse_segment_sum(DATA, np.arange(len(ids)), np.array(ids))
+        computed("SparseSegmentSum", DATA, np.arange(len(ids)), np.array(ids))
     with pytest.raises(ValueError, match="not in"):
-        sparse_segment_mean_n(DATA, np.arange(2), np.array([0, 4]), np.array(3))
+        computed("SparseSegmentMeanWithNumSegments", DATA, np.arange(2), np.array([0, 4]), np.array(3))
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import INT32
 
 
 @gradient("Gather")
-def gather(op: Backward) -> str:
+def gather(op: NodeGradient) -> str:
     return summed_rows(op, op.grad, op.inputs[1], op.shape_of_input(0))
 
 
-def summed_rows(op: Backward, rows: str, indices: str, shape: str) -> str:
+def summed_rows(op: NodeGradient, rows: str, indices: str, shape: str) -> str:
     """Rows, summed by their indices, in a tensor of this shape."""
     count = op.add("StridedSlice", shape, op.const([0]), op.const([1]), op.const([1]), shrink_axis_mask=1)
     total = op.add("UnsortedSegmentSum", rows, indices, count)
@@ -25,7 +25,7 @@ def summed_rows(op: Backward, rows: str, indices: str, shape: str) -> str:
 
 
 @gradient("GatherV2")
-def gather_along_axis(op: Backward) -> str:
+def gather_along_axis(op: NodeGradient) -> str:
     axis = int(op.needs_value(2, "its axis"))
     if op.attr("batch_dims"):
         return _gather_in_batches(op, axis)
@@ -42,7 +42,7 @@ def gather_along_axis(op: Backward) -> str:
     return op.add("Transpose", total, op.const(np.argsort(order)))
 
 
-def _gather_in_batches(op: Backward, axis: int) -> str:
+def _gather_in_batches(op: NodeGradient, axis: int) -> str:
     """The rows of a batch are looked up in one table of all batches, each batch behind the one before it."""
     params, indices = op.inputs[:2]
     rank, looked_up = op.rank(params), op.rank(indices)
@@ -72,17 +72,17 @@ def _gather_in_batches(op: Backward, axis: int) -> str:
 
 
 @gradient("GatherNd")
-def gather_points(op: Backward) -> str:
+def gather_points(op: NodeGradient) -> str:
     return op.add("ScatterNd", op.inputs[1], op.grad, op.cast(op.shape_of_input(0), op.builder.dtype(op.inputs[1])))
 
 
 @gradient("ScatterNd")
-def scatter_points(op: Backward) -> list[str | None]:
+def scatter_points(op: NodeGradient) -> list[str | None]:
     return [None, op.add("GatherNd", op.grad, op.inputs[0])]
 
 
 @gradient("TensorScatterAdd", "TensorScatterUpdate", "TensorScatterSub")
-def scatter_into(op: Backward) -> list[str | None]:
+def scatter_into(op: NodeGradient) -> list[str | None]:
     _, indices, updates = op.inputs
     into = op.grad
     moved = op.add("GatherNd", op.grad, indices)
@@ -94,7 +94,7 @@ def scatter_into(op: Backward) -> list[str | None]:
 
 
 @gradient("DynamicStitch", "ParallelDynamicStitch")
-def stitch(op: Backward) -> list[str | None]:
+def stitch(op: NodeGradient) -> list[str | None]:
     """A row that a later one took the place of gets its gradient too, as in TensorFlow."""
     half = len(op.inputs) // 2
     gathered = [op.add("GatherV2", op.grad, indices, op.const(0)) for indices in op.inputs[:half]]
@@ -102,7 +102,7 @@ def stitch(op: Backward) -> list[str | None]:
 
 
 @gradient("DynamicPartition")
-def partition(op: Backward) -> str:
+def partition(op: NodeGradient) -> str:
     data, partitions = op.inputs
     shape = op.shape(partitions)
     count = op.add("Prod", shape, op.const([0]))
@@ -115,7 +115,7 @@ def partition(op: Backward) -> str:
 
 
 @gradient("TopK", "TopKV2")
-def largest(op: Backward) -> str:
+def largest(op: NodeGradient) -> str:
     shape = op.shape_of_input(0)
     last = op.add("StridedSlice", shape, op.const([-1]), op.const([0]), op.const([1]), shrink_axis_mask=1)
     size = op.add("Prod", shape, op.const([0]))

@@ -6,24 +6,24 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import INT32
 
 Many = Sequence[str | None]
 
 
 @gradient("ConcatV2")
-def concat(op: Backward) -> Many:
+def concat(op: NodeGradient) -> Many:
     return [*_parts(op, op.inputs[:-1], len(op.inputs) - 1), None]
 
 
 @gradient("Concat")
-def old_concat(op: Backward) -> Many:
+def old_concat(op: NodeGradient) -> Many:
     return [None, *_parts(op, op.inputs[1:], 0)]
 
 
-def _parts(op: Backward, values: Sequence[str], axis_input: int) -> list[str]:
+def _parts(op: NodeGradient, values: Sequence[str], axis_input: int) -> list[str]:
     """The gradient of a concatenation, cut into what belongs to each of the values."""
     if len(values) == 1:
         return [op.grad]
@@ -42,32 +42,32 @@ def _parts(op: Backward, values: Sequence[str], axis_input: int) -> list[str]:
 
 
 @gradient("Pack")
-def pack(op: Backward) -> Many:
+def pack(op: NodeGradient) -> Many:
     parts = op.add("Unpack", op.grad, num=len(op.inputs), axis=op.attr("axis"))
     return [parts if port == 0 else f"{parts}:{port}" for port in range(len(op.inputs))]
 
 
 @gradient("Unpack")
-def unpack(op: Backward) -> str:
+def unpack(op: NodeGradient) -> str:
     return op.add("Pack", _all(op), axis=op.attr("axis"))
 
 
 @gradient("Split")
-def split(op: Backward) -> Many:
+def split(op: NodeGradient) -> Many:
     return None, op.add("ConcatV2", _all(op), op.inputs[0])
 
 
 @gradient("SplitV")
-def split_by_sizes(op: Backward) -> str:
+def split_by_sizes(op: NodeGradient) -> str:
     return op.add("ConcatV2", _all(op), op.inputs[2])
 
 
-def _all(op: Backward) -> list[str]:
+def _all(op: NodeGradient) -> list[str]:
     return [op.grad_of(port) for port in range(len(op.grads))]
 
 
 @gradient("Tile")
-def tile(op: Backward) -> str:
+def tile(op: NodeGradient) -> str:
     """Cut into its repetitions, which are summed."""
     rank = op.rank(op.inputs[0])
     if rank == 0:
@@ -80,13 +80,13 @@ def tile(op: Backward) -> str:
 
 
 @gradient("BroadcastTo")
-def broadcast(op: Backward) -> str:
+def broadcast(op: NodeGradient) -> str:
     own = op.shape_of_input(0)
     axes = op.add("BroadcastGradientArgs", own, op.shape(op.output()))
     return op.add("Reshape", op.add("Sum", op.grad, axes), own)
 
 
 @gradient("Fill")
-def fill(op: Backward) -> Many:
+def fill(op: NodeGradient) -> Many:
     rank = op.add("Rank", op.grad)
     return None, op.add("Sum", op.grad, op.add("Range", op.const(0), rank, op.const(1)))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import INT32
 
 COUNTERPARTS = {
@@ -20,30 +20,30 @@ COUNTERPARTS = {
 
 
 @gradient(*COUNTERPARTS)
-def moved_back(op: Backward) -> str:
+def moved_back(op: NodeGradient) -> str:
     layout = op.attrs("seq_dim", "batch_dim", "block_size", "data_format", "mode")
     return op.add(COUNTERPARTS[op.node.op], op.grad, *op.inputs[1:], **layout)
 
 
 @gradient("Reshape", "ExpandDims", "Squeeze")
-def reshape(op: Backward) -> str:
+def reshape(op: NodeGradient) -> str:
     return op.add("Reshape", op.grad, op.shape_of_input(0))
 
 
 @gradient("Transpose")
-def transpose(op: Backward) -> str:
+def transpose(op: NodeGradient) -> str:
     order = op.value(1)
     back = op.add("InvertPermutation", op.inputs[1]) if order is None else op.const(np.argsort(order))
     return op.add("Transpose", op.grad, back)
 
 
 @gradient("Roll")
-def roll(op: Backward) -> str:
+def roll(op: NodeGradient) -> str:
     return op.add("Roll", op.grad, op.add("Neg", op.inputs[1]), op.inputs[2])
 
 
 @gradient("Slice")
-def cut(op: Backward) -> str:
+def cut(op: NodeGradient) -> str:
     """Padded with zeros where elements were left out."""
     begin = op.cast(op.inputs[1], INT32)
     begins, before, after = op.value(1), op.static(op.inputs[0]), op.static(op.output())
@@ -55,20 +55,20 @@ def cut(op: Backward) -> str:
 
 
 @gradient("StridedSlice")
-def strided_slice(op: Backward) -> str:
+def strided_slice(op: NodeGradient) -> str:
     shape = op.cast(op.shape_of_input(0), op.builder.dtype(op.inputs[1]))
     masks = op.attrs("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     return op.add("StridedSliceGrad", shape, *op.inputs[1:], op.grad, **masks)
 
 
 @gradient("StridedSliceGrad")
-def strided_slice_grad(op: Backward) -> list[str | None]:
+def strided_slice_grad(op: NodeGradient) -> list[str | None]:
     masks = op.attrs("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
     return [None, None, None, None, op.add("StridedSlice", op.grad, *op.inputs[1:4], **masks)]
 
 
 @gradient("Pad", "PadV2")
-def pad(op: Backward) -> list[str | None]:
+def pad(op: NodeGradient) -> list[str | None]:
     """The middle of the gradient; what fills the margin gets the sum of the rest."""
     paddings = op.value(1)
     if paddings is not None:
@@ -86,21 +86,21 @@ def pad(op: Backward) -> list[str | None]:
 
 
 @gradient("MatrixDiagV2", "MatrixDiagV3")
-def of_diagonals(op: Backward) -> list[str | None]:
+def of_diagonals(op: NodeGradient) -> list[str | None]:
     """The diagonals of the gradient; what fills the rest gets the sum of the rest."""
     diagonals = _diagonals(op, op.grad, op.inputs[1])
     return [diagonals, None, None, None, _rest(op, diagonals)]
 
 
 @gradient("MatrixDiagPartV2", "MatrixDiagPartV3")
-def diagonals_of_matrix(op: Backward) -> list[str | None]:
+def diagonals_of_matrix(op: NodeGradient) -> list[str | None]:
     """Zeros but for the diagonals; what fills up shorter ones gets the sum of that."""
     into = op.add(_alike(op, "MatrixSetDiag"), op.zeros(op.inputs[0]), op.grad, op.inputs[1], **op.attrs("align"))
     return [into, None, _rest(op, into)]
 
 
 @gradient("MatrixSetDiagV2", "MatrixSetDiagV3")
-def with_diagonals(op: Backward) -> list[str | None]:
+def with_diagonals(op: NodeGradient) -> list[str | None]:
     _, diagonals, which = op.inputs
     return [
         op.add(op.node.op, op.grad, op.zeros(diagonals), which, **op.attrs("align")),
@@ -108,27 +108,27 @@ def with_diagonals(op: Backward) -> list[str | None]:
     ]
 
 
-def _alike(op: Backward, name: str) -> str:
+def _alike(op: NodeGradient, name: str) -> str:
     """Another op on diagonals, of the same version."""
     return name + op.node.op[-2:]
 
 
-def _diagonals(op: Backward, matrix: str, which: str) -> str:
+def _diagonals(op: NodeGradient, matrix: str, which: str) -> str:
     return op.add(_alike(op, "MatrixDiagPart"), matrix, which, op.const(0, op.dtype), **op.attrs("align"))
 
 
-def _rest(op: Backward, part: str) -> str:
+def _rest(op: NodeGradient, part: str) -> str:
     """The sum of what of the gradient is not in a part of it."""
     every = [op.add("Range", op.const(0), op.add("Rank", ref), op.const(1)) for ref in (op.grad, part)]
     return op.add("Sub", op.add("Sum", op.grad, every[0]), op.add("Sum", part, every[1]))
 
 
 @gradient("MatrixDiagPart")
-def diagonal_of_matrix(op: Backward) -> str:
+def diagonal_of_matrix(op: NodeGradient) -> str:
     return op.add("MatrixSetDiag", op.zeros(op.inputs[0]), op.grad)
 
 
 @gradient("MatrixSetDiag")
-def with_diagonal(op: Backward) -> tuple[str, str]:
+def with_diagonal(op: NodeGradient) -> tuple[str, str]:
     diagonal = op.add("MatrixDiagPart", op.grad)
     return op.add("MatrixSetDiag", op.grad, op.zeros(diagonal)), diagonal

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 
 not_differentiable(
@@ -18,15 +18,15 @@ not_differentiable(
 @gradient(
     "Identity", "Snapshot", "CheckNumerics", "EnsureShape", "DebugGradientIdentity", "PlaceholderWithDefault", "Print"
 )
-def passed(op: Backward) -> str:
+def passed(op: NodeGradient) -> str:
     return op.grad
 
 
 @gradient("IdentityN")
-def several_passed(op: Backward) -> Sequence[str | None]:
+def several_passed(op: NodeGradient) -> Sequence[str | None]:
     return op.grads
 
 
 @gradient("PreventGradient")
-def prevented(op: Backward) -> str:
+def prevented(op: NodeGradient) -> str:
     raise GraphError(f"it forbids gradients: {op.attr('message')}")

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.dtype import BOOL, RESOURCE
 
 
 @gradient("Merge")
-def merge(op: Backward) -> Sequence[str]:
+def merge(op: NodeGradient) -> Sequence[str]:
     """To the branch that the value came from: the Merge itself says which it was."""
     if len(op.inputs) != 2:
         raise GraphError("a Merge of other than two branches has no gradient here")
@@ -20,7 +20,7 @@ def merge(op: Backward) -> Sequence[str]:
 
 
 @gradient("Switch")
-def switch(op: Backward) -> str:
+def switch(op: NodeGradient) -> str:
     """From the branch that ran; zeros where it did not use the value."""
     data, condition = op.inputs
     no, yes = op.grads

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import FLOAT
 
 not_differentiable("DecodeJpeg", "DecodePng", "DecodeImage", "DecodeBmp", "DecodeGif", "EncodeJpeg", "EncodePng")
 
 
 @gradient("ResizeBilinear", "ResizeBicubic")
-def resize(op: Backward) -> str | None:
+def resize(op: NodeGradient) -> str | None:
     """Of pictures of floats only: TensorFlow resizes others to floats and differentiates nothing."""
     if not op.builder.dtype(op.inputs[0]).is_floating:
         return None
@@ -19,7 +19,7 @@ def resize(op: Backward) -> str | None:
 
 
 @gradient("ResizeNearestNeighbor")
-def resize_nearest(op: Backward) -> str:
+def resize_nearest(op: NodeGradient) -> str:
     image = op.inputs[0]
     static = op.static(image)
     if static.rank == 4 and None not in tuple(static)[1:3]:
@@ -30,7 +30,7 @@ def resize_nearest(op: Backward) -> str:
 
 
 @gradient("CropAndResize")
-def crop_and_resize(op: Backward) -> list[str | None]:
+def crop_and_resize(op: NodeGradient) -> list[str | None]:
     image, boxes, indices, _ = op.inputs
     dtype = op.builder.dtype(image)
     layer = op.attrs("method")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 Pair = Sequence[str | None]
 
@@ -16,29 +16,29 @@ not_differentiable(
 
 
 @gradient("Add", "AddV2")
-def total(op: Backward) -> Pair:
+def total(op: NodeGradient) -> Pair:
     return op.unbroadcast(op.grad, op.grad)
 
 
 @gradient("Sub")
-def difference(op: Backward) -> Pair:
+def difference(op: NodeGradient) -> Pair:
     return op.unbroadcast(op.grad, op.add("Neg", op.grad))
 
 
 @gradient("Mul")
-def product(op: Backward) -> Pair:
+def product(op: NodeGradient) -> Pair:
     x, y = map(op.conj, op.inputs)
     return op.unbroadcast(op.mul(op.grad, y), op.mul(x, op.grad))
 
 
 @gradient("MulNoNan")
-def product_without_nan(op: Backward) -> Pair:
+def product_without_nan(op: NodeGradient) -> Pair:
     x, y = op.inputs
     return op.unbroadcast(op.add("MulNoNan", op.grad, y), op.add("MulNoNan", x, op.grad))
 
 
 @gradient("Div", "RealDiv", "DivNoNan")
-def quotient(op: Backward) -> Pair:
+def quotient(op: NodeGradient) -> Pair:
     x, y = map(op.conj, op.inputs)
     divide = "DivNoNan" if op.node.op == "DivNoNan" else "RealDiv"
     by_y = op.mul(op.grad, op.add(divide, op.add(divide, op.add("Neg", x), y), y))
@@ -46,7 +46,7 @@ def quotient(op: Backward) -> Pair:
 
 
 @gradient("FloorMod", "Mod")
-def remainder(op: Backward) -> Pair:
+def remainder(op: NodeGradient) -> Pair:
     """Of ``x - y floor(x / y)`` (``Mod`` rounds towards zero)."""
     x, y = op.inputs
     whole = op.add("FloorDiv" if op.node.op == "FloorMod" else "TruncateDiv", x, y)
@@ -54,14 +54,14 @@ def remainder(op: Backward) -> Pair:
 
 
 @gradient("SquaredDifference")
-def squared_difference(op: Backward) -> Pair:
+def squared_difference(op: NodeGradient) -> Pair:
     x, y = op.inputs
     by_x = op.mul(op.mul(op.number(2), op.grad), op.add("Sub", x, y))
     return op.unbroadcast(by_x, op.add("Neg", by_x))
 
 
 @gradient("Pow")
-def power(op: Backward) -> Pair:
+def power(op: NodeGradient) -> Pair:
     """By the exponent it is 0 where the base is not positive."""
     x, y = op.inputs
     by_x = op.mul(op.mul(op.grad, y), op.add("Pow", x, op.add("Sub", y, op.number(1))))
@@ -72,7 +72,7 @@ def power(op: Backward) -> Pair:
 
 
 @gradient("Maximum", "Minimum")
-def extreme(op: Backward) -> Pair:
+def extreme(op: NodeGradient) -> Pair:
     x, y = op.inputs
     is_first = op.add("GreaterEqual" if op.node.op == "Maximum" else "LessEqual", x, y)
     zeros = op.zeros(op.grad)
@@ -80,14 +80,14 @@ def extreme(op: Backward) -> Pair:
 
 
 @gradient("Atan2")
-def angle(op: Backward) -> Pair:
+def angle(op: NodeGradient) -> Pair:
     y, x = op.inputs
     share = op.add("RealDiv", op.grad, op.add("Add", op.add("Square", x), op.add("Square", y)))
     return op.unbroadcast(op.mul(x, share), op.mul(op.add("Neg", y), share))
 
 
 @gradient("Xdivy")
-def quotient_that_is_zero(op: Backward) -> Pair:
+def quotient_that_is_zero(op: NodeGradient) -> Pair:
     x, y = op.inputs
     is_used = op.cast(op.add("NotEqual", x, op.number(0), incompatible_shape_error=True), op.dtype)
     by_x = op.add("Xdivy", is_used, y)
@@ -96,14 +96,14 @@ def quotient_that_is_zero(op: Backward) -> Pair:
 
 
 @gradient("Xlogy")
-def product_with_logarithm(op: Backward) -> Pair:
+def product_with_logarithm(op: NodeGradient) -> Pair:
     x, y = op.inputs
     is_used = op.cast(op.add("NotEqual", x, op.number(0), incompatible_shape_error=True), op.dtype)
     return op.unbroadcast(op.mul(op.add("Xlogy", is_used, y), op.grad), op.mul(op.add("Xdivy", x, y), op.grad))
 
 
 @gradient("Zeta")
-def zeta(op: Backward) -> Pair:
+def zeta(op: NodeGradient) -> Pair:
     """By the second argument only, as in TensorFlow."""
     x, q = op.inputs
     by_q = op.add("Neg", op.mul(x, op.add("Zeta", op.add("Add", x, op.number(1)), q)))
@@ -111,14 +111,14 @@ def zeta(op: Backward) -> Pair:
 
 
 @gradient("Select")
-def select(op: Backward) -> Pair:
+def select(op: NodeGradient) -> Pair:
     zeros = op.zeros(op.grad)
     condition = op.inputs[0]
     return None, op.add("Select", condition, op.grad, zeros), op.add("Select", condition, zeros, op.grad)
 
 
 @gradient("SelectV2")
-def broadcasting_select(op: Backward) -> Pair:
+def broadcasting_select(op: NodeGradient) -> Pair:
     zeros = op.number(0)
     condition, x, y = op.inputs
     chosen = op.add("SelectV2", condition, op.grad, zeros), op.add("SelectV2", condition, zeros, op.grad)
@@ -134,7 +134,7 @@ def broadcasting_select(op: Backward) -> Pair:
 
 
 @gradient("ClipByValue")
-def clip(op: Backward) -> Pair:
+def clip(op: NodeGradient) -> Pair:
     """By the value only where it lies between the limits, by a limit where it took the value's place."""
     x, low, high = op.inputs
     zeros = op.zeros(op.grad)
@@ -148,5 +148,5 @@ def clip(op: Backward) -> Pair:
 
 
 @gradient("AddN", "AccumulateNV2")
-def sum_of_many(op: Backward) -> Pair:
+def sum_of_many(op: NodeGradient) -> Pair:
     return [op.grad] * len(op.inputs)

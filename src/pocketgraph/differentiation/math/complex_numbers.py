@@ -7,33 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 
 @gradient("Complex")
-def of_parts(op: Backward) -> Sequence[str | None]:
+def of_parts(op: NodeGradient) -> Sequence[str | None]:
     real = op.dtype_of_input(0)
     return op.unbroadcast(op.add("Real", op.grad, Tout=real), op.add("Imag", op.grad, Tout=real))
 
 
 @gradient("Real")
-def real_part(op: Backward) -> str:
+def real_part(op: NodeGradient) -> str:
     return _complex(op, op.grad, op.zeros(op.grad))
 
 
 @gradient("Imag")
-def imaginary_part(op: Backward) -> str:
+def imaginary_part(op: NodeGradient) -> str:
     return _complex(op, op.zeros(op.grad), op.grad)
 
 
 @gradient("Conj")
-def conjugate(op: Backward) -> str:
+def conjugate(op: NodeGradient) -> str:
     return op.conj(op.grad)
 
 
 @gradient("ComplexAbs")
-def magnitude(op: Backward) -> str:
+def magnitude(op: NodeGradient) -> str:
     """The direction of the number; 0 at 0."""
     direction = (
         op.add("DivNoNan", op.add(part, op.inputs[0], Tout=op.dtype), op.output()) for part in ("Real", "Imag")
@@ -42,7 +42,7 @@ def magnitude(op: Backward) -> str:
 
 
 @gradient("Angle")
-def angle(op: Backward) -> str:
+def angle(op: NodeGradient) -> str:
     """Across the number, one divided by its magnitude."""
     real, imaginary = (op.add(part, op.inputs[0], Tout=op.dtype) for part in ("Real", "Imag"))
     square = op.add("Add", op.add("Square", real), op.add("Square", imaginary))
@@ -50,5 +50,5 @@ def angle(op: Backward) -> str:
     return _complex(op, *(op.add("RealDiv", op.mul(op.grad, part), square) for part in across))
 
 
-def _complex(op: Backward, real: str, imaginary: str) -> str:
+def _complex(op: NodeGradient, real: str, imaginary: str) -> str:
     return op.add("Complex", real, imaginary, Tout=op.dtype_of_input(0))

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
 @gradient("Einsum")
-def einsum(op: Backward) -> Sequence[str]:
+def einsum(op: NodeGradient) -> Sequence[str]:
     """Of "ab,bc->ac" with the gradient G: G·Yᵀ as "ac,bc->ab", and Xᵀ·G as "ab,ac->bc".
 
     What is summed over and only one operand has is repeated.
@@ -37,7 +37,7 @@ def einsum(op: Backward) -> Sequence[str]:
     return found
 
 
-def _labels(op: Backward) -> tuple[list[str], str]:
+def _labels(op: NodeGradient) -> tuple[list[str], str]:
     """The labels of each operand and of the result, a letter an axis."""
     left, _, result = str(op.attr("equation")).replace(" ", "").partition("->")
     operands = left.split(",")

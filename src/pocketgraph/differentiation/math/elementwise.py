@@ -5,21 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 not_differentiable("Floor", "Ceil", "Round", "Rint", "Sign", "IsNan", "IsInf", "IsFinite", "LogicalNot")
 
 
-def _cathetus(op: Backward) -> str:
+def _cathetus(op: NodeGradient) -> str:
     return op.add("Sqrt", op.add("Sub", op.number(1), op.add("Square", op.inputs[0])))
 
 
-def _bell(op: Backward) -> str:
+def _bell(op: NodeGradient) -> str:
     return op.add("Exp", op.add("Neg", op.add("Square", op.inputs[0])))
 
 
-DERIVATIVES: dict[str, Callable[[Backward], str]] = {
+DERIVATIVES: dict[str, Callable[[NodeGradient], str]] = {
     "Abs": lambda op: op.add("Sign", op.inputs[0]),
     "Square": lambda op: op.mul(op.number(2), op.inputs[0]),
     "Exp": lambda op: op.output(),
@@ -36,7 +36,7 @@ DERIVATIVES: dict[str, Callable[[Backward], str]] = {
     "Lgamma": lambda op: op.add("Digamma", op.inputs[0]),
     "Digamma": lambda op: op.add("Polygamma", op.number(1), op.inputs[0]),
 }
-INVERSE_DERIVATIVES: dict[str, Callable[[Backward], str]] = {
+INVERSE_DERIVATIVES: dict[str, Callable[[NodeGradient], str]] = {
     "Asinh": lambda op: op.add("Cosh", op.output()),
     "Acosh": lambda op: op.add("Sinh", op.output()),
     "Atanh": lambda op: op.add("Sub", op.number(1), op.add("Square", op.inputs[0])),
@@ -47,33 +47,33 @@ INVERSE_DERIVATIVES: dict[str, Callable[[Backward], str]] = {
 
 
 @gradient(*DERIVATIVES)
-def by_derivative(op: Backward) -> str:
+def by_derivative(op: NodeGradient) -> str:
     return op.mul(op.grad, DERIVATIVES[op.node.op](op))
 
 
 @gradient(*INVERSE_DERIVATIVES)
-def by_inverse_derivative(op: Backward) -> str:
+def by_inverse_derivative(op: NodeGradient) -> str:
     return op.add("RealDiv", op.grad, INVERSE_DERIVATIVES[op.node.op](op))
 
 
 @gradient("Neg")
-def negated(op: Backward) -> str:
+def negated(op: NodeGradient) -> str:
     return op.add("Neg", op.grad)
 
 
 @gradient("Acos")
-def inverse_cosine(op: Backward) -> str:
+def inverse_cosine(op: NodeGradient) -> str:
     return op.add("Neg", op.add("RealDiv", op.grad, _cathetus(op)))
 
 
 @gradient("Reciprocal", "Inv", "Sqrt", "Rsqrt", "Tanh", "Sigmoid")
-def by_its_result(op: Backward) -> str:
+def by_its_result(op: NodeGradient) -> str:
     """TensorFlow has an op for each that takes the result and its gradient."""
     return op.add(f"{op.node.op}Grad", op.output(), op.grad)
 
 
 @gradient("TanhGrad")
-def tanh_grad(op: Backward) -> tuple[str, str]:
+def tanh_grad(op: NodeGradient) -> tuple[str, str]:
     """Of ``dy (1 - y²)``, by y and by dy."""
     y, dy = op.inputs
     by_y = op.mul(op.number(-2), op.mul(op.grad, op.mul(y, dy)))
@@ -81,7 +81,7 @@ def tanh_grad(op: Backward) -> tuple[str, str]:
 
 
 @gradient("SigmoidGrad")
-def sigmoid_grad(op: Backward) -> tuple[str, str]:
+def sigmoid_grad(op: NodeGradient) -> tuple[str, str]:
     """Of ``dy y (1 - y)``, by y and by dy."""
     y, dy = op.inputs
     slope = op.add("Sub", op.number(1), op.mul(op.number(2), y))
@@ -89,6 +89,6 @@ def sigmoid_grad(op: Backward) -> tuple[str, str]:
 
 
 @gradient("Cast")
-def cast(op: Backward) -> str | None:
+def cast(op: NodeGradient) -> str | None:
     source = op.builder.dtype(op.inputs[0])
     return op.cast(op.grad, source) if source.is_floating else None

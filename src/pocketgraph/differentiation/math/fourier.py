@@ -7,12 +7,12 @@ from math import prod
 
 import numpy as np
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 
 @gradient("FFT", "FFT2D", "FFT3D", "IFFT", "IFFT2D", "IFFT3D")
-def transform(op: Backward) -> str:
+def transform(op: NodeGradient) -> str:
     """The other direction, times (or for an inverse, divided by) the number of elements."""
     name, rank = op.node.op, _rank(op.node.op)
     is_inverse = name.startswith("I")
@@ -29,7 +29,7 @@ def transform(op: Backward) -> str:
 
 
 @gradient("RFFT", "RFFT2D")
-def transform_of_reals(op: Backward) -> Sequence[str | None]:
+def transform_of_reals(op: NodeGradient) -> Sequence[str | None]:
     """The real part of the inverse transform of the gradient, with zeros for the frequencies that are left out."""
     rank, lengths = _rank(op.node.op), _lengths(op)
     behind = [*[[0, 0]] * (op.rank(op.inputs[0]) - 1), [0, lengths[-1] - lengths[-1] // 2 - 1]]
@@ -41,7 +41,7 @@ def transform_of_reals(op: Backward) -> Sequence[str | None]:
 
 
 @gradient("IRFFT", "IRFFT2D")
-def transform_to_reals(op: Backward) -> Sequence[str | None]:
+def transform_to_reals(op: NodeGradient) -> Sequence[str | None]:
     """The transform of the gradient; all frequencies but those at the two ends count twice, as they stand for two."""
     rank, lengths, dtype = _rank(op.node.op), _lengths(op), op.dtype_of_input(0)
     kept = lengths[-1] // 2 + 1
@@ -58,12 +58,12 @@ def _rank(name: str) -> int:
     return int(name[-2]) if name.endswith("D") else 1
 
 
-def _lengths(op: Backward) -> tuple[int, ...]:
+def _lengths(op: NodeGradient) -> tuple[int, ...]:
     """How many elements each axis is transformed as."""
     return tuple(int(size) for size in op.needs_value(1, "fft_length"))
 
 
-def _padded_to_input(op: Backward, ref: str, lengths: Sequence[int]) -> str:
+def _padded_to_input(op: NodeGradient, ref: str, lengths: Sequence[int]) -> str:
     """A tensor with these last sizes, with zeros behind up to the input's, which a transform passed over."""
     static = op.static(op.inputs[0])
     if static.rank is not None and tuple(static)[-len(lengths) :] == tuple(lengths):

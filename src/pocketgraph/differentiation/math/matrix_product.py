@@ -4,27 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError
 
 
 @gradient("MatMul")
-def matmul(op: Backward) -> tuple[str, str]:
+def matmul(op: NodeGradient) -> tuple[str, str]:
     return _factors(op, "MatMul", ("transpose_a", "transpose_b"))
 
 
 @gradient("BatchMatMul")
-def batch_matmul(op: Backward) -> tuple[str, str]:
+def batch_matmul(op: NodeGradient) -> tuple[str, str]:
     return _factors(op, "BatchMatMul", ("adj_x", "adj_y"))
 
 
 @gradient("BatchMatMulV2")
-def broadcasting_batch_matmul(op: Backward) -> Sequence[str]:
+def broadcasting_batch_matmul(op: NodeGradient) -> Sequence[str]:
     return _summed_over_batches(op, _factors(op, "BatchMatMulV2", ("adj_x", "adj_y")))
 
 
-def _summed_over_batches(op: Backward, by_each: tuple[str, str]) -> Sequence[str]:
+def _summed_over_batches(op: NodeGradient, by_each: tuple[str, str]) -> Sequence[str]:
     """The gradients by two inputs whose dimensions before the last two were broadcast, each in its input's shape."""
     x, y = (op.static(ref) for ref in op.inputs)
     if x.rank is not None and y.rank is not None:
@@ -42,7 +42,7 @@ def _summed_over_batches(op: Backward, by_each: tuple[str, str]) -> Sequence[str
     ]
 
 
-def _factors(op: Backward, product: str, names: tuple[str, str]) -> tuple[str, str]:
+def _factors(op: NodeGradient, product: str, names: tuple[str, str]) -> tuple[str, str]:
     """The gradients by the two factors; ``names`` are the attributes that say which is transposed."""
     a, b, grad = op.inputs[0], op.inputs[1], op.grad
     flipped = bool(op.attr(names[0])), bool(op.attr(names[1]))
@@ -60,7 +60,7 @@ def _factors(op: Backward, product: str, names: tuple[str, str]) -> tuple[str, s
 
 
 @gradient("MatrixInverse")
-def inverse(op: Backward) -> str:
+def inverse(op: NodeGradient) -> str:
     """Of A⁻¹ with the gradient G: -A⁻ᵀ G A⁻ᵀ."""
     if op.attr("adjoint"):
         raise GraphError("the inverse of an adjoint has no gradient here")
@@ -69,18 +69,18 @@ def inverse(op: Backward) -> str:
 
 
 @gradient("MatrixDeterminant")
-def determinant(op: Backward) -> str:
+def determinant(op: NodeGradient) -> str:
     """Of |A|: |A| A⁻ᵀ."""
     return _times_inverse(op, op.mul(op.grad, op.output()))
 
 
 @gradient("LogMatrixDeterminant")
-def log_determinant(op: Backward) -> str:
+def log_determinant(op: NodeGradient) -> str:
     """Of log |A|, the second output: A⁻ᵀ. The sign does not change."""
     return _times_inverse(op, op.grad_of(1))
 
 
-def _times_inverse(op: Backward, scale: str) -> str:
+def _times_inverse(op: NodeGradient, scale: str) -> str:
     """A⁻ᵀ times a number for each matrix."""
     for _ in range(2):
         scale = op.add("ExpandDims", scale, op.const(-1))
@@ -88,7 +88,7 @@ def _times_inverse(op: Backward, scale: str) -> str:
 
 
 @gradient("MatrixSolve")
-def solution(op: Backward) -> tuple[str, str]:
+def solution(op: NodeGradient) -> tuple[str, str]:
     """Of X with A X = B: by B, the solution Z of Aᵀ Z = G; by A, -Z Xᵀ, its transpose where A is transposed."""
     transposed = bool(op.attr("adjoint"))
     by_right = op.add("MatrixSolve", op.inputs[0], op.grad, adjoint=not transposed)
@@ -97,7 +97,7 @@ def solution(op: Backward) -> tuple[str, str]:
 
 
 @gradient("MatrixTriangularSolve")
-def triangular_solution(op: Backward) -> Sequence[str]:
+def triangular_solution(op: NodeGradient) -> Sequence[str]:
     """As of MatrixSolve, of the triangle that is read."""
     transposed, is_lower = bool(op.attr("adjoint")), bool(op.attr("lower"))
     by_right = op.add("MatrixTriangularSolve", op.inputs[0], op.grad, lower=is_lower, adjoint=not transposed)
@@ -107,7 +107,7 @@ def triangular_solution(op: Backward) -> Sequence[str]:
 
 
 @gradient("Cholesky")
-def cholesky(op: Backward) -> str:
+def cholesky(op: NodeGradient) -> str:
     """Of L with A = L Lᵀ and the gradient G: the symmetric part of L⁻ᵀ P L⁻¹, with P the lower triangle of Lᵀ G, its
     diagonal halved."""
     rank = op.rank(op.output())
@@ -120,13 +120,13 @@ def cholesky(op: Backward) -> str:
     return op.mul(op.add("Add", both, op.add("Transpose", both, flip)), op.number(0.5))
 
 
-def _triangle(op: Backward, ref: str, *, is_lower: bool) -> str:
+def _triangle(op: NodeGradient, ref: str, *, is_lower: bool) -> str:
     """One triangle of matrices, with the diagonal; zeros elsewhere."""
     below, above = (-1, 0) if is_lower else (0, -1)
     return op.add("MatrixBandPart", ref, op.const(below), op.const(above))
 
 
 @gradient("Cross")
-def cross_product(op: Backward) -> tuple[str, str]:
+def cross_product(op: NodeGradient) -> tuple[str, str]:
     x, y = op.inputs
     return op.add("Cross", y, op.grad), op.add("Cross", op.grad, x)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.graph.dtype import INT32
 
 not_differentiable("All", "Any")
 
 
-def kept_shape(op: Backward) -> str:
+def kept_shape(op: NodeGradient) -> str:
     """The shape of the input with 1 where it was reduced: what the result is reshaped to before it broadcasts."""
     static, axes = op.static(op.inputs[0]), op.value(1)
     if static.rank is not None and axes is not None:
@@ -28,7 +28,7 @@ def kept_shape(op: Backward) -> str:
     return op.add("DynamicStitch", [every, positive], [shape, ones])
 
 
-def spread(op: Backward, ref: str) -> str:
+def spread(op: NodeGradient, ref: str) -> str:
     """A reduced tensor, repeated along the axes that were reduced."""
     if not op.attr("keep_dims"):
         ref = op.add("Reshape", ref, kept_shape(op))
@@ -36,12 +36,12 @@ def spread(op: Backward, ref: str) -> str:
 
 
 @gradient("Sum")
-def total(op: Backward) -> str:
+def total(op: NodeGradient) -> str:
     return spread(op, op.grad)
 
 
 @gradient("Mean")
-def mean(op: Backward) -> str:
+def mean(op: NodeGradient) -> str:
     before, after = op.static(op.inputs[0]).elements, op.static(op.output()).elements
     if before is not None and after is not None:
         count = op.number(before // max(after, 1))
@@ -52,7 +52,7 @@ def mean(op: Backward) -> str:
 
 
 @gradient("Max", "Min")
-def extreme(op: Backward) -> str:
+def extreme(op: NodeGradient) -> str:
     """Elements that share the extreme share its gradient."""
     keeps = bool(op.attr("keep_dims"))
     shape = kept_shape(op)
@@ -63,7 +63,7 @@ def extreme(op: Backward) -> str:
 
 
 @gradient("Prod")
-def product(op: Backward) -> str:
+def product(op: NodeGradient) -> str:
     """By each element, the product of those before it and of those behind it, so that zeros do no harm."""
     rank = op.rank(op.inputs[0])
     reduced = sorted({int(axis) % max(rank, 1) for axis in np.ravel(op.needs_value(1, "its axes"))})
@@ -81,7 +81,7 @@ def product(op: Backward) -> str:
 
 
 @gradient("NthElement")
-def nth_element(op: Backward) -> str:
+def nth_element(op: NodeGradient) -> str:
     """Elements that share the value share its gradient."""
     found = op.cast(op.add("Equal", op.add("ExpandDims", op.output(), op.const(-1)), op.inputs[0]), op.dtype)
     count = op.add("Sum", found, op.const([-1]), keep_dims=True)
@@ -89,25 +89,25 @@ def nth_element(op: Backward) -> str:
 
 
 @gradient("EuclideanNorm")
-def norm(op: Backward) -> str:
+def norm(op: NodeGradient) -> str:
     direction = op.add("DivNoNan", op.inputs[0], spread(op, op.output()))
     return op.mul(direction, spread(op, op.grad))
 
 
 @gradient("L2Loss")
-def half_of_squares(op: Backward) -> str:
+def half_of_squares(op: NodeGradient) -> str:
     return op.mul(op.inputs[0], op.grad)
 
 
 @gradient("Cumsum")
-def running_sum(op: Backward) -> str:
+def running_sum(op: NodeGradient) -> str:
     return op.add(
         "Cumsum", op.grad, op.inputs[1], exclusive=op.attr("exclusive"), reverse=not op.attr("reverse")
     )  # fmt: skip
 
 
 @gradient("Cumprod")
-def running_product(op: Backward) -> str:
+def running_product(op: NodeGradient) -> str:
     weighted = op.add(
         "Cumsum", op.mul(op.output(), op.grad), op.inputs[1], exclusive=op.attr("exclusive"),
         reverse=not op.attr("reverse"),
@@ -116,7 +116,7 @@ def running_product(op: Backward) -> str:
 
 
 @gradient("CumulativeLogsumexp")
-def running_log_of_sum_of_exponentials(op: Backward) -> str:
+def running_log_of_sum_of_exponentials(op: NodeGradient) -> str:
     """By x, the running sum backwards of g exp(x - y): in logarithms, so that nothing overflows, one for each sign."""
     x, axis = op.inputs
     least = op.const(np.finfo(op.dtype.numpy).min, op.dtype)

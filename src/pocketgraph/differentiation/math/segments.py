@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 
-def rows(op: Backward, index: int) -> str:
+def rows(op: NodeGradient, index: int) -> str:
     """The first size of an input, a scalar."""
     return op.add(
         "StridedSlice", op.shape_of_input(index), op.const([0]), op.const([1]), op.const([1]), shrink_axis_mask=1
@@ -14,12 +14,12 @@ def rows(op: Backward, index: int) -> str:
 
 
 @gradient("SegmentSum")
-def segment_sum(op: Backward) -> str:
+def segment_sum(op: NodeGradient) -> str:
     return op.add("GatherV2", op.grad, op.inputs[1], op.const(0))
 
 
 @gradient("SegmentMean")
-def segment_mean(op: Backward) -> str:
+def segment_mean(op: NodeGradient) -> str:
     ids = op.inputs[1]
     rest = op.add("Fill", op.add("ExpandDims", op.const(op.rank(op.inputs[0]) - 1), op.const(0)), op.const(1))
     shape = op.add("ConcatV2", [op.add("Shape", ids), rest], op.const(0))
@@ -29,7 +29,7 @@ def segment_mean(op: Backward) -> str:
 
 
 @gradient("UnsortedSegmentSum")
-def unsorted_segment_sum(op: Backward) -> str:
+def unsorted_segment_sum(op: NodeGradient) -> str:
     """Rows with a negative id were dropped, so that nothing comes back to them."""
     ids = op.inputs[1]
     zero = op.builder.const(0, op.builder.dtype(ids).base)
@@ -37,7 +37,7 @@ def unsorted_segment_sum(op: Backward) -> str:
     return op.mul(gathered, _is_used(op, zero))
 
 
-def _is_used(op: Backward, zero: str) -> str:
+def _is_used(op: NodeGradient, zero: str) -> str:
     """1 for rows whose id is not negative, else 0, in a shape that broadcasts over the rows."""
     ids = op.inputs[1]
     is_used = op.cast(op.add("GreaterEqual", ids, zero), op.dtype)
@@ -47,7 +47,7 @@ def _is_used(op: Backward, zero: str) -> str:
 
 
 @gradient("SegmentMax", "SegmentMin")
-def segment_extreme(op: Backward) -> str:
+def segment_extreme(op: NodeGradient) -> str:
     """Rows that share the extreme share its gradient."""
     ids = op.inputs[1]
     found = op.cast(op.add("Equal", op.inputs[0], op.add("GatherV2", op.output(), ids, op.const(0))), op.dtype)
@@ -57,7 +57,7 @@ def segment_extreme(op: Backward) -> str:
 
 
 @gradient("UnsortedSegmentMax", "UnsortedSegmentMin")
-def unsorted_segment_extreme(op: Backward) -> str:
+def unsorted_segment_extreme(op: NodeGradient) -> str:
     """Rows that share the extreme share its gradient; those with a negative id get none."""
     rows_, ids, count = op.inputs
     zero = op.builder.const(0, op.builder.dtype(ids).base)
@@ -69,11 +69,11 @@ def unsorted_segment_extreme(op: Backward) -> str:
 
 
 @gradient("SparseSegmentSum")
-def sparse_segment_sum(op: Backward) -> str:
+def sparse_segment_sum(op: NodeGradient) -> str:
     gathered = op.add("GatherV2", op.grad, op.inputs[2], op.const(0))
     return op.add("UnsortedSegmentSum", gathered, op.inputs[1], rows(op, 0))
 
 
 @gradient("SparseSegmentMean", "SparseSegmentSqrtN")
-def sparse_segment_mean(op: Backward) -> str:
+def sparse_segment_mean(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.grad, op.inputs[1], op.inputs[2], rows(op, 0))

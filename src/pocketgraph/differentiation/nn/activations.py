@@ -2,60 +2,60 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 
 @gradient("Relu", "Relu6", "Elu", "Selu")
-def by_its_result(op: Backward) -> str:
+def by_its_result(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.grad, op.output())
 
 
 @gradient("LeakyRelu")
-def leaky_relu(op: Backward) -> str:
+def leaky_relu(op: NodeGradient) -> str:
     return op.add("LeakyReluGrad", op.grad, op.inputs[0], **op.attrs("alpha"))
 
 
 @gradient("Softplus", "Softsign")
-def by_its_input(op: Backward) -> str:
+def by_its_input(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.grad, op.inputs[0])
 
 
 @gradient("ReluGrad", "Relu6Grad")
-def relu_grad(op: Backward) -> tuple[str, str]:
+def relu_grad(op: NodeGradient) -> tuple[str, str]:
     return op.add(op.node.op, op.grad, op.inputs[1]), op.zeros(op.inputs[1])
 
 
 @gradient("LeakyReluGrad")
-def leaky_relu_grad(op: Backward) -> tuple[str, str]:
+def leaky_relu_grad(op: NodeGradient) -> tuple[str, str]:
     return op.add("LeakyReluGrad", op.grad, op.inputs[1], **op.attrs("alpha")), op.zeros(op.inputs[1])
 
 
 @gradient("Softmax")
-def softmax(op: Backward) -> str:
+def softmax(op: NodeGradient) -> str:
     weighted = op.add("Sum", op.mul(op.grad, op.output()), op.const([-1]), keep_dims=True)
     return op.mul(op.add("Sub", op.grad, weighted), op.output())
 
 
 @gradient("LogSoftmax")
-def log_softmax(op: Backward) -> str:
+def log_softmax(op: NodeGradient) -> str:
     total = op.add("Sum", op.grad, op.const([-1]), keep_dims=True)
     return op.add("Sub", op.grad, op.mul(total, op.add("Exp", op.output())))
 
 
 @gradient("FakeQuantWithMinMaxArgs")
-def fake_quantization(op: Backward) -> str:
+def fake_quantization(op: NodeGradient) -> str:
     """Straight through, inside the range."""
     layer = op.attrs("min", "max", "num_bits", "narrow_range")
     return op.add("FakeQuantWithMinMaxArgsGradient", op.grad, op.inputs[0], **layer)
 
 
 @gradient("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
-def fake_quantization_by_tensors(op: Backward) -> tuple[str, str, str]:
+def fake_quantization_by_tensors(op: NodeGradient) -> tuple[str, str, str]:
     found = op.add(f"{op.node.op}Gradient", op.grad, *op.inputs, **op.attrs("num_bits", "narrow_range"))
     return found, f"{found}:1", f"{found}:2"
 
 
 @gradient("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3")
-def quantized_and_back(op: Backward) -> str:
+def quantized_and_back(op: NodeGradient) -> str:
     return op.grad

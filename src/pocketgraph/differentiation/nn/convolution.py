@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 Pair = tuple[str, str]
 LAYER = ("strides", "padding", "explicit_paddings", "data_format", "dilations", "use_cudnn_on_gpu")
@@ -21,7 +21,7 @@ TRANSPOSED = {by_input: (by_filter, op) for op, (by_input, by_filter) in BY_INPU
 
 
 @gradient(*BY_INPUT_AND_FILTER)
-def convolution(op: Backward) -> Pair:
+def convolution(op: NodeGradient) -> Pair:
     image, filters = op.inputs
     by_input, by_filter = BY_INPUT_AND_FILTER[op.node.op]
     attrs = op.attrs(*LAYER)
@@ -32,7 +32,7 @@ def convolution(op: Backward) -> Pair:
 
 
 @gradient(*TRANSPOSED)
-def transposed_convolution(op: Backward) -> tuple[None, str, str]:
+def transposed_convolution(op: NodeGradient) -> tuple[None, str, str]:
     _, filters, image = op.inputs
     by_filter, forward = TRANSPOSED[op.node.op]
     attrs = op.attrs(*LAYER)
@@ -44,7 +44,7 @@ def transposed_convolution(op: Backward) -> tuple[None, str, str]:
 
 
 @gradient("Conv2DBackpropFilter")
-def conv2d_by_filter(op: Backward) -> tuple[str, None, str]:
+def conv2d_by_filter(op: NodeGradient) -> tuple[str, None, str]:
     image, _, gradient_of_layer = op.inputs
     layer = op.attrs(*LAYER)
     return (
@@ -55,7 +55,7 @@ def conv2d_by_filter(op: Backward) -> tuple[str, None, str]:
 
 
 @gradient("Dilation2D")
-def dilation(op: Backward) -> Pair:
+def dilation(op: NodeGradient) -> Pair:
     layer = op.attrs("strides", "rates", "padding")
     return (
         op.add("Dilation2DBackpropInput", *op.inputs, op.grad, **layer),
@@ -64,5 +64,5 @@ def dilation(op: Backward) -> Pair:
 
 
 @gradient("BiasAdd", "BiasAddV1")
-def bias(op: Backward) -> Pair:
+def bias(op: NodeGradient) -> Pair:
     return op.grad, op.add("BiasAddGrad", op.grad, **op.attrs("data_format"))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 
 @gradient("SoftmaxCrossEntropyWithLogits")
-def softmax_cross_entropy(op: Backward) -> tuple[str, str]:
+def softmax_cross_entropy(op: NodeGradient) -> tuple[str, str]:
     logits = op.inputs[0]
     each = op.add("ExpandDims", op.grad, op.const(-1))
     by_logits = _and_of_the_slope(op, op.mul(each, op.output(1)), logits)
@@ -15,12 +15,12 @@ def softmax_cross_entropy(op: Backward) -> tuple[str, str]:
 
 
 @gradient("SparseSoftmaxCrossEntropyWithLogits")
-def sparse_softmax_cross_entropy(op: Backward) -> str:
+def sparse_softmax_cross_entropy(op: NodeGradient) -> str:
     each = op.add("ExpandDims", op.grad, op.const(-1))
     return _and_of_the_slope(op, op.mul(each, op.output(1)), op.inputs[0])
 
 
-def _and_of_the_slope(op: Backward, by_logits: str, logits: str) -> str:
+def _and_of_the_slope(op: NodeGradient, by_logits: str, logits: str) -> str:
     """With what comes through the second output, the softmax less the labels, where somebody uses it."""
     slope = op.grads[1]
     if slope is None:
@@ -31,6 +31,6 @@ def _and_of_the_slope(op: Backward, by_logits: str, logits: str) -> str:
 
 
 @gradient("CTCLoss")
-def ctc_loss(op: Backward) -> str:
+def ctc_loss(op: NodeGradient) -> str:
     each = op.add("ExpandDims", op.add("ExpandDims", op.grad, op.const(0)), op.const(2))
     return op.mul(each, op.output(1))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 TO_LAST, TO_SECOND = (0, 2, 3, 1), (0, 3, 1, 2)
 """The orders in which channels come last, and second again."""
 
 
 @gradient("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
-def fused_batch_norm(op: Backward) -> tuple[str, str, str]:
+def fused_batch_norm(op: NodeGradient) -> tuple[str, str, str]:
     """While it is trained, of the batch's own mean and variance; else of the given ones, which are constants then."""
     image, scale, _, mean, variance = op.inputs
     version = op.node.op.removeprefix("FusedBatchNorm")
@@ -32,7 +32,7 @@ def fused_batch_norm(op: Backward) -> tuple[str, str, str]:
 
 
 @gradient("BatchNormWithGlobalNormalization")
-def batch_norm(op: Backward) -> list[str | None]:
+def batch_norm(op: NodeGradient) -> list[str | None]:
     image, mean, variance, _, gamma = op.inputs
     found = op.add(
         "BatchNormWithGlobalNormalizationGrad", image, mean, variance, gamma, op.grad,
@@ -42,13 +42,13 @@ def batch_norm(op: Backward) -> list[str | None]:
 
 
 @gradient("LRN")
-def local_response_normalization(op: Backward) -> str:
+def local_response_normalization(op: NodeGradient) -> str:
     layer = op.attrs("depth_radius", "bias", "alpha", "beta")
     return op.add("LRNGrad", op.grad, op.inputs[0], op.output(), **layer)
 
 
 @gradient("BlockLSTM")
-def block_lstm(op: Backward) -> list[str | None]:
+def block_lstm(op: NodeGradient) -> list[str | None]:
     outputs = [op.output(port) for port in range(7)]
     found = op.add(
         "BlockLSTMGrad", *op.inputs, *outputs, op.grad_of(1), op.grad_of(6), **op.attrs("use_peephole")

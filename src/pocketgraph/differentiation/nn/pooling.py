@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 WINDOW = ("ksize", "strides", "padding", "explicit_paddings", "data_format")
 """Not a trait: the attributes that pooling shares with its gradients."""
 
 
 @gradient("MaxPool", "MaxPool3D")
-def max_pool(op: Backward) -> str:
+def max_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.inputs[0], op.output(), op.grad, **op.attrs(*WINDOW))
 
 
 @gradient("MaxPoolV2")
-def max_pool_by_tensors(op: Backward) -> str:
+def max_pool_by_tensors(op: NodeGradient) -> str:
     image, ksize, strides = op.inputs
     return op.add("MaxPoolGradV2", image, op.output(), op.grad, ksize, strides, **op.attrs("padding", "data_format"))
 
 
 @gradient("MaxPoolWithArgmax")
-def max_pool_with_argmax(op: Backward) -> str:
+def max_pool_with_argmax(op: NodeGradient) -> str:
     layer = op.attrs("ksize", "strides", "padding", "include_batch_in_index")
     return op.add("MaxPoolGradWithArgmax", op.inputs[0], op.grad, op.output(1), **layer)
 
 
 @gradient("AvgPool", "AvgPool3D")
-def average_pool(op: Backward) -> str:
+def average_pool(op: NodeGradient) -> str:
     return op.add(f"{op.node.op}Grad", op.shape_of_input(0), op.grad, **op.attrs(*WINDOW))
 
 
 @gradient("AvgPoolGrad")
-def average_pool_grad(op: Backward) -> tuple[None, str]:
+def average_pool_grad(op: NodeGradient) -> tuple[None, str]:
     return None, op.add("AvgPool", op.grad, **op.attrs(*WINDOW))

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 not_differentiable("TensorArrayV3", "TensorArraySizeV3", "TensorArrayGradV3", "TensorArrayCloseV3")
 
 
-def _beside(op: Backward, flow: str) -> tuple[str, str]:
+def _beside(op: NodeGradient, flow: str) -> tuple[str, str]:
     """The handle and the flow of the array of gradients, behind a flow."""
     source = op.builder.top_scope.encode() or b"gradients"
     made = op.add("TensorArrayGradV3", op.inputs[0], flow, source=source)
@@ -29,26 +29,26 @@ OPPOSITES = {
 
 
 @gradient("TensorArrayReadV3", "TensorArrayGatherV3")
-def read(op: Backward) -> Sequence[str | None]:
+def read(op: NodeGradient) -> Sequence[str | None]:
     handle, flow = _beside(op, op.inputs[2])
     return None, None, op.add(OPPOSITES[op.node.op], handle, op.inputs[1], op.grad, flow)
 
 
 @gradient("TensorArrayWriteV3", "TensorArrayScatterV3")
-def write(op: Backward) -> Sequence[str | None]:
+def write(op: NodeGradient) -> Sequence[str | None]:
     handle, flow = _beside(op, op.grad)
     value = op.add(OPPOSITES[op.node.op], handle, op.inputs[1], flow, dtype=op.attr("T"))
     return None, None, value, op.grad
 
 
 @gradient("TensorArrayConcatV3")
-def concat(op: Backward) -> Sequence[str | None]:
+def concat(op: NodeGradient) -> Sequence[str | None]:
     handle, flow = _beside(op, op.inputs[1])
     return None, op.add("TensorArraySplitV3", handle, op.grad, op.output(1), flow)
 
 
 @gradient("TensorArraySplitV3")
-def split(op: Backward) -> Sequence[str | None]:
+def split(op: NodeGradient) -> Sequence[str | None]:
     handle, flow = _beside(op, op.grad)
     value = op.add("TensorArrayConcatV3", handle, flow, dtype=op.attr("T"))
     return None, value, None, op.grad

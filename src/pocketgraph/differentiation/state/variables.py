@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from pocketgraph.differentiation.array.gather_scatter import summed_rows
-from pocketgraph.differentiation.backward import Backward
 from pocketgraph.differentiation.gradient_table import gradient, not_differentiable
+from pocketgraph.differentiation.node_gradient import NodeGradient
 
 not_differentiable(
     "Assign", "AssignAdd", "AssignSub", "Variable", "VariableV2", "VarHandleOp", "VarIsInitializedOp", "VariableShape",
@@ -13,11 +13,11 @@ not_differentiable(
 
 
 @gradient("ReadVariableOp")
-def read(op: Backward) -> str:
+def read(op: NodeGradient) -> str:
     return op.grad
 
 
 @gradient("ResourceGather")
-def gather_from_variable(op: Backward) -> str:
+def gather_from_variable(op: NodeGradient) -> str:
     shape = op.add("VariableShape", op.inputs[0])
     return summed_rows(op, op.grad, op.inputs[1], shape)

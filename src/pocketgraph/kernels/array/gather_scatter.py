@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -170,29 +171,20 @@ def _changed(tensor: Array, indices: Array, updates: Array, how: np.ufunc | None
     return scattered(tensor.copy(), indices, updates, how)
 
 
-@kernel("TensorScatterUpdate")
-def tensor_scatter_update(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return _changed(tensor, indices, updates, None, bad_indices_policy)
+def _register_scatter(how: np.ufunc | None, *ops: str, keeps_nan: bool = False) -> Callable[..., Array]:
+    @kernel(*ops)
+    def scatter(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
+        made = _changed(tensor, indices, updates, how, bad_indices_policy)
+        return kept_nan(tensor, made) if keeps_nan else made
+
+    return scatter
 
 
-@kernel("TensorScatterAdd", "ScatterNdNonAliasingAdd")
-def tensor_scatter_add(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return _changed(tensor, indices, updates, np.add, bad_indices_policy)
-
-
-@kernel("TensorScatterSub")
-def tensor_scatter_sub(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return _changed(tensor, indices, updates, np.subtract, bad_indices_policy)
-
-
-@kernel("TensorScatterMin")
-def tensor_scatter_min(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return kept_nan(tensor, _changed(tensor, indices, updates, np.fmin, bad_indices_policy))
-
-
-@kernel("TensorScatterMax")
-def tensor_scatter_max(tensor: Array, indices: Array, updates: Array, *, bad_indices_policy: str = "") -> Array:
-    return kept_nan(tensor, _changed(tensor, indices, updates, np.fmax, bad_indices_policy))
+tensor_scatter_update = _register_scatter(None, "TensorScatterUpdate")
+_register_scatter(np.add, "TensorScatterAdd", "ScatterNdNonAliasingAdd")
+_register_scatter(np.subtract, "TensorScatterSub")
+_register_scatter(np.fmin, "TensorScatterMin", keeps_nan=True)
+_register_scatter(np.fmax, "TensorScatterMax", keeps_nan=True)
 
 
 @kernel("Where")

@@ -107,24 +107,16 @@ def conj(input: Value) -> Value:
     return conjugates(input) if holds_values(input) else np.asarray(np.conjugate(input))
 
 
-@kernel("ComplexAbs")
-def complex_abs(x: Array, *, Tout: DType = FLOAT) -> Array:
-    return np.asarray(np.abs(x), dtype=Tout.numpy)
+def _of_complex(op: str, function: Callable[[Array], Array]) -> None:
+    @kernel(op)
+    def part(x: Array, *, Tout: DType = FLOAT) -> Array:
+        return np.asarray(function(x), dtype=Tout.numpy)
 
 
-@kernel("Real")
-def real(x: Array, *, Tout: DType = FLOAT) -> Array:
-    return np.array(x.real, dtype=Tout.numpy)
-
-
-@kernel("Imag")
-def imag(x: Array, *, Tout: DType = FLOAT) -> Array:
-    return np.array(x.imag, dtype=Tout.numpy)
-
-
-@kernel("Angle")
-def angle(x: Array, *, Tout: DType = FLOAT) -> Array:
-    return np.asarray(np.angle(x), dtype=Tout.numpy)
+_of_complex("ComplexAbs", np.abs)
+_of_complex("Real", lambda x: np.array(x.real))
+_of_complex("Imag", lambda x: np.array(x.imag))
+_of_complex("Angle", np.angle)
 
 
 @kernel("Complex")

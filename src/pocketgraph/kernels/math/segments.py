@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -173,39 +174,26 @@ def _chosen(data: Array, indices: Array) -> Array:
     return data.take(indices, 0) if data.flags.c_contiguous and indices.ndim else data[indices.astype(np.int64)]
 
 
-def _summed(rows: Array, ids: Array, count: int | None = None) -> Array:
+def _summed(rows: Array, ids: Array, count: int | None) -> Array:
     quick = in_runs(rows, ids, count, "sum")
     return sorted_groups(SUM, rows, ids, count) if quick is None else quick
 
 
-@kernel("SparseSegmentSum")
-def sparse_segment_sum(data: Array, indices: Array, segment_ids: Array) -> Array:
-    return _summed(_chosen(data, indices), segment_ids)
+def _register_sparse(op: str, reduced: Callable[[Array, Array, int | None], Array]) -> None:
+    """A reduction of chosen rows, with and without the number of its groups."""
+
+    @kernel(op)
+    def sparse_segments(data: Array, indices: Array, segment_ids: Array) -> Array:
+        return reduced(_chosen(data, indices), segment_ids, None)
+
+    @kernel(f"{op}WithNumSegments")
+    def counted_sparse_segments(data: Array, indices: Array, segment_ids: Array, num_segments: Array) -> Array:
+        return reduced(_chosen(data, indices), segment_ids, integer(num_segments))
 
 
-@kernel("SparseSegmentMean")
-def sparse_segment_mean(data: Array, indices: Array, segment_ids: Array) -> Array:
-    return _averaged(_chosen(data, indices), segment_ids, None, False)
-
-
-@kernel("SparseSegmentSqrtN")
-def sparse_segment_sqrt_n(data: Array, indices: Array, segment_ids: Array) -> Array:
-    return _averaged(_chosen(data, indices), segment_ids, None, True)
-
-
-@kernel("SparseSegmentSumWithNumSegments")
-def sparse_segment_sum_n(data: Array, indices: Array, segment_ids: Array, num_segments: Array) -> Array:
-    return _summed(_chosen(data, indices), segment_ids, integer(num_segments))
-
-
-@kernel("SparseSegmentMeanWithNumSegments")
-def sparse_segment_mean_n(data: Array, indices: Array, segment_ids: Array, num_segments: Array) -> Array:
-    return _averaged(_chosen(data, indices), segment_ids, integer(num_segments), False)
-
-
-@kernel("SparseSegmentSqrtNWithNumSegments")
-def sparse_segment_sqrt_n_n(data: Array, indices: Array, segment_ids: Array, num_segments: Array) -> Array:
-    return _averaged(_chosen(data, indices), segment_ids, integer(num_segments), True)
+_register_sparse("SparseSegmentSum", _summed)
+_register_sparse("SparseSegmentMean", partial(_averaged, root=False))
+_register_sparse("SparseSegmentSqrtN", partial(_averaged, root=True))
 
 
 @kernel("UnsortedSegmentJoin")

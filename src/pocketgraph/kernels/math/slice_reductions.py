@@ -41,29 +41,20 @@ def _reduced(data: Array, indices: Array, axis: Array, combine: Callable[..., An
     return result
 
 
-def _least(data: Array) -> Any:
-    return data.dtype.type(-np.inf) if is_float(data.dtype) else lowest(data.dtype)
+REDUCTIONS: dict[str, tuple[np.ufunc, Callable[[np.dtype[Any]], Any]]] = {
+    "ReduceSliceSum": (np.add, lambda dtype: 0),
+    "ReduceSliceProd": (np.multiply, lambda dtype: 1),
+    "ReduceSliceMax": (np.maximum, lambda dtype: -np.inf if is_float(dtype) else lowest(dtype)),
+    "ReduceSliceMin": (np.minimum, lambda dtype: np.inf if is_float(dtype) else highest(dtype)),
+}
+"""What each combines by, and what an empty slice of a type gives."""
 
 
-def _most(data: Array) -> Any:
-    return data.dtype.type(np.inf) if is_float(data.dtype) else highest(data.dtype)
+def _register(op: str, combine: np.ufunc, nothing: Callable[[np.dtype[Any]], Any]) -> None:
+    @kernel(op)
+    def reduce_slice(data: Array, indices: Array, axis: Array) -> Array:
+        return _reduced(data, indices, axis, combine.reduce, data.dtype.type(nothing(data.dtype)))
 
 
-@kernel("ReduceSliceSum")
-def reduce_slice_sum(data: Array, indices: Array, axis: Array) -> Array:
-    return _reduced(data, indices, axis, np.add.reduce, data.dtype.type(0))
-
-
-@kernel("ReduceSliceProd")
-def reduce_slice_prod(data: Array, indices: Array, axis: Array) -> Array:
-    return _reduced(data, indices, axis, np.multiply.reduce, data.dtype.type(1))
-
-
-@kernel("ReduceSliceMax")
-def reduce_slice_max(data: Array, indices: Array, axis: Array) -> Array:
-    return _reduced(data, indices, axis, np.maximum.reduce, _least(data))
-
-
-@kernel("ReduceSliceMin")
-def reduce_slice_min(data: Array, indices: Array, axis: Array) -> Array:
-    return _reduced(data, indices, axis, np.minimum.reduce, _most(data))
+for _op, _row in REDUCTIONS.items():
+    _register(_op, *_row)

@@ -22,7 +22,7 @@ from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import FEWEST_CODED_CHANNELS, FEWEST_CODED_PRODUCTS
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS, WEIGHTED
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.rewriting.bounded import add_bounded_grids
+from pocketgraph.litert.rewriting.bounded_activations import add_bounded_grids
 from pocketgraph.litert.rewriting.coded_weights import coded_weights, unit_of
 from pocketgraph.litert.rewriting.shifted_codes import ONE, shifts_codes
 from pocketgraph.litert.rewriting.value_uses import ValueUses

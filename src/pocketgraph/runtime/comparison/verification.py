@@ -175,11 +175,9 @@ def verify(
         same = Counterparts(first, second)
         wanted = list(outputs) if outputs is not None else _common_outputs(first, same)
         _check_outputs(first, second, wanted, same)
-        sets: list[dict[str, Any]]
         if inputs is None:
             sizes = _fixed_shapes(first, second, wanted, same) | _named(shapes, first, wanted)
-            made = [synthetic_feeds(first.graph, wanted, seed + run, sizes) for run in range(runs)]
-            sets = [{name: numbers(first.graph, name, value) for name, value in feeds.items()} for feeds in made]
+            sets = _made_up(first.graph, wanted, range(seed, seed + runs), sizes)
         else:
             sets = _given(inputs, first.graph)
             if not partial:
@@ -216,15 +214,11 @@ def verify(
         for name, pair in both.pairs.items()
     }
     silent = {name: why for name, why in unanswered.items() if why and found[name].passed}
-    if is_idle:  # then they do not pass instead
-        hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
-        found |= {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
-    notes = [] if is_idle else [f"'{name}' {why}" for name, why in silent.items()]
-    notes += [
-        f"'{name}' holds nothing in either model, so nothing of it was compared"
-        for name, pairs in both.pairs.items()
-        if found[name].passed and not any(value.size for pair in pairs for value in pair)
-    ]
+    if is_idle:
+        found |= _failed_for_silence(found, silent)
+        silent = {}
+    notes = [f"'{name}' {why}" for name, why in silent.items()]
+    notes += _notes_of_nothing(both, found)
     notes += _notes(first.graph, wanted, sets[0])
     return Report(
         tuple(found.get(name) or Difference(name, (), problem=problems[name], passed=False) for name in wanted),
@@ -244,6 +238,28 @@ def _check_options(runs: int, tolerance: float | None, engine: str | None, *, en
         raise UsageError(
             f"a comparison of engines chooses them itself, not {engine}", hint=f"leave {option('engine')} out"
         )
+
+
+def _made_up(
+    graph: Graph, wanted: Sequence[str], seeds: Iterable[int], sizes: Mapping[str, tuple[int, ...]]
+) -> list[dict[str, Any]]:
+    """A set of feeds a seed."""
+    made = [synthetic_feeds(graph, wanted, seed, sizes) for seed in seeds]
+    return [{name: numbers(graph, name, value) for name, value in feeds.items()} for feeds in made]
+
+
+def _failed_for_silence(found: Mapping[str, Difference], silent: Mapping[str, str]) -> dict[str, Difference]:
+    """Outputs that would pass and do not answer what goes in, where none answers; ``silent`` says why, by name."""
+    hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
+    return {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
+
+
+def _notes_of_nothing(both: ComparedRuns, found: Mapping[str, Difference]) -> list[str]:
+    return [
+        f"'{name}' holds nothing in either model, so nothing of it was compared"
+        for name, pairs in both.pairs.items()
+        if found[name].passed and not any(value.size for pair in pairs for value in pair)
+    ]
 
 
 def _is_quantization_between(first: ComparedModel, second: ComparedModel) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pocketgraph.errors import RunError
@@ -33,12 +34,13 @@ def add_loop(outer: RegionDraft, loop: Loop) -> None:
     varying = [live for live, i in zip(alive, enters, strict=True) if not i.node.attr("is_constant", False)] or alive
     uniform = len({live.atoms for live in varying}) == 1 and all(live.atoms <= varying[0].atoms for live in alive)
     body = [i.node.name for i in members if i not in enters and i not in exits]
+    compiled = partial(compiled_loop, enters=enters, exits=exits, body=body)
     try:
         if not uniform:
             raise Unstructured
-        call, references = loop_call(outer, loop, enters, exits, body, structured=True)
+        call, references = loop_call(outer, loop, compiled, structured=True)
     except Unstructured:
-        call, references = loop_call(outer, loop, enters, exits, body, structured=False)
+        call, references = loop_call(outer, loop, compiled, structured=False)
     if uniform:
         inputs = [outer.slot(i.data[0]) for i in enters]
         guard = varying[0]
@@ -71,13 +73,7 @@ def add_loop(outer: RegionDraft, loop: Loop) -> None:
 
 
 def loop_call(
-    outer: RegionDraft,
-    loop: Loop,
-    enters: Sequence[Item],
-    exits: Sequence[Item],
-    body: Sequence[str],
-    *,
-    structured: bool,
+    outer: RegionDraft, loop: Loop, compiled: Callable[..., tuple[LoopRegion, set[int]]], *, structured: bool
 ) -> tuple[LoopRegion, set[int]]:
     """Compiles the inside of a loop, once however often the region around it is tried.
 
@@ -88,25 +84,19 @@ def loop_call(
     key = (loop.frame, loop.members[0], structured)
     if key not in made:
         try:
-            made[key] = compiled_loop(outer, loop, enters, exits, body, structured=structured)
+            made[key] = compiled(outer, loop, structured=structured)
         except Unstructured:
             made[key] = None
-    found = made[key]
+    found: tuple[LoopRegion, set[int]] | None = made[key]
     if found is None:
         raise Unstructured
-    call, references = found
-    return call, references
+    return found
 
 
 def compiled_loop(
-    outer: RegionDraft,
-    loop: Loop,
-    enters: Sequence[Item],
-    exits: Sequence[Item],
-    body: Sequence[str],
-    *,
+    outer: RegionDraft, loop: Loop, *, enters: Sequence[Item], exits: Sequence[Item], body: Sequence[str],
     structured: bool,
-) -> tuple[LoopRegion, set[int]]:
+) -> tuple[LoopRegion, set[int]]:  # fmt: skip
     """What ``loop_call`` gives, made anew.
 
     Raises:

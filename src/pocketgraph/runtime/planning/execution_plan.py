@@ -43,9 +43,6 @@ class Runnable(Protocol):
     def close(self) -> None:
         """Gives the memory back."""
 
-    def describe(self) -> str:
-        """One line for people."""
-
 
 class Request(Record):
     """What is to be run.

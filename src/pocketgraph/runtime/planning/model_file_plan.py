@@ -67,10 +67,6 @@ class _FileRun(ABC):
     def profiled(self, inputs: Sequence[Array]) -> list[OperationShare]:
         """The share of the time that each node of the file takes; one entry where that is not known."""
 
-    @abstractmethod
-    def describe(self) -> str:
-        """One line for people."""
-
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for one array an input."""
         if not self._is_open:
@@ -151,9 +147,6 @@ class _LiteRTFile(_FileRun):
     def close(self) -> None:
         super().close()
         self._model = None
-
-    def describe(self) -> str:
-        return f"LiteRT: the signature '{self._key}' of a .tflite file"
 
 
 def holds_variables(graph: Graph) -> bool:
@@ -246,6 +239,3 @@ class _OnnxFile(_FileRun):
     def close(self) -> None:
         super().close()
         self._runner = None
-
-    def describe(self) -> str:
-        return "ONNX Runtime: an .onnx file"

@@ -27,7 +27,7 @@ from pocketgraph.runtime.planning.partitioning import CutPart
 if TYPE_CHECKING:
     from pocketgraph.runtime.description import Description
     from pocketgraph.runtime.engines.step_program import StepProgram
-    from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+    from pocketgraph.runtime.planning.dynamic_part_planner import DynamicPartPlanner
 
 # What only plans of several steps need is imported where they are made.
 
@@ -63,9 +63,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     whole = parts[0] if len(parts) == 1 and parts[0].is_whole else None
     program: StepProgram | None = None
     if whole is None or request.call.is_traced:
-        from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+        from pocketgraph.runtime.planning.dynamic_part_planner import DynamicPartPlanner
 
-        dynamic = DynamicParts(request, known.graph, _able_when_run(request, known), known.static, opened)
+        dynamic = DynamicPartPlanner(request, known.graph, _able_when_run(request, known), known.static, opened)
         program = _program(request, known.plan.items, parts, dynamic)
     if request.wants_one_engine and whole is None:
         raise _refused(request.engine, known.plan.items, reasons)
@@ -98,7 +98,7 @@ def _on_reference(request: Request, items: Mapping[str, Item] | None) -> Executi
 
 
 def _program(
-    request: Request, items: Mapping[str, Item], parts: Sequence[CompiledPart], dynamic: DynamicParts | None
+    request: Request, items: Mapping[str, Item], parts: Sequence[CompiledPart], dynamic: DynamicPartPlanner | None
 ) -> StepProgram:
     """The steps of the reference engine, with the parts as calls.
 
@@ -128,7 +128,7 @@ def _program(
 def _able_when_run(request: Request, known: GraphState) -> frozenset[str]:
     """The nodes that may be planned when they run: in loops and on branches, and those that wait for a shape, where
     that is not left open on purpose."""
-    from pocketgraph.runtime.planning.dynamic_parts import may_be_dynamic
+    from pocketgraph.runtime.planning.dynamic_part_planner import may_be_dynamic
 
     def is_able(name: str, item: Item) -> bool:
         if known.plan.frames[name].depth or name in known.conditional:

@@ -84,7 +84,3 @@ class SizedExecutables:
             made, self._made = self._made, {}
         for each in made.values():
             each.close()
-
-    def describe(self) -> str:
-        """One line for people."""
-        return f"LiteRT, {self._resizable.about['operations']} operations, for all sizes"

@@ -21,7 +21,7 @@ from pocketgraph.runtime.engines.step_calls import PLAIN, is_plain
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart
-from pocketgraph.runtime.planning.dynamic_parts import DynamicParts
+from pocketgraph.runtime.planning.dynamic_part_planner import DynamicPartPlanner
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.part_setup import part_of_earlier
 
@@ -189,7 +189,7 @@ def reopened(
         (name, members, list(map(Endpoint.of, taken)), list(map(Endpoint.of, given)))
         for name, members, taken, given in about["dynamic"]
     ]
-    dynamic = DynamicParts(request, graph, (), (), opened, parts=kept)
+    dynamic = DynamicPartPlanner(request, graph, (), (), opened, parts=kept)
     library = FunctionLibrary(graph, dynamic.for_bodies(), without=request.without)
     given = set(about["given"])
     items = {node.name: item_of(node) for node in graph if node.name not in given}

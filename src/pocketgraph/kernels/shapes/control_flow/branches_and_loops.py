@@ -1,4 +1,4 @@
-"""Shape rules of branches, loops and the arguments of functions."""
+"""Shape rules of branches, loops and assertions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import common
 from pocketgraph.kernels.shapes.array.identity import placeholder
-from pocketgraph.kernels.shapes.common_rules import of_input, scalar, unchanged
+from pocketgraph.kernels.shapes.common_rules import no_outputs, of_input, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("Exit", "NextIteration", "RefExit", "RefNextIteration", "_Retval")(unchanged)
@@ -31,3 +31,6 @@ def join(call: ShapeCall) -> Sequence[Shape]:
 def enter(call: ShapeCall) -> Shape:
     """A loop's variable may change its shape while it goes round; its constants may not."""
     return call.shape(0) if call.attr("is_constant", False) else UNKNOWN
+
+
+shape_rule("Assert", "NoOp", "ControlTrigger")(no_outputs)

@@ -1,12 +1,13 @@
-"""Shape rules of pooling."""
+"""Shape rules of pools and their gradients."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from pocketgraph.graph.shape import Shape
+from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import of_rank, window
+from pocketgraph.kernels.shapes.common_rules import of_input
 from pocketgraph.kernels.shapes.nn.window_sizes import convolved, layout_of, per_axis, spatial_axes
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -30,3 +31,20 @@ def pool(call: ShapeCall) -> Shape | Sequence[Shape]:
     wide = [sizes[axis] for axis in axes]
     shape = convolved(image, wide, channels, layout, strides, call.attr("padding"), (1,) * rank, pads)
     return [shape, shape] if call.node.op == "MaxPoolWithArgmax" else shape
+
+
+shape_rule("MaxPool3DGrad")(of_input(0, rank=5))
+shape_rule("MaxPoolGrad", "MaxPoolGradV2", "MaxPoolGradWithArgmax", "Dilation2DBackpropInput")(of_input(0, rank=4))
+shape_rule("Dilation2DBackpropFilter")(of_input(1, rank=3))
+
+
+@shape_rule("MaxPoolGradGrad", "MaxPoolGradGradV2", "MaxPool3DGradGrad")
+def of_a_pool_gradient(call: ShapeCall) -> Shape:
+    """What pooling gives: the shape of the pool's own result."""
+    return Shape(of_rank(call.shape(1), 5 if "3D" in call.node.op else 4))
+
+
+@shape_rule("AvgPoolGrad", "AvgPool3DGrad")
+def of_a_mean_pool(call: ShapeCall) -> Shape:
+    rank, sizes = 5 if "3D" in call.node.op else 4, call.as_shape(0)
+    return Shape(of_rank(sizes if sizes.rank in (None, rank) else UNKNOWN, rank))

@@ -1,4 +1,4 @@
-"""Shape rules of the ops that parse encoded Examples and SequenceExamples."""
+"""Shape rules of records, rows of CSV and raw bytes."""
 
 from __future__ import annotations
 
@@ -102,3 +102,9 @@ def parse_single_sequence_example(call: ShapeCall) -> Sequence[Shape]:
         *sparse_of(call.count("Nfeature_list_sparse"), 2),
         *dense_in(call, "feature_list_dense_shapes", None),
     ]
+
+
+@shape_rule("DecodeRaw")
+def decode_raw(call: ShapeCall) -> Shape:
+    shape = call.shape(0)
+    return UNKNOWN if shape.dims is None else Shape((*shape.dims, None))

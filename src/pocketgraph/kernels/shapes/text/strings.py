@@ -1,10 +1,15 @@
-"""Shape rules of strings."""
+"""Shape rules of texts."""
 
 from __future__ import annotations
 
-from pocketgraph.kernels.shapes.common_rules import scalar, unchanged
+import math
+from collections.abc import Sequence
+
+from pocketgraph.graph.shape import Shape
+from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.kernels.shapes.common_rules import VECTOR, scalar, unchanged
 from pocketgraph.kernels.shapes.math.reductions import reduction
-from pocketgraph.kernels.shapes.rules import shape_rule
+from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule(
     "AsString", "DecodeBase64", "EncodeBase64", "RegexFullMatch", "RegexReplace", "StaticRegexFullMatch",
@@ -13,3 +18,26 @@ shape_rule(
 )(unchanged)  # fmt: skip
 shape_rule("ReduceJoin")(reduction)
 shape_rule("StringFormat")(scalar)
+
+
+shape_rule("UnicodeTranscode")(unchanged)
+
+
+@shape_rule("UnicodeDecode", "UnicodeDecodeWithOffsets")
+def decoded(call: ShapeCall) -> Sequence[Shape]:
+    sizes = call.shape(0).dims
+    count: Dim = None
+    if sizes is not None and None not in sizes:
+        count = math.prod(s for s in sizes if s is not None) + 1
+    return [Shape((count,))] + [VECTOR] * (1 if call.node.op == "UnicodeDecode" else 2)
+
+
+@shape_rule("UnicodeEncode")
+def encoded(call: ShapeCall) -> Shape:
+    splits = of_rank(call.shape(1), 1)[0]
+    return VECTOR if splits is None else Shape((max(splits - 1, 0),))
+
+
+@shape_rule("StringNGrams")
+def n_grams(call: ShapeCall) -> Sequence[Shape]:
+    return [VECTOR, Shape(of_rank(call.shape(1), 1))]

@@ -30,7 +30,7 @@ PASSED_ON = ops_with("passes", "enter")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
-class DynamicParts:
+class DynamicPartPlanner:
     """Says which nodes may be planned when they run, and makes the calls (see engines/dynamic_part_search.py).
 
     Args:
@@ -66,9 +66,9 @@ class DynamicParts:
         self._scores = 0  # that were sorted out so far
         self._lowered: Container[str] | None = None
 
-    def for_bodies(self) -> DynamicParts:
+    def for_bodies(self) -> DynamicPartPlanner:
         """The same for the bodies of functions, whose nodes have names of their own."""
-        return DynamicParts(self.request, self.graph, None, (), self.opened, inside=" body")
+        return DynamicPartPlanner(self.request, self.graph, None, (), self.opened, inside=" body")
 
     def plan(self, part: DynamicPart, feeds: Mapping[Endpoint, Any], by_steps: bool) -> ExecutionPlan:
         """Plans a part for its inputs' types and shapes (see dynamic_part.PartPlanner)."""

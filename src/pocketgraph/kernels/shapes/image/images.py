@@ -1,4 +1,4 @@
-"""Shape rules of pictures in files, and of boxes drawn into pictures."""
+"""Shape rules of pictures in files, of their colors and pixels, and of boxes."""
 
 from __future__ import annotations
 
@@ -14,3 +14,18 @@ shape_rule("DecodeGif")(fixed(Shape((None, None, None, 3))))
 @shape_rule("DecodeJpeg", "DecodePng", "DecodeBmp", "DecodeAndCropJpeg")
 def decode_image(call: ShapeCall) -> Shape:
     return Shape((None, None, call.attr("channels", 0) or None))
+
+
+shape_rule(
+    "AdjustContrastv2", "AdjustHue", "AdjustSaturation", "HSVToRGB", "RGBToHSV", "AdjustContrast", "AdjustHsvInYiq",
+    "Addons>AdjustHsvInYiq",
+)(unchanged)  # fmt: skip
+
+
+shape_rule("ImageConnectedComponents")(unchanged)
+
+
+@shape_rule("BipartiteMatch")
+def bipartite_match(call: ShapeCall) -> list[Shape]:
+    dims = call.shape(0).dims
+    return [Shape((size,)) for size in dims] if dims is not None and len(dims) == 2 else [Shape((None,))] * 2

@@ -13,7 +13,7 @@ from pocketgraph.graph import AttrValue, DType, Node, Shape, opdefs
 from pocketgraph.graph.dtype import INT32
 
 
-class Backward:
+class NodeGradient:
     """One node on the way back.
 
     Attributes:

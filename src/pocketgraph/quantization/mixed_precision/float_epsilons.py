@@ -15,7 +15,7 @@ GUARDS = ("ADD", "MAXIMUM", "MUL", "RELU", "SQRT")
 NEAREST = 1.5  # steps from zero, nearer than which codes of the operations in front may come to it
 
 
-def guards(program: Program, ranges: Mapping[Value, Range] | None = None) -> list[Operation]:
+def epsilon_operations(program: Program, ranges: Mapping[Value, Range] | None = None) -> list[Operation]:
     """The operations that make what must not be zero, back to the layer behind which a constant is added.
 
     ::
@@ -59,6 +59,6 @@ def _is_far(seen: Range | None) -> bool:
     return (seen.low > 0) == (seen.high > 0) and nearest >= NEAREST * farthest / LEVELS
 
 
-def keep_guards(state: QuantizationState) -> bool:
+def keep_epsilons(state: QuantizationState) -> bool:
     """The step."""
-    return state.stay_in_float(guards(state.program, state.ranges))
+    return state.stay_in_float(epsilon_operations(state.program, state.ranges))

@@ -10,7 +10,7 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
-from pocketgraph.quantization.mixed_precision.guarded_poles import guards
+from pocketgraph.quantization.mixed_precision.float_epsilons import epsilon_operations
 
 RNG = np.random.default_rng(3)
 TEXT = """
@@ -47,15 +47,15 @@ def test_silence_keeps_its_logarithm(mode: str) -> None:
 
 def test_what_guards_a_pole_is_found_back_to_its_layer() -> None:
     program = float_program(network(), ["scores"])
-    found = {operation.outputs[0].name for operation in guards(program)}
+    found = {operation.outputs[0].name for operation in epsilon_operations(program)}
     assert any(name.startswith(("energies", "above")) for name in found)
     assert not any(name.startswith(("hidden", "bent", "scores", "logs")) for name in found)
     pole = next(operation for operation in program.operations if operation.code == "LOG")
     assert pole.inputs[0] is not None
     for low, high in ((0.5, 2.0), (-2.0, -0.5)):
-        assert guards(program, {pole.inputs[0]: Range(low, high)}) == []
+        assert epsilon_operations(program, {pole.inputs[0]: Range(low, high)}) == []
     for low, high in ((1e-6, 2.0), (-2.0, -1e-6), (-1.0, 1.0)):
-        assert guards(program, {pole.inputs[0]: Range(low, high)}) != []
+        assert epsilon_operations(program, {pole.inputs[0]: Range(low, high)}) != []
 
 
 def test_a_layer_norm_keeps_only_what_is_added() -> None:
@@ -67,6 +67,6 @@ def test_a_layer_norm_keeps_only_what_is_added() -> None:
         above = Add(mean, tiny, T=float)
         scale = Rsqrt(above, T=float)
     """)
-    found = {operation.code for operation in guards(float_program(graph, ["scale"]))}
+    found = {operation.code for operation in epsilon_operations(float_program(graph, ["scale"]))}
     assert "ADD" in found
     assert "MEAN" not in found
