@@ -1,4 +1,4 @@
-"""The reference engine on a part's nodes: element-wise ops write where an operand lies that nobody needs any more."""
+"""The reference engine on a part's nodes: float32 without kernels, and where an operand lies that nobody needs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
@@ -61,6 +62,40 @@ def test_biases_of_a_middle_axis_stay_there() -> None:
     x = np.arange(27, dtype="f4").reshape(1, 3, 3, 3)
     (y,) = run(BIASES, x, "y")
     np.testing.assert_array_equal(y, -x + np.float32([1, 2, 4]).reshape(1, 3, 1, 1))
+
+
+MIXED = """
+    x = Placeholder(dtype=float, shape=[?, ?])
+    column = Placeholder(dtype=float, shape=[?, ?])
+    turned = Neg(x, T=float)
+    same = StopGradient(turned, T=float)
+    square = Square(same, T=float)
+    grown = Add(x, column, T=float)          # each is spread along an axis of the other
+    y = Sub(grown, square, T=float)
+    i = Cast(x, SrcT=float, DstT=int32)
+    doubled = Add(i, i, T=int32)
+    z = RealDiv(one, zero, T=float)
+    one = Const(float 1.0)
+    zero = Const(float 0.0)
+    n = Relu(wrong, T=float)
+    wrong = Sub(z, z, T=float)
+"""
+
+
+def test_other_types_and_shapes_are_their_kernels() -> None:
+    x, column = np.float32([[1.5, -2.5, 3.5]]), np.float32([[10], [20]])
+    ends = [Endpoint(name, 0) for name in ("y", "doubled", "z", "n", "turned")]
+    reference = PartReference(parse(MIXED), [Endpoint("x", 0), Endpoint("column", 0)], ends)
+    y, doubled, z, n, turned = reference.run([x, column])
+    np.testing.assert_array_equal(y, [[9.25, 1.25, 1.25], [19.25, 11.25, 11.25]])
+    np.testing.assert_array_equal(doubled, [[2, -4, 6]])
+    np.testing.assert_array_equal(turned, -x)
+    assert doubled.dtype == np.int32
+    assert z == np.inf
+    assert np.isnan(n)
+    assert n.shape == z.shape == ()
+    with pytest.raises(RunError, match="shapes that do not fit"):
+        reference.run([x, np.ones((2, 2), "f4")])
 
 
 def test_a_chain_of_element_wise_ops_takes_the_memory_of_one() -> None:

@@ -34,6 +34,7 @@ SUM_NOISE = 2.0**-30
 With ``agreement.MARGIN`` it comes to half a unit: what n numbers of one sign, added one after the other, may be off (n
 times the unit times the mean partial sum; N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2)."""
 
+PASSED = ops_with("passes")
 OWN = ops_with("elementwise", "bias", "convolution")
 """Ops whose result of floats is new memory, which no kernel keeps, and no part of which is an operand's."""
 
@@ -132,10 +133,12 @@ class PartReference:
 
         def computed(item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
             node = item.node
+            if node.op in PASSED:
+                return (taken[0],)
             if ledger is None:
                 free = [values[each] for each in item.data if last[each] == place and each in self._owned]
-                written = computed_in_place(node, taken, free) if free else None
-                return evaluate(node, taken) if written is None else (written,)
+                result = written(node, taken, free)
+                return evaluate(node, taken) if result is None else (result,)
             from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 
             with limits(memory=ledger.limit - ledger.live):
@@ -245,35 +248,38 @@ def addends(op: str, taken: Sequence[Sequence[int]], given: Sequence[int]) -> in
     return 1
 
 
-WRITERS: dict[str, Callable[..., Any]] = {
+WRITERS: dict[str, np.ufunc] = {
     "Add": np.add, "AddV2": np.add, "BiasAdd": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide,
-    "Neg": np.negative, "Square": np.square, "Relu": lambda x, out: np.maximum(x, np.float32(0), out=out),
+    "Neg": np.negative, "Square": np.square, "Relu": np.maximum,
 }  # fmt: skip
-"""By op: what computes float32 as its kernel does, and writes it to ``out``."""
+"""By op: what computes float32 as its kernel does, which need not be imported for it. Relu's second operand is 0."""
 
 
-def computed_in_place(node: Node, taken: Sequence[Any], free: Iterable[Any]) -> Array | None:
-    """A node's result in the memory of one of its operands; None where none has its shape, or NumPy has no such call.
+def written(node: Node, taken: Sequence[Any], free: Iterable[Array]) -> Array | None:
+    """An element-wise node's result; None where its kernel is to compute it, or to refuse it.
 
     Args:
         node: the node.
         taken: its operands.
-        free: those of them that may be overwritten.
+        free: those of them that may be overwritten, as one of the result's shape is.
     """
-    write = WRITERS.get(node.op)
-    if write is None or any(type(each) is not np.ndarray or each.dtype != np.float32 for each in taken):
+    ufunc = WRITERS.get(node.op)
+    operands = [*taken, np.zeros((), np.float32)] if node.op == "Relu" else taken
+    if ufunc is None or len(operands) != ufunc.nin:
         return None
-    for target in free:
-        if node.op == "BiasAdd" and (target is taken[1] or taken[1].shape != target.shape[-1:] or _is_first(node)):
-            continue
-        if all(_fits(each.shape, target.shape) for each in taken):
-            return np.asarray(write(*taken, out=target))
-    return None
+    if any(type(each) is not np.ndarray or each.dtype != np.float32 for each in operands):
+        return None
+    shape = max(operands, key=np.size).shape
+    if not all(_fits(each.shape, shape) for each in operands) or (node.op == "BiasAdd" and not _is_last(node, taken)):
+        return None
+    return np.asarray(ufunc(*operands, out=next((each for each in free if each.shape == shape), None)))
 
 
-def _is_first(node: Node) -> bool:
-    """Whether a bias's channels are not the last axis."""
-    return str(plain(node.attr("data_format", "NHWC"))).startswith("NC")
+def _is_last(node: Node, taken: Sequence[Array]) -> bool:
+    """Whether a bias is one of the last axis."""
+    value, bias = taken
+    is_first = str(plain(node.attr("data_format", "NHWC"))).startswith("NC")
+    return value.ndim > 1 and bias.shape == value.shape[-1:] and not is_first
 
 
 def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:

@@ -27,6 +27,9 @@ from pocketgraph.runtime.planning.numpy_time import FLOW, numpy_time
 UNFIT = ops_with("random", "variable", "reads_handle")
 """What draws numbers, or has to do with more than one run."""
 
+PLAIN = OWN | ops_with("constant", "passes")
+"""Ops whose kernels take no context, and are imported where nothing else computes them."""
+
 
 @collector_paused()
 def answered_by_reference(
@@ -58,7 +61,7 @@ def answered_by_reference(
         return None
     if any(opdefs.is_stateful(op) for op in ops):
         return None
-    rows = map(KERNELS.row, ops - OWN)  # modules of the others are imported where nothing else computes them
+    rows = map(KERNELS.row, ops - PLAIN)
     if any(row is not None and row.takes_context for row in rows):
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
