@@ -13,10 +13,12 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import program_building
+from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.planning import opened_programs, session_plans
+from pocketgraph.runtime.planning.open_sizes import SizedCalls
 
 ATTENTION = parse("""
     x = Placeholder(dtype=float, shape=[?, ?, 8])
@@ -332,6 +334,25 @@ def test_who_waits_long_for_the_program_gets_one_of_its_own(
     monkeypatch.setattr(session_plans, "WAITED", 0.0)
     assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 9, 9)])
     assert len(compiled) == 2
+
+
+WIDE = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, ?, 64])
+    w = Const(float[3, 3, 64, 64] 0.01)
+    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    y = Relu(c, T=float)
+""")
+
+
+@pytest.mark.parametrize(("without", "plans"), [((), 2), (("winograd_convolutions",), 1)])
+def test_a_size_that_repeats_gets_a_plan_with_tiles(
+    without: tuple[str, ...], plans: int, compiled: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(winograd, "is_used", lambda: True)
+    monkeypatch.setattr(SizedCalls, "price", 0.0)  # seconds that a plan takes, for which each call has run
+    sizes = (24, 26, 28, 28, 28)
+    assert_equal_for(WIDE, [(1, n, n, 64) for n in sizes], without=("first_on_reference", *without))
+    assert len(compiled) == plans
 
 
 def test_a_later_process_compiles_nothing(compiled: list[str], tmp_path: pathlib.Path) -> None:

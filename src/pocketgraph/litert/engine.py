@@ -23,7 +23,7 @@ from pocketgraph.litert.runner import prepare
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
     from pocketgraph.litert.part_lowering import Trial
-    from pocketgraph.litert.program import Program
+    from pocketgraph.litert.program import Operation, Program
     from pocketgraph.litert.sizes.open_program import OpenProgram
     from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 
@@ -187,14 +187,18 @@ def _may_have_tiles(program: Program) -> bool:
 
 def _is_slow_to_compile(program: Program) -> bool:
     """Whether what ``FIRST_TIER`` leaves out takes long."""
+    weights = [value for op in _to_tile(program) if (value := op.inputs[1]) is not None]
+    return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
+
+
+def _to_tile(program: Program) -> list[Operation]:
+    """The convolutions that a program of fixed sizes computes in tiles."""
     if not _may_have_tiles(program):
-        return False
+        return []
     from pocketgraph.litert.rewriting.winograd import tiling_of
 
     by_several = bool(program.by_several)
-    large = [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op, by_several=by_several)]
-    weights = [value for op in large if (value := op.inputs[1]) is not None]
-    return bool(weights) and sum(value.size * value.dtype.size for value in weights) >= TILED_LATER_FROM
+    return [op for op in program.operations if op.code == "CONV_2D" and tiling_of(op, by_several=by_several)]
 
 
 def _has_computed_tiles(program: Program) -> bool:
@@ -242,6 +246,7 @@ def resizable(
         open_program.program, [*inputs, *operands], [*types, *("int32" for _ in operands)], keep_shapes=True
     )
     about["opened"] = opened
+    about["lacks_tiles"] = bool(_to_tile(open_program.program))
     if open_program.is_limited and not operands:
         about["least"] = least_sizes(open_program, [tuple(sizes) for _, sizes in opened])
     resized = open_program.resized

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.array.padding import pad
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import from_channels_last, padded, spatial, taps, to_channels_last, windows_of_op
@@ -16,6 +15,8 @@ from pocketgraph.kernels.windows import from_channels_last, padded, spatial, tap
 
 def space_to_batch(x: Array, blocks: Sequence[int], paddings: Array) -> Array:
     """Each of the first spatial axes padded and cut into blocks, whose elements go to separate entries of the batch."""
+    from pocketgraph.kernels.array.padding import pad
+
     count = len(blocks)
     if any(b < 1 for b in blocks):
         raise ValueError(f"block sizes must be 1 or more, not {list(blocks)}")

@@ -11,7 +11,6 @@ import numpy as np
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import Array, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import Value, kernel
-from pocketgraph.kernels.variant_arithmetic import holds_values, plus
 
 Binary = Callable[[Any, Any], Any]
 PLAIN = frozenset(map(np.dtype, ("float32", "float64", "int32", "int64", "bool")))
@@ -210,8 +209,11 @@ for _op, _function in SAME_TYPE.items():
 @kernel("AddN", "AccumulateNV2")
 def add_n(*inputs: Value) -> Value:
     """The sum of tensors of one shape; of values that hold others (lists, optionals, maps), the sums inside of them."""
-    if holds_values(inputs[0]):
-        return reduce(lambda one, other: plus(add_n, one, other), inputs)
+    if not (isinstance(inputs[0], np.ndarray) and inputs[0].dtype.kind in "biufc"):
+        from pocketgraph.kernels.variant_arithmetic import holds_values, plus
+
+        if holds_values(inputs[0]):
+            return reduce(lambda one, other: plus(add_n, one, other), inputs)
     total = widened(inputs[0])
     for value in inputs[1:]:
         if value.shape != inputs[0].shape:

@@ -11,7 +11,6 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import COMPLEX64, FLOAT
 from pocketgraph.kernels.arrays import Array, is_float, is_small_float, reserve, widened
 from pocketgraph.kernels.registry import Value, kernel
-from pocketgraph.kernels.variant_arithmetic import conjugates, holds_values
 
 Unary = Callable[[Any], Any]
 
@@ -104,6 +103,8 @@ for _op, _function in PREDICATES.items():
 @kernel("Conj")
 def conj(input: Value) -> Value:
     """Also of what a sparse matrix holds."""
+    from pocketgraph.kernels.variant_arithmetic import conjugates, holds_values
+
     return conjugates(input) if holds_values(input) else np.asarray(np.conjugate(input))
 
 

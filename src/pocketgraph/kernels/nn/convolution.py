@@ -9,7 +9,6 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels import blas_threads
-from pocketgraph.kernels.array.padding import mirror_pad
 from pocketgraph.kernels.arrays import Array, lowest, reserve, widened
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
@@ -261,6 +260,8 @@ def fused_pad_conv2d(
     input: Array, paddings: Array, filter: Array, *, mode: str, strides: Sequence[int], padding: str
 ) -> Array:
     """MirrorPad (REFLECT or SYMMETRIC), then Conv2D."""
+    from pocketgraph.kernels.array.padding import mirror_pad
+
     return conv2d(mirror_pad(input, paddings, mode=mode), filter, strides=strides, padding=padding)
 
 

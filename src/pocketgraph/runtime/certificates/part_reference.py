@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,8 @@ from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.registry import evaluate
+from pocketgraph.kernels.recycled_arrays import PASS
+from pocketgraph.kernels.registry import evaluate, plain
 from pocketgraph.litert.lowering import MAY_QUANTIZE, WHOLE_NUMBERS
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.runtime.engines.needed import Item, needed
@@ -32,6 +33,10 @@ SUM_NOISE = 2.0**-30
 
 With ``agreement.MARGIN`` it comes to half a unit: what n numbers of one sign, added one after the other, may be off (n
 times the unit times the mean partial sum; N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2)."""
+
+PASSED = ops_with("passes")
+OWN = ops_with("elementwise", "bias", "convolution")
+"""Ops whose result of floats is new memory, which no kernel keeps, and no part of which is an operand's."""
 
 
 class PartReference:
@@ -77,6 +82,15 @@ class PartReference:
                 waiting += [(e.node, False) for e in items[name].data if e not in fed]
         return ordered
 
+    @cached_property
+    def _owned(self) -> frozenset[Endpoint]:
+        """The tensors whose memory is theirs alone, so that their last reader may overwrite it."""
+        if PASS in self.without:
+            return frozenset()
+        made = {Endpoint(item.node.name, 0) for item in self._order if item.node.op in OWN}
+        shared = {endpoint for item in self._order if item.node.op not in OWN for endpoint in item.data}
+        return frozenset(made - shared - {*self.inputs, *self.outputs})
+
     @property
     def nodes(self) -> list[Node]:
         """The part's nodes and the constants that they read, each after those it needs."""
@@ -117,9 +131,14 @@ class PartReference:
         last.update(dict.fromkeys(self.outputs, len(self._order)))
         values: dict[Endpoint, Any] = {}
 
-        def computed(node: Node, taken: list[Any]) -> tuple[Any, ...]:
+        def computed(item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
+            node = item.node
+            if node.op in PASSED:
+                return (taken[0],)
             if ledger is None:
-                return evaluate(node, taken)
+                free = [values[each] for each in item.data if last[each] == place and each in self._owned]
+                result = written(node, taken, free)
+                return evaluate(node, taken) if result is None else (result,)
             from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 
             with limits(memory=ledger.limit - ledger.live):
@@ -150,7 +169,7 @@ class PartReference:
                     continue
                 taken = [values[endpoint] for endpoint in item.data]
                 began = time.perf_counter_ns()
-                made = computed(node, taken)
+                made = computed(item, taken, place)
                 if trace is not None:
                     trace.add(node.name, node.op, began, time.perf_counter_ns(), made, "reference")
                 for port, value in enumerate(made):
@@ -158,7 +177,8 @@ class PartReference:
                     if node.op == "Const":
                         values[endpoint] = value
                     elif endpoint in last and endpoint not in values:
-                        keep(endpoint, value, 1 if change is None else addends(node.op, taken, value))
+                        shapes = [getattr(each, "shape", ()) for each in taken] if change is not None else []
+                        keep(endpoint, value, addends(node.op, shapes, np.shape(value)) if shapes else 1)
                 for endpoint in item.data:
                     if last[endpoint] == place:
                         values.pop(endpoint, None)
@@ -208,24 +228,64 @@ class PartReference:
         return graph, {fed[e]: array for e, array in zip(self.inputs, arrays, strict=True)}
 
 
-def addends(op: str, taken: Sequence[Any], given: Any) -> int:
+def addends(op: str, taken: Sequence[Sequence[int]], given: Sequence[int]) -> int:
     """How many numbers an element of a node's result is the sum of; 1 for what adds nothing up.
 
     Args:
         op: the node's.
-        taken: its inputs.
-        given: its result.
+        taken: the shapes of its inputs.
+        given: that of its result.
     """
     if op in ops_with("adds_up"):
-        return int(np.size(taken[0])) // max(1, np.size(given))
+        return math.prod(taken[0]) // max(1, math.prod(given))
     if op in ops_with("matrix_product") and len(taken) > 1:
-        rows = np.size(given) // max(1, np.shape(given)[-1]) if np.ndim(given) else 1
-        return int(np.size(taken[0])) // max(1, rows)
+        rows = math.prod(given) // max(1, given[-1]) if given else 1
+        return math.prod(taken[0]) // max(1, rows)
     if op in ops_with("convolution") and len(taken) > 1:
-        weights: tuple[int, ...] = np.shape(taken[1])
+        weights = tuple(taken[1])
         given_for = slice(-2, None) if "Depthwise" in op else slice(-2, -1) if "Backprop" in op else slice(-1, None)
         return math.prod(weights) // max(1, math.prod(weights[given_for]))
     return 1
+
+
+WRITERS: dict[str, np.ufunc] = {
+    "Add": np.add, "AddV2": np.add, "BiasAdd": np.add, "Sub": np.subtract, "Mul": np.multiply, "RealDiv": np.divide,
+    "Neg": np.negative, "Square": np.square, "Relu": np.maximum,
+}  # fmt: skip
+"""By op: what computes float32 as its kernel does, which need not be imported for it. Relu's second operand is 0."""
+
+
+def written(node: Node, taken: Sequence[Any], free: Iterable[Array]) -> Array | None:
+    """An element-wise node's result; None where its kernel is to compute it, or to refuse it.
+
+    Args:
+        node: the node.
+        taken: its operands.
+        free: those of them that may be overwritten, as one of the result's shape is.
+    """
+    ufunc = WRITERS.get(node.op)
+    operands = [*taken, np.zeros((), np.float32)] if node.op == "Relu" else taken
+    if ufunc is None or len(operands) != ufunc.nin:
+        return None
+    if any(type(each) is not np.ndarray or each.dtype != np.float32 for each in operands):
+        return None
+    shape = max(operands, key=np.size).shape
+    if not all(_fits(each.shape, shape) for each in operands) or (node.op == "BiasAdd" and not _is_last(node, taken)):
+        return None
+    return np.asarray(ufunc(*operands, out=next((each for each in free if each.shape == shape), None)))
+
+
+def _is_last(node: Node, taken: Sequence[Array]) -> bool:
+    """Whether a bias is one of the last axis."""
+    value, bias = taken
+    is_first = str(plain(node.attr("data_format", "NHWC"))).startswith("NC")
+    return value.ndim > 1 and bias.shape == value.shape[-1:] and not is_first
+
+
+def _fits(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether a shape becomes another one by broadcasting."""
+    pairs = zip(reversed(shape), reversed(target), strict=False)
+    return len(shape) <= len(target) and all(own in (1, size) for own, size in pairs)
 
 
 def _ledger() -> LiveBytes:

@@ -5,9 +5,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Iterable
-from typing import Any
-
-import numpy as np
 
 from pocketgraph.graph import Node, canonical
 from pocketgraph.graph.op_traits import ops_with
@@ -66,9 +63,7 @@ def _of_product(node: Node, inferred: Inferred) -> tuple[int | None, int]:
     made = inferred.shape(f"{node.name}:0")
     if len(taken) < 2 or not all(shape.is_known for shape in (made, *taken)):
         return None, 0
-    inputs: list[Any] = [np.broadcast_to(0, shape.known) for shape in taken]
-    size = math.prod(made.known)
-    summed = addends(node.op, inputs, np.broadcast_to(0, made.known))
+    size, summed = math.prod(made.known), addends(node.op, [shape.known for shape in taken], made.known)
     if "Depthwise" in node.op:
         return 0, size * summed
     weights = taken[1].known

@@ -99,7 +99,7 @@ def opened_part(
     except RunError:
         return None
     inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
-    reference = PartReference(graph, inputs, outputs)
+    reference = PartReference(graph, inputs, outputs, request.without)
     comparison = FirstComparison(reference, part.inputs, request.cache_dir)
     executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
     steps = _program(request, part, inputs, outputs, executable)

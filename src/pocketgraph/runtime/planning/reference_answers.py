@@ -18,7 +18,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
-from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.certificates.part_reference import OWN, PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
@@ -26,6 +26,9 @@ from pocketgraph.runtime.planning.numpy_time import FLOW, numpy_time
 
 UNFIT = ops_with("random", "variable", "reads_handle")
 """What draws numbers, or has to do with more than one run."""
+
+PLAIN = OWN | ops_with("constant", "passes")
+"""Ops whose kernels take no context, and are imported where nothing else computes them."""
 
 
 @collector_paused()
@@ -56,12 +59,16 @@ def answered_by_reference(
         return plan, ReferenceAnswer(key, None)
     if numpy_time(nodes, compiled.inferred) * growth**2 > limit:  # attention: each element may meet all others
         return None
-    if any(opdefs.is_stateful(op) or ((row := KERNELS.row(op)) is not None and row.takes_context) for op in ops):
+    if any(opdefs.is_stateful(op) for op in ops):
+        return None
+    rows = map(KERNELS.row, ops - PLAIN)
+    if any(row is not None and row.takes_context for row in rows):
         return None
     types = [dtype for _, (dtype, _) in key.feeds] + [compiled.inferred.dtype(str(each)) for each in key.fetches]
     if not all(dtype is not None and _is_plain(dtype) for dtype in types):
         return None
-    answer = ReferenceAnswer(key, PartReference(request.graph, tuple(request.feeds), request.fetches, items=items))
+    reference = PartReference(request.graph, tuple(request.feeds), request.fetches, request.without, items)
+    answer = ReferenceAnswer(key, reference)
     plan = ExecutionPlan(None, answer, tuple(range(len(request.feeds))), executables=[answer])
     plan.once_with = request.threads
     return plan, answer

@@ -288,10 +288,12 @@ class SessionPlans:
                 self._for_all_sizes(call)
 
     def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
-        """Lets calls have a plan of their own that have often waited for the program to take their sizes; or, where it
-        is a part of the plan, have run as long as a plan of their own takes."""
-        known = self._sized(key)
-        waited = getattr(plan.whole, "waited", 0.0) > WAITED if plan.whole is not None else known.pays(key, seconds)
+        """Lets calls have a plan of their own that have often waited for the program to take their sizes; where that is
+        quicker (the program is a part of this plan, or lacks tiles), ones that have run as long as making one takes."""
+        known, about = self._sized(key), getattr(plan.whole, "about", {})
+        lacks_tiles = about.get("lacks_tiles") and "winograd_convolutions" not in self._options.without
+        waited = getattr(plan.whole, "waited", 0.0) > WAITED
+        waited |= (plan.whole is None or bool(lacks_tiles)) and known.pays(key, seconds)
         if known.resizable is not None and waited:
             with self.lock:
                 known.resizable.wants_its_own(key)
