@@ -111,8 +111,8 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
     if not any(graph[name].attr("dtype", FLOAT) in (INT32, INT64) for name in fed):
         return ""
     return (
-        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on a "
-        "device: save the model with rows padded to one length, as RaggedTensor.to_tensor() makes them, or cut behind "
+        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "
+        "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
         f"the ragged part with {option('inputs')}"
     )
 
