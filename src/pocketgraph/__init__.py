@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from pocketgraph.apps.model_comparison import verify
     from pocketgraph.apps.model_plan import plan
     from pocketgraph.apps.model_timing import benchmark
+    from pocketgraph.apps.quantizing import quantize
     from pocketgraph.apps.shipping.ship import ship
     from pocketgraph.differentiation import (
         add_loss,
@@ -71,7 +72,7 @@ if TYPE_CHECKING:
     from pocketgraph.inspect import summarize
     from pocketgraph.inspect.identify import identify
     from pocketgraph.inspect.view.viewing import view
-    from pocketgraph.quantization import QuantizedModel, evaluate, quantize
+    from pocketgraph.quantization import QuantizedModel, evaluate
     from pocketgraph.runtime import InferenceInterface, Session, kernel, train
     from pocketgraph.transforms import TransformGraph, transform
 
@@ -87,7 +88,7 @@ _HOME = {
     "benchmark": "apps.model_timing", "label_image": "apps.label_image", "plan": "apps.model_plan",
     "ship": "apps.shipping.ship", "verify": "apps.model_comparison",
     "summarize": "inspect", "identify": "inspect.identify", "view": "inspect.view.viewing",
-    "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "quantization",
+    "QuantizedModel": "quantization", "evaluate": "quantization", "quantize": "apps.quantizing",
     "Graph": "graph", "Node": "graph", "Tensor": "graph", "PocketgraphError": "errors",
 }  # fmt: skip
 

@@ -375,6 +375,8 @@ def test_a_single_model_on_data_without_classes_is_said_to_be_judged_by_nothing(
     np.savez(tmp_path / "some.npz", x=np.eye(3, dtype=np.float32))
     np.savez(tmp_path / "told.npz", x=np.eye(3, dtype=np.float32), labels=np.arange(3))
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "some.npz") == 0
-    assert "nothing tells whether the answers are right" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "nothing tells whether the answers are right" in told
+    assert "no numbers that the model should give (an array 'y' beside the inputs)" in told
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "told.npz") == 0
     assert "nothing tells" not in capsys.readouterr().err

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import pocketgraph
 from command_line import call
 from pocketgraph import Session
 from pocketgraph.formats import save
@@ -467,3 +468,7 @@ def test_a_file_says_how_pixels_are_scaled_where_the_nodes_that_told_are_folded(
         about = metadata(small.read_bytes())
         assert about is not None
         assert about.scaling == (0.0, 1.0)
+        samples = tmp_path / "photos" if mode == "static" else None
+        how: Any = {"mode": mode}
+        pocketgraph.quantize(tmp_path / "net.pb", samples, **how).save(tmp_path / "by_python.tflite")
+        assert (tmp_path / "by_python.tflite").read_bytes() == small.read_bytes()

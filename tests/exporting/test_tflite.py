@@ -360,6 +360,22 @@ def test_branches_say_which_switch_decides(tmp_path: pathlib.Path) -> None:
     pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["m"], values={"upside": False})
 
 
+def test_ragged_rows_say_what_ships(tmp_path: pathlib.Path) -> None:
+    """As TensorFlow's signatures of RaggedTensors take them: values and row splits."""
+    graph = parse("""
+        values = Placeholder(dtype=int32, shape=[?])
+        splits = Placeholder(dtype=int64, shape=[?])
+        zero = Const(int64 [0])
+        one = Const(int64 [1])
+        sum/RaggedSplitsToSegmentIds/ends = Slice(splits, one, minus, T=int64, Index=int64)
+        minus = Const(int64 [-1])
+        y = UniqueV2(sum/RaggedSplitsToSegmentIds/ends, axis, T=int64, Taxis=int64, out_idx=int32)
+        axis = Const(int64 [0])
+    """)
+    with pytest.raises(LackingError, match=r"as values and row splits \(splits\), have no form on a device: save"):
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+
+
 def test_branches_that_the_input_decides_say_how_to_go_on(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2])

@@ -34,6 +34,20 @@ def test_equal_to_tensorflow(name: str) -> None:
         assert digest(optimize_for_inference(graph, *ends, True, like=version)) == case[version]["toco"]
 
 
+def test_no_node_is_placed_with_one_that_is_gone() -> None:
+    """With which TensorFlow refuses a graph; 1.15's own tool leaves it so."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        checked = CheckNumerics(x, T=float, message="")
+        a = Relu(checked, T=float, _class=["loc:@checked"])
+        y = Neg(a, T=float, _class=["loc:@checked", "loc:@a"])
+    """)
+    made = optimize_for_inference(graph, ["x"], ["y"])
+    assert "_class" not in made["a"].attrs
+    assert made["y"].attrs["_class"] == (b"loc:@a",)
+    assert optimize_for_inference(graph, ["x"], ["y"], like="1.15")["y"].attrs == graph["y"].attrs
+
+
 @needs_shared
 @pytest.mark.parametrize(
     ("folder", "before", "after", "inputs"),

@@ -205,6 +205,10 @@ def test_random_numbers_have_the_right_distribution(op: str, mean: float, deviat
         ("MutableDenseHashTableV2(x, key_dtype=float, value_dtype=float)", "2 inputs (empty_key, deleted_key), not 1"),
         ("StatelessRandomUniformV2(n, s, dtype=float)", "takes 4 inputs (shape, key, counter, alg), not 2"),
         ("StatelessRandomUniformV2(n, dtype=float)", "takes 4 inputs (shape, key, counter, alg), not 1"),
+        ("AddN(x, x, x, T=float, N=2)", "the AddN takes 2 inputs (inputs: N=2), not 3"),
+        ("Pack(x, x, T=float, N=1)", "the Pack takes 1 input (values: N=1), not 2"),
+        ("ConcatV2(x, x, n, T=float, N=3)", "the ConcatV2 takes 4 inputs (values: N=3, axis), not 3"),
+        ("IdentityN(x, x, T=[float])", "the IdentityN takes 1 input (input: T=1), not 2"),
         (
             "SampleDistortedBoundingBoxV2(n, b, T=int32)",
             "takes 3 inputs (image_size, bounding_boxes, min_object_covered), not 2",
@@ -223,3 +227,20 @@ def test_a_node_that_lacks_an_input(engine: str | None, node: str, said: str) ->
         session.run(["y"], {"x": np.float32(3)})
     assert said in str(caught.value)
     assert "node 'y'" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "node", ["AddN(q, r, x, T=float, N=2)", "Pack(q, r, T=float, N=1)", "ConcatV2(q, r, n, T=float, N=3)"]
+)
+def test_lists_of_another_length_than_the_node_says_are_refused_in_compiled_parts(node: str) -> None:
+    """TensorFlow does not import such a graph."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2,2])
+        w = Const(float [[1,2],[3,4]])
+        n = Const(int32 0)
+        q = MatMul(x, w, T=float)
+        r = Relu(q, T=float)
+        y = {node}
+    """)
+    with Session(graph) as session, pytest.raises(RunError, match=r"node 'y': the .* takes . inputs? \(.*N=.*\), not"):
+        session.run(["y"], {"x": np.ones((2, 2), np.float32)})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -22,8 +21,6 @@ from pocketgraph.errors import UsageError
 
 if TYPE_CHECKING:
     from pocketgraph.quantization import QuantizedModel
-
-OF_SAMPLES = ("preset", "input_mean", "input_std", "input_width", "input_height", "sample_rate")
 
 
 @click.command("quantize")
@@ -105,9 +102,9 @@ def command(
       pocketgraph quantize frozen.pb --calibrate=photos/ -o small.tflite --max-accuracy-drop=0.5
       pocketgraph quantize frozen.pb --mode=dynamic -o small.tflite
     """
+    from pocketgraph.apps.quantizing import quantize
     from pocketgraph.cli.shared.progress import QUANTIZING, progress_bar
     from pocketgraph.cluster import connected
-    from pocketgraph.quantization import quantize
 
     is_left = out in CALLED and not report_path  # it goes with the file that stands for the pipe
     report_path = report_path or f"{os.path.splitext(out)[0]}.report.html"
@@ -123,8 +120,6 @@ def command(
             shapes=shapes, **options, **reading,
         )  # fmt: skip
         made.save(out, report=report_path)
-        if form == "tflite":
-            _describe(made, out, calibrate, how["labels"], {name: reading[name] for name in OF_SAMPLES})
         for line in summary(made):
             echo(line)
         figures = f"{os.path.splitext(report_path)[0]}.json"
@@ -146,25 +141,6 @@ def _check_places(model: str, out: str, report_path: str) -> None:
         raise UsageError(f"'{out}' is the model itself, which would be lost", hint="give -o another name")
     for place in (out, report_path):
         check_place(place)
-
-
-def _describe(
-    made: QuantizedModel, out: str, samples: str | None, labels: str | None, reading: Mapping[str, Any]
-) -> None:
-    """Puts into the file how pictures are scaled, where they are not scaled the usual way: the nodes that told it are
-    part of the first layer now."""
-    from pocketgraph.apps.shipping.file_metadata import described_file
-    from pocketgraph.datasets.sample_reading import SampleReading
-    from pocketgraph.formats.files import write_atomically
-
-    if SampleReading(**reading).scaling(made.graph).mean is None:
-        return
-    pictures = samples if samples is not None and os.path.isdir(samples) else None
-    content = described_file(
-        made.graph, made.to_described_bytes, outputs=made.outputs, labels=labels, reading=reading, pictures=pictures
-    )
-    if content is not None:
-        write_atomically(out, content)
 
 
 def summary(made: QuantizedModel) -> list[str]:

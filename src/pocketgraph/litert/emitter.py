@@ -11,6 +11,7 @@ import numpy as np
 from pocketgraph.budgets import allowance
 from pocketgraph.graph import DType, Graph, Node, canonical
 from pocketgraph.kernels.ranks import RANKS, wrong_input
+from pocketgraph.kernels.registry import wrong_count
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
@@ -85,6 +86,8 @@ class Emit(Operands[Value]):
         lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
+        if "N" in node.attrs and (said := wrong_count(node, len(node.data_inputs))):
+            raise Unsupported(said, node.name)
         if self.strict:
             self._check_op_edges()
         if node.op in RANKS:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -68,6 +68,7 @@ class QuantizedModel:
         without: names of steps that were left out.
         progress: told the stage of a measurement, how many steps of it are done, and of how many.
         resume: what an interrupted call had found; its file is deleted when the model is saved.
+        describe: gives the .tflite file with what apps have to know of it; None where that is nothing.
     """
 
     name: str
@@ -82,6 +83,7 @@ class QuantizedModel:
     without: tuple[str, ...] = ()
     progress: Progress = field(default=silent, repr=False)
     resume: ResumeState | None = field(default=None, repr=False)
+    describe: Callable[[], bytes | None] | None = field(default=None, repr=False)
 
     @property
     def program(self) -> Program:
@@ -162,7 +164,9 @@ class QuantizedModel:
         place = path_of(path, "what to write")
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
-        content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
+        is_tflite = place.endswith(".tflite")
+        described = self.describe() if is_tflite and self.describe is not None else None
+        content = described or self.to_bytes("tflite" if is_tflite else "pb")
         found = self.report if report is not None else None
         write_atomically(place, content)
         if found is not None and report is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 from pocketgraph.errors import option
@@ -20,6 +21,8 @@ SPECTRA = {
     **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
 }
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
+RAGGED_SCOPE = re.compile(r"(^|/)Ragged[A-Z]\w*/")
+"""How TensorFlow names what its functions of ragged tensors compute with common ops."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
@@ -38,6 +41,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
     if node is None:
         return ""
+    if ragged := _help_with_ragged_rows(graph, node):
+        return ragged
     if node.op in ops_with("box_selection", "sequence_decoding"):
         heads = heads_before(graph, node)
         if heads:
@@ -94,6 +99,21 @@ def _help_with_branches(graph: Graph, feed: str) -> str:
         "a branch that the input decides: say for good which way it goes"
         + (f", as in {said} (or false)" if said else "")
         + f"; or cut in front of it with {option('outputs')}; or write an .onnx file, which has branches"
+    )
+
+
+def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
+    """What would help where a node is computed from a ragged tensor that is fed as values and row splits."""
+    before = reachable(graph, [node.name], missing_ok=True) | {node.name}
+    parts = [one.name for one in graph if one.op.startswith("Ragged") or RAGGED_SCOPE.search(one.name)]
+    behind = reachable(graph, parts, missing_ok=True) if not before.isdisjoint(parts) else set()
+    fed = [one.name for one in graph if one.op == "Placeholder" and one.name in behind]
+    if not any(graph[name].attr("dtype", FLOAT) in (INT32, INT64) for name in fed):
+        return ""
+    return (
+        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "
+        "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
+        f"the ragged part with {option('inputs')}"
     )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Node
 from pocketgraph.kernels import evaluate
 from pocketgraph.kernels.registry import Context
@@ -51,6 +52,15 @@ def test_boxes_of_no_area_and_upside_down_are_passed_over() -> None:
     wish = {"area_range": (0.9, 1.0), "aspect_ratio_range": (0.1, 5.0), "seed": 2, "seed2": 5}
     _, size, _ = run("SampleDistortedBoundingBoxV2", np.int32([16, 2, 3]), boxes, np.float32(0.5), **wish)
     assert size.tolist() == [15, 2, -1]
+
+
+@pytest.mark.parametrize("op", ["ResizeBilinear", "ResizeNearestNeighbor", "ResizeBicubic", "ResizeArea"])
+@pytest.mark.parametrize("shape", [(1, 0, 2, 3), (1, 2, 0, 3), (1, 2, 2, 0)])
+def test_empty_pictures_are_not_resized(op: str, shape: tuple[int, ...]) -> None:
+    """As TensorFlow 1.15 and 2.21 refuse them; a batch of none is resized to none."""
+    with pytest.raises(RunError, match="cannot be resized"):
+        run(op, np.zeros(shape, np.float32), np.int32([3, 3]))
+    assert run(op, np.zeros((0, 2, 2, 3), np.float32), np.int32([3, 3]))[0].shape == (0, 3, 3, 3)
 
 
 def test_no_pictures_are_resized_to_none() -> None:

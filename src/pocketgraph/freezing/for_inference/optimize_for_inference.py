@@ -14,6 +14,7 @@ from pocketgraph.freezing.for_inference.remove_training_nodes import Version, re
 from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_conv
 from pocketgraph.freezing.for_inference.strip import FLOAT, strip_unused
 from pocketgraph.graph import DType, Graph, Node, const
+from pocketgraph.graph.colocation import without_colocations
 
 log = logging.getLogger("pocketgraph.freezing")
 
@@ -36,6 +37,9 @@ def optimize_for_inference(
     In this order: bool placeholders become constants (like 2.x), strip_unused, remove_training_nodes, decomposed batch
     norms are fused (like 2.x), batch norms are folded, resizes are fused unless ``toco_compatible``.
 
+    Differs from the original: like 2.x, no node asks any more to be placed with one that is gone (``_class``), with
+    which TensorFlow loads no graph.
+
     Args:
         input_node_names, output_node_names: names of nodes.
         placeholder_type_enum: see strip_unused.
@@ -49,6 +53,7 @@ def optimize_for_inference(
         UsageError, FreezeError: see strip_unused.
     """
     _validate(graph)
+    given = graph.nodes.keys()
     if like == "2.x":
         graph = placeholders_to_constants(graph, placeholder_to_const_names)
     graph = strip_unused(graph, input_node_names, output_node_names, placeholder_type_enum)
@@ -59,6 +64,8 @@ def optimize_for_inference(
     if not toco_compatible:
         graph = fuse_resize_and_conv(graph, output_node_names)
     _validate(graph)
+    if like == "2.x":
+        graph = without_colocations(graph, given - graph.nodes.keys())
     return graph.replace(inputs=[name for name in graph.inputs if name in graph])
 
 

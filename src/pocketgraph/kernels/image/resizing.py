@@ -21,8 +21,8 @@ def _target(images: Array, size: Array, align_corners: bool, half_pixel_centers:
     if images.ndim != 4:
         raise ValueError(f"input must be 4-dimensional, not {list(images.shape)}")
     wanted = ints(size)
-    if len(wanted) != 2 or min(wanted) < 1 or 0 in images.shape[1:3]:
-        raise ValueError(f"an image of {list(images.shape[1:3])} cannot be resized to {list(wanted)}")
+    if len(wanted) != 2 or min(wanted) < 1 or 0 in images.shape[1:]:
+        raise ValueError(f"an image of {list(images.shape[1:])} cannot be resized to {list(wanted)}")
     if align_corners and half_pixel_centers:
         raise ValueError("If half_pixel_centers is True, align_corners must be False.")
     reserve((images.shape[0], *wanted, images.shape[3]), np.dtype(np.float32))

@@ -51,7 +51,7 @@ class Range:
             return Quantization((float(np.float32(max(-low, high, NARROWEST) / HIGHEST_16)),), (0,))
         width = max(high - low, NARROWEST)
         scale = float(np.float32(width / LEVELS))
-        zero = int(np.clip(np.rint(LOWEST - low / scale), LOWEST, HIGHEST))
+        zero = min(max(round(LOWEST - low / scale), LOWEST), HIGHEST)
         return Quantization((scale,), (zero,))
 
 

@@ -325,7 +325,8 @@ def notes(
     if len(verdicts) == 1 and is_unjudged and not data.classes:
         yield (
             f"nothing tells whether the answers are right: {data.place} has no classes (a folder for each, an array "
-            "'labels', a column of a table), and there is no second model to compare with"
+            "'labels', a column of a table), no numbers that the model should give (an array 'y' beside the inputs), "
+            "and there is no second model to compare with"
         )
     if doubt := verdicts[0].doubt:
         yield doubt

@@ -254,6 +254,6 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
-    elif counted := registry.wrong_count(step.node.op, len(step.node.data_inputs)):
+    elif counted := registry.wrong_count(step.node, len(step.node.data_inputs)):
         return RunError(counted, where=place(step))
     return RunError(f"{step.node.op}({shapes}) failed: {said}", where=place(step))
