@@ -429,6 +429,7 @@ XlaCustomCallV2 runs_code
 XlaHostCompute runs_code
 XlaLaunch runs_code
 XlaLaunchV2 runs_code
+XlaSharding passes any_size
 """
 
 

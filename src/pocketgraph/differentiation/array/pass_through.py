@@ -16,7 +16,14 @@ not_differentiable(
 
 
 @gradient(
-    "Identity", "Snapshot", "CheckNumerics", "EnsureShape", "DebugGradientIdentity", "PlaceholderWithDefault", "Print"
+    "Identity",
+    "Snapshot",
+    "CheckNumerics",
+    "EnsureShape",
+    "DebugGradientIdentity",
+    "PlaceholderWithDefault",
+    "Print",
+    "XlaSharding",
 )
 def passed(op: NodeGradient) -> str:
     return op.grad

@@ -17,13 +17,13 @@ def const(*, value: Tensor) -> Array:
 
 @kernel(
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "PlaceholderWithDefault", "DeepCopy",
-    "DebugGradientIdentity", "Copy", "CopyHost", "GuaranteeConst",
+    "DebugGradientIdentity", "Copy", "CopyHost", "GuaranteeConst", "XlaSharding",
 )  # fmt: skip
 def identity(input: Value) -> Value:
     return input
 
 
-@kernel("IdentityN")
+@kernel("IdentityN", "XlaOptimizationBarrier")
 def identity_n(*input: Value) -> tuple[Value, ...]:
     return input
 

@@ -41,6 +41,29 @@ def pad_v2(input: Array, paddings: Array, constant_values: Array) -> Array:
     return _filled(input, _pairs(input, paddings), constant_values)
 
 
+@kernel("XlaPad")
+def xla_pad(
+    input: Array, padding_value: Array, padding_low: Array, padding_high: Array, padding_interior: Array
+) -> Array:
+    """Some elements between those of an axis, and some before and after; fewer than none takes elements away.
+
+    Raises:
+        ValueError: not one amount an axis, or fewer than none between elements.
+    """
+    amounts = [ints(each) for each in (padding_low, padding_high, padding_interior)]
+    if any(len(each) != input.ndim for each in amounts) or any(n < 0 for n in amounts[2]):
+        raise ValueError(f"paddings {amounts} of a tensor of rank {input.ndim}, whose last may not be negative")
+    rows = list(zip(*amounts, strict=True))
+    apart = [max(n + (n - 1) * between, 0) for n, (_, _, between) in zip(input.shape, rows, strict=True)]
+    around = [(max(low, 0), max(high, 0)) for low, high, _ in rows]
+    sizes = [n + before + after for n, (before, after) in zip(apart, around, strict=True)]
+    result = np.full(reserve(sizes, input.dtype), padding_value, input.dtype)
+    places = zip(apart, around, rows, strict=True)
+    result[tuple(slice(before, before + n, between + 1) for n, (before, _), (_, _, between) in places)] = input
+    cuts = zip(sizes, rows, strict=True)
+    return np.asarray(result[tuple(slice(max(-low, 0), max(n + min(high, 0), 0)) for n, (low, high, _) in cuts)])
+
+
 @kernel("MirrorPad")
 def mirror_pad(input: Array, paddings: Array, *, mode: str) -> Array:
     """REFLECT leaves the edge out of the mirror image, SYMMETRIC repeats it."""

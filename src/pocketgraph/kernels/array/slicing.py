@@ -27,6 +27,34 @@ def slice_(input: Array, begin: Array, size: Array) -> Array:
     return np.asarray(input[tuple(index)])
 
 
+def _within(starts: Array, sizes: tuple[int, ...], whole: tuple[int, ...]) -> tuple[slice, ...]:
+    """So many elements an axis, from the starts, which are moved to where all of them are inside.
+
+    Raises:
+        ValueError: not one start and size an axis, or more elements than there are.
+    """
+    begin = ints(starts)
+    if not len(begin) == len(sizes) == len(whole) or any(
+        not 0 <= n <= size for n, size in zip(sizes, whole, strict=True)
+    ):
+        raise ValueError(f"{list(sizes)} elements from {list(begin)} of a tensor of shape {list(whole)}")
+    places = (min(max(start, 0), size - n) for start, n, size in zip(begin, sizes, whole, strict=True))
+    return tuple(slice(start, start + n) for start, n in zip(places, sizes, strict=True))
+
+
+@kernel("XlaDynamicSlice")
+def xla_dynamic_slice(input: Array, start_indices: Array, size_indices: Array) -> Array:
+    return np.asarray(input[_within(start_indices, ints(size_indices), input.shape)])
+
+
+@kernel("XlaDynamicUpdateSlice")
+def xla_dynamic_update_slice(input: Array, update: Array, indices: Array) -> Array:
+    place = _within(indices, update.shape, input.shape)
+    result: Array = input.copy()
+    result[place] = update
+    return result
+
+
 def strided_index(
     begin: Array,
     end: Array,

@@ -89,7 +89,7 @@ def _check_sizes(equation: str, inputs: Sequence[Array]) -> None:
     reserve([repeated, *(sizes.get(label, 1) for label in equation.partition("->")[2])], inputs[0].dtype)
 
 
-@kernel("Einsum")
+@kernel("Einsum", "XlaEinsum")
 def einsum(*inputs: Array, equation: str) -> Array:
     _check_sizes(equation.replace(" ", ""), inputs)
     result = np.einsum(

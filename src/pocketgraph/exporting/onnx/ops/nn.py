@@ -212,7 +212,7 @@ def batch_product(emit: OnnxEmit, node: Node) -> OnnxValue:
     return product(emit, a, b, bool(node.attr("adj_x", False)), bool(node.attr("adj_y", False)))
 
 
-@converts("Einsum")
+@converts("Einsum", "XlaEinsum")
 def einsum(emit: OnnxEmit, node: Node) -> OnnxValue:
     _, shape = emit.output()
     return emit.op("Einsum", emit.inputs(), shape, equation=attr_text(node, "equation"))

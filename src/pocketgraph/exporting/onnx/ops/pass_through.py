@@ -16,12 +16,13 @@ from pocketgraph.litert.constant import Array
 @converts(
     "Identity", "StopGradient", "PreventGradient", "Snapshot", "CheckNumerics", "EnsureShape", "PlaceholderWithDefault",
     "Print", "RefIdentity", "DebugGradientIdentity", "ReadVariableOp", "CheckNumericsV2", "LoopCond",
+    "XlaSharding",
 )  # fmt: skip
 def passed(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.input(0)
 
 
-@converts("IdentityN")
+@converts("IdentityN", "XlaOptimizationBarrier")
 def passed_many(emit: OnnxEmit, node: Node) -> None:
     for port, value in enumerate(emit.inputs()):
         emit.result(value, port)

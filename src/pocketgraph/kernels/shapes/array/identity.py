@@ -12,10 +12,11 @@ from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 shape_rule(
     "CheckNumerics", "CheckNumericsV2", "Copy", "CopyHost", "DebugGradientIdentity", "DebugIdentity", "DebugNanCount",
     "DeepCopy", "GuaranteeConst", "HostConst", "Identity", "PreventGradient", "Snapshot", "StopGradient",
+    "XlaSharding",
 )(unchanged)  # fmt: skip
 
 
-@shape_rule("IdentityN")
+@shape_rule("IdentityN", "XlaOptimizationBarrier")
 def identity_n(call: ShapeCall) -> Sequence[Shape]:
     return call.inputs
 

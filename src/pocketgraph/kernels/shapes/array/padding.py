@@ -26,6 +26,16 @@ def padded(call: ShapeCall, shape: Shape, paddings: int) -> Shape:
     return Shape(total(d, amounts[2 * i], amounts[2 * i + 1]) for i, d in enumerate(dims))
 
 
+@shape_rule("XlaPad")
+def with_elements_between(call: ShapeCall) -> Shape:
+    amounts = [call.integers(place) for place in (2, 3, 4)]
+    dims = call.shape(0).dims
+    if dims is None or any(each is None or len(each) != len(dims) for each in amounts):
+        return UNKNOWN if dims is None else Shape((None,) * len(dims))
+    rows = zip(dims, *(each or () for each in amounts), strict=True)
+    return Shape(None if n is None else max(max(n + (n - 1) * i, 0) + low + high, 0) for n, low, high, i in rows)
+
+
 @shape_rule("MirrorPadGrad")
 def of_mirrored_borders(call: ShapeCall) -> Shape:
     grad, borders = call.shape(0), call.value(1)

@@ -8,11 +8,13 @@ from typing import Any
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, of_rank
-from pocketgraph.kernels.shapes.common_rules import held_by
+from pocketgraph.kernels.shapes.common_rules import held_by, unchanged
 from pocketgraph.kernels.shapes.partial_values import Known, Partial
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("StridedSliceGrad")(held_by(0))
+shape_rule("XlaDynamicUpdateSlice")(unchanged)
+shape_rule("XlaDynamicSlice")(held_by(2))
 
 
 def _with_rest(sizes: Known, size: Shape, whole: Shape) -> Shape:

@@ -37,7 +37,7 @@ def batch_matmul(call: ShapeCall) -> Shape:
     return Shape((*(batch.dims or ()), *multiplied(left.dims[-2:], right.dims[-2:], *flips)))
 
 
-@shape_rule("Einsum")
+@shape_rule("Einsum", "XlaEinsum")
 def einsum(call: ShapeCall) -> Shape:
     """An ellipsis stands for the axes that have no letter; over all operands, these are broadcast."""
     equation = str(call.attr("equation", "")).replace(" ", "")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.algebra import of_rank
+from pocketgraph.kernels.shapes.algebra import broadcast, of_rank
 from pocketgraph.kernels.shapes.common_rules import held_by, scalar, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -36,3 +36,11 @@ def multinomial(call: ShapeCall) -> Shape:
 def random_key(call: ShapeCall) -> Sequence[Shape]:
     key = [Shape((1,)), Shape((2,))]
     return key if call.node.op == "StatelessRandomGetKeyCounter" else [*key, SCALAR]
+
+
+@shape_rule("RandomIndexShuffle")
+def shuffled_indices(call: ShapeCall) -> Shape:
+    index, seed, last = call.inputs
+    if index.dims is None or seed.dims is None or last.dims is None:
+        return UNKNOWN
+    return broadcast(broadcast(index, Shape(seed.dims[:-1])), last)

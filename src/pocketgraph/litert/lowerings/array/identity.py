@@ -16,7 +16,7 @@ def identity(emit: Emit, node: Node) -> None:
     emit.result(source)
 
 
-@lowers("IdentityN")
+@lowers("IdentityN", "XlaOptimizationBarrier")
 def identities(emit: Emit, node: Node) -> None:
     for port, value in enumerate(emit.inputs()):
         emit.result(value, port)

@@ -15,7 +15,7 @@ from pocketgraph.litert.lowerings.math.reductions import reduced
 from pocketgraph.litert.program import Value
 
 
-@lowers("Einsum")
+@lowers("Einsum", "XlaEinsum")
 def einsum(emit: Emit, node: Node) -> None:
     equation = node.attr("equation", b"").decode().replace(" ", "")
     count = len(node.data_inputs)
