@@ -429,3 +429,34 @@ def test_labels_do_not_judge_answers_for_each_place(tmp_path: pathlib.Path, caps
     told = capsys.readouterr().err
     assert "answers for each place of a sample, so labels do not judge them; leave --labels out" in told
     assert call("evaluate", tmp_path / "net.pb", *ends) == 0
+
+
+def test_a_second_model_with_its_inputs_in_another_order(tmp_path: pathlib.Path, capsys: Any) -> None:
+    lines = ["a = Placeholder(dtype=float, shape=[?,1])", "b = Placeholder(dtype=float, shape=[?,1])"]
+    steps = [
+        "minus = Neg(b, T=float)",
+        "shares = ConcatV2(a, minus, axis, N=2, T=float)",
+        "p = Softmax(shares, T=float)",
+    ]
+    for name, order in (("one.pb", lines), ("other.pb", lines[::-1])):
+        graph = parse("\n".join([*order, *steps[:1], "axis = Const(int32 1)", *steps[1:]]))
+        save(graph, tmp_path / name)
+    assert call("export", tmp_path / "other.pb", "-o", tmp_path / "other.tflite") == 0
+    capsys.readouterr()
+    a, b = np.random.default_rng(3).normal(size=(2, 40, 1)).astype(np.float32)
+    np.savez(tmp_path / "data.npz", a=a, b=b, labels=np.where(a > -b, 0, 1).ravel())
+    table = np.hstack([b, a, np.where(a > -b, 0, 1)])
+    np.savetxt(tmp_path / "data.csv", table, delimiter=",", header="b,a,label", comments="")
+    for data in ("data.npz", "data.csv"):
+        files = [tmp_path / name for name in ("one.pb", "other.pb", "other.tflite")]
+        for row in judged(capsys, *files, "--data", tmp_path / data):
+            assert row["top1"] == 1.0, (data, row)
+
+
+def test_a_class_of_each_sample_does_not_judge_answers_for_its_places(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[?,4,3])\nhidden = Tanh(x, T=float)"), tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", x=np.random.default_rng(0).normal(size=(30, 4, 3)), labels=np.arange(30) % 2)
+    (row,) = judged(capsys, tmp_path / "net.pb", "--data", tmp_path / "data.npz")
+    assert row.get("top1") is None
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
+    assert "answers for each place of a sample, so the classes of" in capsys.readouterr().err

@@ -118,3 +118,13 @@ def test_integers_as_floats_of_any_width(kind: type[np.floating]) -> None:
         data = open_dataset({"x": np.array([[2**31, 3]], kind)}, inputs)  # one more than the largest
         with pytest.raises(UsageError, match=r"sample 1 has 2.14748e\+09, and the input 'x:0' takes int32"):
             list(data.samples())
+
+
+def test_columns_are_the_inputs_by_their_names(tmp_path: pathlib.Path) -> None:
+    place = table(tmp_path, "Age,kind,y,height\n1,5,no,2\n3,6,yes,4\n")
+    names = ("serving_default_height:0", "tower/age:0", "kind:0")
+    data = open_dataset(place, tuple(ModelInput(name, (1, 1), np.dtype(np.float32)) for name in names))
+    assert [np.ravel(sample).tolist() for sample in data.samples()] == [[2, 1, 5], [4, 3, 6]]
+    assert data.classes == ["no", "yes"]
+    others = open_dataset(place, tuple(ModelInput(name, (1, 1), np.dtype(np.float32)) for name in ("a", "b", "c")))
+    assert np.ravel(next(others.samples())).tolist() == [1, 5, 2]

@@ -16,7 +16,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
-LISTS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences")
+LISTS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences", "texts")
 
 NOT_HELD_TO = {
     "Cast_144": "floats beyond int32",

@@ -29,15 +29,17 @@ def is_table(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
-def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]:
+def read_table(path: str, sizes: Sequence[int], names: Sequence[str] = ()) -> tuple[list[Array], list[str]]:
     """The numbers of each input, float64 [rows, size], and the class of each row, if there is a column for it.
 
-    A first row without a single number names the columns. The columns are those of the inputs in their order; one more,
-    named ``label``, ``class``, ``target`` or ``y``, or the last one, is the class.
+    A first row without a single number names the columns. Where each input takes one number and has a column of its
+    name, these are the inputs', in any order; else columns are those of the inputs in their order. One more, named
+    ``label``, ``class``, ``target`` or ``y``, or the last one, is the class.
 
     Args:
         path: of the file.
         sizes: how many numbers each input takes.
+        names: what a column of each input is called.
 
     Raises:
         FormatError: it cannot be read, or a cell is no number.
@@ -55,8 +57,9 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             where=path,
             hint=_help_with_width(width, wanted, rows[0]),
         )
-    named = [index for index, name in enumerate(head[:width]) if name.strip().lower() in CLASS_COLUMNS]
-    at = (named[0] if named else width - 1) if width > wanted else -1
+    order = _named(head[:width], sizes, names)
+    at = _class_column(head[:width], order, width) if width > wanted else -1
+    order = order or [index for index in range(width) if index != at]
     numbers, classes = np.empty((len(rows), wanted)), []
     for number, row in enumerate(rows):
         if len(row) != width:
@@ -64,7 +67,7 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
                 f"row {number + 1} has {counted(len(row), 'column')}, the first {width}", where=path,
                 hint=_help_with_row(row, width),
             )  # fmt: skip
-        cells = [cell for index, cell in enumerate(row) if index != at]
+        cells = [row[index] for index in order]
         try:
             numbers[number] = [float(cell) for cell in cells]
         except ValueError:
@@ -79,6 +82,22 @@ def read_table(path: str, sizes: Sequence[int]) -> tuple[list[Array], list[str]]
             classes.append(class_name(row[at]))
     ends = np.cumsum([0, *sizes])
     return [numbers[:, first:last] for first, last in pairwise(ends)], classes
+
+
+def _named(head: Sequence[str], sizes: Sequence[int], names: Sequence[str]) -> list[int]:
+    """The columns of inputs that take one number each, by their names; none where not each input has one."""
+    columns = [name.strip().lower() for name in head]
+    wanted = [name.lower() for name in names]
+    if set(sizes) != {1} or len(set(wanted)) < len(sizes) or not all(columns.count(name) == 1 for name in wanted):
+        return []
+    return [columns.index(name) for name in wanted]
+
+
+def _class_column(head: Sequence[str], taken: Sequence[int], width: int) -> int:
+    """The column of classes: the one so named, else the last, of those that are no input's."""
+    free = [index for index in range(width) if index not in taken]
+    named = (index for index in free if index < len(head) and head[index].strip().lower() in CLASS_COLUMNS)
+    return next(named, free[-1])
 
 
 def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:

@@ -369,7 +369,8 @@ def _of_source(
         files, classes = file_lists.of_folder(name)
         return Dataset(name, inputs, files, scaling=scaling, classes=classes)
     if csv_tables.is_table(name):
-        columns, classes = csv_tables.read_table(name, [math.prod(item.shape) for item in inputs])
+        sizes, names = [math.prod(item.shape) for item in inputs], [item.column for item in inputs]
+        columns, classes = csv_tables.read_table(name, sizes, names)
         return Dataset(name, inputs, [], [*columns], scaling, classes, targets=class_labels.numbers_of(classes))
     files, classes = file_lists.of_list(name)
     return Dataset(name, inputs, files, scaling=scaling, classes=classes)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 
 from pocketgraph.formats.example_writer import RecordFeature
+
+SERVING = "serving_default_"
+"""What TensorFlow 2 puts before the keys of the main signature to name its placeholders."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,26 @@ class ModelInput:
     def takes_text(self) -> bool:
         """Whether it takes texts, or records of them."""
         return self.dtype.kind == "O" and not self.file_form
+
+    @property
+    def column(self) -> str:
+        """The input's name as a column of a table would be called."""
+        return self.name.removesuffix(":0").removeprefix(SERVING).rsplit("/", 1)[-1]
+
+
+def places_by_name(taken: Sequence[ModelInput], given: Sequence[ModelInput]) -> list[int]:
+    """For each input of one model the place of the one of the same name in another; places stay as they are where not
+    all have such a name.
+
+    Names are compared without what formats write differently: ``serving_default_a/b:0`` is ``a_b``.
+    """
+    wanted, names = (
+        [re.sub(r"\W+", "_", item.name.removesuffix(":0")).removeprefix(SERVING) for item in items]
+        for items in (taken, given)
+    )
+    if len(set(names)) == len(names) and sorted(wanted) == sorted(names):
+        return [names.index(name) for name in wanted]
+    return list(range(len(taken)))
 
 
 class RecordingReader(Protocol):

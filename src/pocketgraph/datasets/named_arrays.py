@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.datasets import class_labels
-from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.model_input import SERVING, ModelInput
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.tensor import Array
@@ -19,8 +19,6 @@ from pocketgraph.pages.quantities import counted
 IN_MEMORY = "the samples"
 SampleSource: TypeAlias = "str | os.PathLike[str] | Array | Mapping[str, Array]"
 """Where samples are: a path, or arrays by the inputs' names with samples along the first axis, or the only array."""
-SERVING = "serving_default_"
-"""What TensorFlow 2 puts before the keys of the main signature to name its placeholders."""
 LABEL_KEYS = ("labels", "label", "y", "y_test", "targets")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.datasets import class_labels
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.datasets.named_arrays import IN_MEMORY, LABEL_KEYS, SERVING, SampleSource, are_arrays, arrays_of
+from pocketgraph.datasets.named_arrays import IN_MEMORY, LABEL_KEYS, SampleSource, are_arrays, arrays_of
 from pocketgraph.datasets.stored_arrays import whole
 from pocketgraph.datasets.text_tables import TextTable, read_text_table
 from pocketgraph.errors import FormatError, UsageError
@@ -65,13 +65,8 @@ def _names(inputs: Sequence[ModelInput], *, of_texts: bool = True) -> list[str]:
                 if (feature.dtype is STRING) == of_texts
             ]
         elif item.takes_text == of_texts:
-            found.append(_brief(item.name))
+            found.append(item.column)
     return found
-
-
-def _brief(name: str) -> str:
-    """An input's name as a column would be called."""
-    return name.removesuffix(":0").removeprefix(SERVING).rsplit("/", 1)[-1]
 
 
 def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> Array:
@@ -80,7 +75,7 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
         columns = dict(table.columns)
     else:
         plain = item.name.removesuffix(":0")
-        cells = table.column(_brief(item.name), plain, plain.replace("/", "_"))
+        cells = table.column(item.column, plain, plain.replace("/", "_"))
         texts = [other for other in inputs if other.takes_text]
         if cells is None and item.takes_text and len(texts) == 1:
             cells = table.columns[table.text]
@@ -88,7 +83,7 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
             cells = _spare_columns(table, item, inputs)
         if cells is None:
             raise UsageError(
-                f"there is no column for the input '{_brief(item.name)}'",
+                f"there is no column for the input '{item.column}'",
                 where=table.place,
                 hint=f"there are {', '.join(table.columns)}",
             )
@@ -100,14 +95,14 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
             made[at] = _element(item, row, table.text)
         except (ValueError, KeyError) as error:
             raise FormatError(
-                f"sample {at + 1} has no number for '{_brief(item.name)}': {error}", where=table.place
+                f"sample {at + 1} has no number for '{item.column}': {error}", where=table.place
             ) from None
     return made
 
 
 def _spare_columns(table: TextTable, item: ModelInput, inputs: Sequence[ModelInput]) -> list[str] | None:
     """The columns that no other input has the name of, side by side; None where they are not as many as it takes."""
-    named = {_brief(other.name) for other in inputs if other is not item}
+    named = {other.column for other in inputs if other is not item}
     spare = [name for name in table.columns if name not in named]
     if not 1 < len(spare) == math.prod(item.shape):
         return None
@@ -146,7 +141,7 @@ def _values(item: ModelInput, feature: RecordFeature, row: dict[str, str], text:
         if feature.size is None:
             return None
         raise UsageError(
-            f"the records of '{_brief(item.name)}' need the feature '{key}'",
+            f"the records of '{item.column}' need the feature '{key}'",
             hint=f"name a column '{key}'; there are {', '.join(filter(None, row)) or 'none'}",
         )
     if feature.dtype is STRING:

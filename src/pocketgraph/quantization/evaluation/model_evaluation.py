@@ -14,7 +14,7 @@ import numpy as np
 from pocketgraph import cluster
 from pocketgraph.datasets.class_labels import of_two
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer, sample_apart
-from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.model_input import ModelInput, places_by_name
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import opdefs
 from pocketgraph.graph.op_traits import ops_with
@@ -114,7 +114,8 @@ def judge_models(
     numbers: Array | None = None
     unlike_classes = ""
     key = "" if cluster.current() is None else _key(models, data)
-    answering = _Answering(tuple(models), data.repetitions)
+    places = tuple(tuple(places_by_name(model.inputs, data.inputs)) for model in models)
+    answering = _Answering(tuple(models), places, data.repetitions)
     for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
         if not row["is_finite"]:
             odd.append(done + 1)
@@ -193,6 +194,7 @@ class _Answering:
     """The first output of each model for a sample; a job for a cluster."""
 
     models: tuple[RunnableModel, ...]
+    places: tuple[tuple[int, ...], ...]  # of each model's inputs in a sample
     repetitions: int = 1  # see Dataset
 
     def __call__(self) -> Callable[[Dataset | list[Array]], dict[str, Array]]:
@@ -205,9 +207,9 @@ class _Answering:
         seconds = []
         for at, model in enumerate(self.models):
             start = time.perf_counter()
-            fed = sample
+            fed = [sample[place] for place in self.places[at]]
             if self.repetitions > 1 and all(item.shape[:1] == (1,) for item in model.inputs):
-                fed = [array[:1] for array in sample]
+                fed = [array[:1] for array in fed]
             found[str(at)] = own_answer(np.asarray(model.run(fed)[0]), self.repetitions)
             took = time.perf_counter() - start
             seconds.append(model.seconds if isinstance(model, LiteRTModel | BehindTexts) else took)
@@ -228,8 +230,8 @@ def _wanted(
     """What the data tell of each sample, its class or its numbers; verdicts get room for what is counted."""
     size = answer.size
     is_pick = labels is not None and size == 1 and are_picks(answer)
-    is_vector = labels is None and are_unit_vectors(answer)
-    classes = None if is_vector else data.truth(labels, len(labels) if labels is not None and is_pick else size)
+    is_other = labels is None and bool(_unlike_classes(answer)) and answer.shape[-1:] != (1,)
+    classes = None if is_other else data.truth(labels, len(labels) if labels is not None and is_pick else size)
     has_classes = classes is not None and (size > 1 or is_pick)
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
@@ -251,10 +253,11 @@ def _fit(model: RunnableModel, other: RunnableModel) -> bool:
     """Whether both take samples of the same shapes, 1 being an open size."""
     if len(model.inputs) != len(other.inputs):
         return False
+    pairs = zip(model.inputs, places_by_name(model.inputs, other.inputs), strict=True)
     return all(
-        len(left.shape) == len(right.shape)
-        and all(a == b or 1 in (a, b) for a, b in zip(left.shape, right.shape, strict=True))
-        for left, right in zip(model.inputs, other.inputs, strict=True)
+        len(left.shape) == len(other.inputs[place].shape)
+        and all(a == b or 1 in (a, b) for a, b in zip(left.shape, other.inputs[place].shape, strict=True))
+        for left, place in pairs
     )
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.exporting.onnx.broadcasting import elementwise, unary
 from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.element_types import plain_type
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.reductions import reduce
 from pocketgraph.graph import Node, Shape
-from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
+from pocketgraph.graph.dtype import BOOL, DOUBLE, FLOAT, INT32, INT64
 
 
 @converts("TopKV2", "TopK")
@@ -98,3 +99,18 @@ def without(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     places = emit.reshape(emit.op("NonZero", [stays], [1, None], INT64), [-1])
     left = emit.op("Gather", [value, places], [None], axis=0)
     return left, emit.cast(places, plain_type(node.dtype("out_idx", INT32)))
+
+
+@converts("Bucketize")
+def interval(emit: OnnxEmit, node: Node) -> OnnxValue:
+    """How many boundaries an element is not below; NaN is below none."""
+    value = emit.input(0)
+    dtype, shape = emit.output()
+    limits = emit.const(node.attr("boundaries", []), np.float64 if value.dtype is DOUBLE else np.float32)
+    if value.dtype is not DOUBLE:
+        value = emit.cast(value, FLOAT)
+    rank = emit.rank(value)
+    below = elementwise(emit, "Less", [emit.unsqueeze(value, [rank]), limits], BOOL)
+    made = reduce(emit, "ReduceSum", emit.cast(unary(emit, "Not", below), dtype), [rank], False)
+    made.shape = shape
+    return made
