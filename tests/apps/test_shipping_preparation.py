@@ -326,6 +326,21 @@ def test_the_hint_at_a_spectrum_names_what_can_be_fed(tmp_path: pathlib.Path) ->
     assert "Do not ship" not in made.verdict
 
 
+def test_the_hint_at_words_behind_classes_names_what_gives_their_numbers(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        axis = Const(int32 1)
+        best = ArgMax(x, axis, T=float, Tidx=int32, output_type=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="words")
+        unknown = Const(string "?")
+        word = LookupTableFindV2(table, best, unknown, Tin=int64, Tout=string)
+    """)
+    with pytest.raises(PocketgraphError) as error:
+        pocketgraph.export(graph, tmp_path / "m.tflite")
+    assert str(error.value).endswith("; the words behind the numbers are the app's: outputs=best gives the numbers")
+    assert pocketgraph.export(graph, tmp_path / "m.tflite", outputs=["best"])
+
+
 def test_outputs_whose_names_a_file_writes_alike_are_told_apart(tmp_path: pathlib.Path) -> None:
     """As of two signatures of TensorFlow 2: ``f:1`` of the first and ``f_1`` of the second."""
     w = RNG.normal(size=(8, 3)).astype(np.float32)

@@ -11,6 +11,7 @@ from graph_digest import digest
 from pocketgraph import formats
 from pocketgraph.errors import FreezeError, GraphError, UsageError
 from pocketgraph.freezing.for_inference import optimize_for_inference, remove_training_nodes, strip_unused
+from pocketgraph.freezing.for_inference.batch_norm_folding import fold_batch_norms
 from pocketgraph.freezing.for_inference.decomposed_batch_norms import fuse_decomposed_batch_norms
 from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_conv
 from pocketgraph.graph import Graph
@@ -235,3 +236,19 @@ def test_bool_placeholders_become_constants() -> None:
     assert made["net/phase"].tensor.numpy().item() is True
     assert made["rate"].op == "Placeholder"
     assert optimize_for_inference(graph, ["rate"], ["z"], like="1.15")["net/phase"].op == "Placeholder"
+
+
+def test_batch_norms_on_the_branches_of_is_training_are_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,2,2,1])
+        is_training = Placeholder(dtype=bool, shape=[])
+        branch = Switch(x, is_training, T=float)
+        one = Const(float[1] [1])
+        now = FusedBatchNorm(branch:1, one, one, one, one, T=float, is_training=false)
+        later = FusedBatchNorm(branch, one, one, one, one, T=float, is_training=false)
+        y = Merge(later, now, T=float, N=2)
+    """)
+    assert list(fold_batch_norms(graph)) == list(graph)
+    (told,) = caplog.messages
+    assert told.startswith("the batch norm 'now' (and 1 more batch norms) was not folded: a condition decides")
+    assert "--repair=flags" in told

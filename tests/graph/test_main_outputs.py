@@ -1,6 +1,7 @@
 """Which outputs make a model whole, and which one stands out."""
 
 import numpy as np
+import pytest
 
 from pocketgraph.graph.entry_points import likely_outputs, main_outputs, other_ends, sole_outputs
 from pocketgraph.graph.text_format import parse
@@ -250,3 +251,51 @@ def test_what_another_step_trains_without_its_judge_is_no_generator() -> None:
     text = adversarial().replace("painter", "denoiser").replace("referee", "classes")
     graph = parse(text.replace("ApplyGradientDescent(w, rate, into_w", "ApplyGradientDescent(w, rate, w"))
     assert main_outputs(graph) == ["classes/Sigmoid"]
+
+
+ANSWERS = """
+    x = Placeholder(dtype=float, shape=[?,4])
+    labels = Placeholder(dtype=float, shape=[?,3])
+    w = VariableV2(dtype=float, shape=[4,3])
+    product = MatMul(x, w, T=float)
+    shares = Softmax(product, T=float)
+    one = Const(float 1.0)
+    tiny = Const(float 1e-10)
+"""
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "log = Log(shares, T=float)\nloss = Mul(labels, log, T=float)",
+        "low = Minimum(shares, one, T=float)\nclipped = Maximum(low, tiny, T=float)\nlog = Log(clipped, T=float)\n"
+        "loss = Mul(labels, log, T=float)",
+        "log = Log(shares, T=float)\nloss = Mul(labels, log, T=float)\nrest = Sub(one, shares, T=float)\n"
+        "log_rest = Log(rest, T=float)\nno = Sub(one, labels, T=float)\nother = Mul(no, log_rest, T=float)",
+        "far = Square(shares, T=float)\nloss = Mul(labels, far, T=float)\nrest = Sub(one, shares, T=float)\n"
+        "margin = Maximum(rest, tiny, T=float)\nnear = Square(margin, T=float)\nother = Mul(labels, near, T=float)",
+    ],
+    ids=["cross entropy", "clipped cross entropy", "binary cross entropy", "contrastive loss"],
+)
+def test_what_a_loss_written_by_hand_takes_is_the_answer(loss: str) -> None:
+    assert sole_outputs(parse(f"{ANSWERS}\n{loss}")) == ["shares"]
+
+
+def test_a_logarithm_that_no_label_meets_is_an_answer() -> None:
+    assert sole_outputs(parse(f"{ANSWERS}\nlog = Log(shares, T=float)")) == ["log"]
+
+
+def test_the_next_value_of_a_variable_is_no_rival_of_the_output() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = VariableV2(dtype=float, shape=[4,3])
+        logits/layer = MatMul(x, w, T=float)
+        axes = Const(int32[2] [0, 1])
+        logits/least = Min(logits/layer, axes, T=float, Tidx=int32)
+        logits/low = VariableV2(dtype=float, shape=[])
+        logits/difference = Sub(logits/low, logits/least, T=float)
+        logits/updated = AssignSub(logits/low, logits/difference, T=float)
+        high = Const(float 6.0)
+        logits/quantized = FakeQuantWithMinMaxVars(logits/layer, logits/updated, high)
+    """)
+    assert sole_outputs(graph) == ["logits/quantized"]

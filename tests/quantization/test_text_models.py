@@ -224,3 +224,25 @@ def test_words_of_tables_are_known_and_synthetic_texts_are_of_them() -> None:
     assert found.first == 0
     assert {word for text in synthetic_texts(graph, 5) for word in text.split()} <= set(found.words)
     assert synthetic_texts(graph, 3) == synthetic_texts(graph, 3)
+
+
+def test_a_feature_that_a_record_need_not_have_is_made_dense_by_the_app() -> None:
+    graph = parse("""
+        records = Placeholder(dtype=string, shape=[?])
+        names = Const(string[0] [])
+        key = Const(string "weights")
+        parsed = ParseExample(records, names, key, Nsparse=1, Ndense=0, sparse_types=[float], Tdense=[],
+            dense_shapes=[])
+        low = Const(float 0.0)
+        fits = GreaterEqual(parsed:1, low, T=float)
+        axis = Const(int32[1] [0])
+        all = All(fits, axis, Tidx=int32)
+        checked = Assert(all, fits, T=[bool])
+        size = Const(int64[2] [1, 3])
+        dense = SparseToDense(parsed, size, parsed:1, low, T=float, Tindices=int64)
+        w = Const(float[3, 2] [[1, 2], [3, 4], [5, 6]])
+        scores = MatMul(dense, w, ^checked, T=float)
+    """)
+    front = text_preprocessing_of(graph, ["scores"])
+    assert front is not None
+    assert [(cut.tensor, cut.shape) for cut in front.cuts] == [("dense:0", (1, 3))]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from pocketgraph.graph.adversarial_networks import generated
 from pocketgraph.graph.entry_roles import state_ends
 from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.loss_arithmetic import answer_before_loss
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
@@ -136,6 +137,8 @@ class EntrySurvey:
                 if source is None or any(user is not node and user.name in inner for _, user in users):
                     continue
                 node = source
+            elif any(user.name in labelled for _, user in self._users.get(node.name, ())):
+                node = answer_before_loss(self._graph, node)
             ranked = self._rank(node)
             if ranked is not None:
                 found[node.name] = ranked
@@ -359,22 +362,19 @@ class EntrySurvey:
             score += 2
         if _TRAINING_TOWER.search(node.name):
             score -= 1
-        if any(user.op in _SIZES for _, user in self._users.get(node.name, ())):
-            score -= 1
+        takers = self._takers(node)
+        score -= any(user.op in _SIZES for user in takers)
+        if takers and all(user.op.startswith("Assign") for user in takers):
+            score -= 4  # the next value of a variable, as quantized training keeps ranges
         if end.op in POOR_OPS or (port and SIDE_RESULTS.match(end.op)) or self._merges_side_results(end):
             score -= 2
         return _Ranked(score, node.name, why)
 
     def _merges_side_results(self, node: Node) -> bool:
         """Whether branches meet here that give training's results, such as a batch norm's mean and variance."""
-        if node.op != "Merge":
-            return False
-        for ref in node.data_inputs:
-            name, port, _ = parse_ref(ref)
-            source = self._graph.nodes.get(name)
-            if source is not None and (is_of_training(source) or (port and SIDE_RESULTS.match(source.op))):
-                return True
-        return False
+        ports = dict(parse_ref(ref)[:2] for ref in node.data_inputs) if node.op == "Merge" else {}
+        sources = [self._graph[name] for name in ports if name in self._graph]
+        return any(is_of_training(one) or (ports[one.name] and SIDE_RESULTS.match(one.op)) for one in sources)
 
     @cached_property
     def _behind_weights(self) -> set[str]:

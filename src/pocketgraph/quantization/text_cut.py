@@ -217,7 +217,7 @@ class _Search:
     ) -> None:  # fmt: skip
         self.length = length
         self.graph, self.outputs, self.taken, self.texts, self.values = graph, outputs, taken, texts, values
-        self.needed = reachable(graph, [node_name(name) for name in outputs])
+        self.needed = reachable(graph, [node_name(name) for name in outputs], data_only=True)  # no assertions
         self.dependent = dependent_nodes(graph, [node_name(item.name) for item in taken]) & self.needed
         self.ends = {node_name(name) for name in outputs}
 
@@ -229,15 +229,13 @@ class _Search:
                 cuts = self.cuts(front)
             except (UsageError, RunError) as error:
                 raise self._refusal(why or error.what) from error
-            refusal = self._refused(cuts, front)
-            if refusal is None:
+            refusals = self._refused(cuts, front)
+            if not refusals:
                 return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
-            why = f"{refusal.reason} (node '{refusal.node}')"
-            at = self._node_of(refusal)
-            if at is None:
-                break
-            front |= self._before(at)
-            if front & self.ends:
+            why = f"{refusals[0].reason} (node '{refusals[0].node}')"
+            found = [at for refusal in refusals if (at := self._node_of(refusal)) is not None]
+            front |= set().union(*map(self._before, found))
+            if not found or front & self.ends:
                 break
         raise self._refusal(why)
 
@@ -289,31 +287,31 @@ class _Search:
         arrays = _probed(self.graph, self.taken, tensors, self.texts)
         return [_cut(self.graph, name, found, self.length) for name, found in zip(tensors, arrays, strict=True)]
 
-    def _refused(self, cuts: Sequence[CutTensor], front: set[str]) -> Unsupported | None:
-        """Why LiteRT does not take the part behind; None where it does."""
+    def _refused(self, cuts: Sequence[CutTensor], front: set[str]) -> list[Unsupported]:
+        """Why LiteRT does not take the part behind; nothing where it does."""
         for cut in cuts:
             if cut.dtype.base in (STRING, RESOURCE, VARIANT):
                 raise UsageError(f"'{cut.tensor}' is no tensor of numbers")
-            if 0 in cut.shape:
+            if 0 in cut.shape and not all(item.takes_text for item in self.taken):
                 fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
                 raise UsageError(
                     f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
                     hint="`pocketgraph ship` and `export` take a size, as in --input_shape="
                     f"{self.taken[0].name.removesuffix(':0')}:16000",
                 )
-            rows = [is_open for is_open in cut.is_open[:1] if is_open]
-            if rows:  # nothing pads what has no row for each text
-                return Unsupported(
-                    f"'{cut.tensor}' has as many rows as a text has words", self._user(cut.tensor, front)
-                )
+        many = [cut.tensor for cut in cuts if any(cut.is_open[:1]) or 0 in cut.shape]
+        if many:  # nothing pads what has no row for each text
+            return [
+                Unsupported(f"'{each}' has as many rows as a text has words", self._user(each, front)) for each in many
+            ]
         names = {cut.tensor: (cut.dtype, cut.shape) for cut in cuts}
         part = behind(self.graph, names, self.dependent).replace(inputs=(), signatures={})
         part = part.map_nodes(lambda node: with_value(node, self.values))
         try:
             simplified(part, self.outputs, {canonical(cut.name): cut.shape for cut in cuts}).lowered()
         except Unsupported as refusal:
-            return refusal
-        return None
+            return [refusal]
+        return []
 
     def _user(self, tensor: str, front: set[str]) -> str:
         name = node_name(tensor)
@@ -343,7 +341,7 @@ class _Search:
             return None
         try:
             later = self.cuts(further)
-            if any(any(cut.is_open) for cut in later) or self._refused(later, further) is not None:
+            if any(any(cut.is_open) for cut in later) or self._refused(later, further):
                 return None
         except PocketgraphError:
             return None

@@ -48,6 +48,12 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         if heads:
             what = "selection of boxes" if node.op in ops_with("box_selection") else "decoder"
             return f"cut in front of the {what}, which is then the app's: {option('outputs')}={','.join(heads)}"
+    if STRING in node.attrs.values() and _only_names_classes(node):
+        if not node.op.startswith("LookupTableFind"):
+            return ""  # of the table, which its lookup tells
+        return (
+            f"the words behind the numbers are the app's: {option('outputs')}={node.data_inputs[1]} gives the numbers"
+        )
     if node.op in SPECTRA:
         spectrum = _first_real(graph, node)
         if spectrum:
@@ -115,6 +121,12 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
         "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
         f"the ragged part with {option('inputs')}"
     )
+
+
+def _only_names_classes(node: Node) -> bool:
+    """Whether a node belongs to a table of words that numbers are looked up in."""
+    key = node.attrs.get("Tin", node.attrs.get("key_dtype"))
+    return node.op.startswith(("LookupTable", "HashTable")) and key in (INT32, INT64)
 
 
 def _hands_on_files(graph: Graph, node: Node) -> bool:

@@ -22,6 +22,9 @@ _NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
 """Not a trait: the batch norms that the original knows."""
 
 
+_FROZEN = " (was the graph frozen?)"
+
+
 class _FoldedLayer(NamedTuple):
     norm: Node
     conv: Node
@@ -53,10 +56,14 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     gone: set[str] = set()
     weights: set[str] = set()
     new: list[Node] = []
+    refused: dict[str, list[str]] = {}
     for node in graph:
         if node.op not in _NORMS or (like == "1.15" and node.op == "FusedBatchNormV3"):
             continue
         match = _match(graph, node, like)
+        if isinstance(match, str):
+            refused.setdefault(match, []).append(node.name)
+            continue
         if match is None or node.name in taken_ports or match.conv.name in gone:
             continue
         made = _folded(match, like)
@@ -67,6 +74,9 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
         if like == "1.15":
             gone |= {match.weights.name, *(item.name for item in match.statistics)}
         new += made
+    for why, names in refused.items():
+        more = f" (and {len(names) - 1} more batch norms)" if names[1:] else ""
+        log.warning("the batch norm '%s'%s was not folded: %s", names[0], more, why)
     gone |= {name for name in weights if all(user.name in gone for user in graph.consumers.get(name, ()))}
     kept = [node for node in graph if node.name not in gone]
     if like == "2.x":
@@ -74,7 +84,8 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     return graph.replace([*kept, *new])
 
 
-def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | None:
+def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None:
+    """What is folded, or why nothing is; None where that goes without saying."""
     if len(norm.data_inputs) != 5:
         return None
     conv, *parameters = (graph.find_producer(ref) for ref in norm.data_inputs)
@@ -86,29 +97,29 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | None:
         if conv is None or conv.op not in CONVOLUTIONS:
             conv, bias = bias, conv
         if bias is None or bias.op != "Const":
-            return _not_folded(norm, "the bias before it is no constant")
+            return "the bias before it is no constant" + _FROZEN
+    if conv is not None and conv.op in ops_with("switch"):
+        return (
+            "a condition decides whether it runs, such as is_training; "
+            "`pocketgraph freeze_graph MODEL -o decided.pb --repair=flags` keeps inference's branch alone"
+        )
     if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
-        return _not_folded(norm, "it does not follow a Conv2D or DepthwiseConv2dNative")
+        return "it does not follow a Conv2D or DepthwiseConv2dNative" + _FROZEN
     weights = graph.find_producer(conv.data_inputs[1])
     if weights is None or weights.op != "Const":
-        return _not_folded(norm, f"the weights of '{conv.name}' are no constant")
+        return f"the weights of '{conv.name}' are no constant" + _FROZEN
     shape = weights.tensor.shape
     if len(shape) != 4:
-        return _not_folded(norm, f"the weights of '{conv.name}' have {len(shape)} dimensions")
+        return f"the weights of '{conv.name}' have {len(shape)} dimensions" + _FROZEN
     channels = output_channels(conv, shape)
     found: list[Node] = []
     for what, item in (("mean", mean), ("variance", variance), ("beta", beta), ("gamma", gamma)):
         if item is None or item.op != "Const":
-            return _not_folded(norm, f"its {what} is no constant")
+            return f"its {what} is no constant" + _FROZEN
         if item.tensor.shape != (channels,):
-            return _not_folded(norm, f"its {what} has the shape {list(item.tensor.shape)} for {channels} channels")
+            return f"its {what} has the shape {list(item.tensor.shape)} for {channels} channels" + _FROZEN
         found.append(item)
     return _FoldedLayer(norm, conv, weights, bias, add, (found[0], found[1], found[2], found[3]))
-
-
-def _not_folded(norm: Node, why: str) -> _FoldedLayer | None:
-    log.warning("the batch norm '%s' was not folded: %s (was the graph frozen?)", norm.name, why)
-    return None
 
 
 def _folded(match: _FoldedLayer, like: Version) -> list[Node]:
