@@ -23,6 +23,7 @@ from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
+from pocketgraph.runtime.planning.rewriting.idle_waits import without_idle_waits
 from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
@@ -126,25 +127,9 @@ def hoist_over_splits(state: GraphState) -> None:
 
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
-    items = state.plan.items
-    waiting = {name for name, item in items.items() if item.control}
-    if waiting and not state.conditional and all(map(_is_pure, {item.node.op for item in items.values()})):
-        state.take(state.graph.map_nodes(lambda node: _without_waiting(node) if node.name in waiting else node))
+    if state.take(without_idle_waits(state.graph, state.plan, state.conditional, state.held)):
         state.plan_anew()
-
-
-def _without_waiting(node: Node) -> Node:
-    return node.replace(inputs=node.data_inputs)
-
-
-def _is_pure(op: str) -> bool:
-    """Whether it makes no difference when a node runs: waiting for such nodes, or letting them wait, is idle."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(op)
-    if definition is None or definition.stateful or op in ("Enter", "Merge", "Assert"):
-        return op.startswith("Placeholder")
-    return bool(definition.outputs) or op == "NoOp"
+        state.find_conditional()
 
 
 def mask_pooled_gradients(state: GraphState) -> None:

@@ -1,0 +1,138 @@
+"""Drops waits that make no difference: control inputs that hold nothing back which has an effect, or is seen.
+
+TensorFlow's gradients wait for all gradients of the same layer: an Identity of each waits for a NoOp that waits for
+them. Such an Identity leaves as well. Within ``tf.control_dependencies``, as around a step that updates batch norms,
+even constants wait; what has effects waits in their place, so that they are constants again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from graphlib import TopologicalSorter
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.step_calls import is_reference_output
+
+VARIABLES = ops_with("variable", "reference_variable")
+
+
+def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], held: Collection[str]) -> Graph:
+    """The graph without such waits; the same graph if there are none.
+
+    Nodes with an effect, and those that read what effects change, keep their order. A node without one hands its waits
+    on to those behind it, but for a wait that may end a run, as for an Assert.
+
+    Args:
+        graph: the graph.
+        plan: its needed nodes.
+        conditional: nodes that do not run in every run; where there are any, all waits stay.
+        held: nodes that must stay.
+    """
+    items = plan.items
+    is_looping = any(frame.depth for frame in plan.frames.values())
+    if conditional or is_looping or not any(item.control for item in items.values()):
+        return graph
+    kept = _Waits(plan, held).kept
+    changed = {
+        name: items[name].node.replace(inputs=[*items[name].node.data_inputs, *(f"^{each}" for each in waits)])
+        for name, waits in kept.items()
+        if list(items[name].control) != waits
+    }
+    passed = {
+        Endpoint(name, 0): items[name].data[0]
+        for name, node in changed.items()
+        if node.op == "Identity" and not kept[name] and name not in held and not _takes_variable(plan, items[name])
+    }
+    for name, item in items.items() if passed else ():
+        if not passed.keys().isdisjoint(item.data):
+            node = changed.get(name, item.node)
+            inputs = [*(_source(each, passed) for each in item.data), *node.control_inputs]
+            changed[name] = node.replace(inputs=inputs)
+    return graph.map_nodes(lambda node: changed.get(node.name, node)) if changed else graph
+
+
+def _source(endpoint: Endpoint, passed: dict[Endpoint, Endpoint]) -> str:
+    while endpoint in passed:
+        endpoint = passed[endpoint]
+    return str(endpoint)
+
+
+class _Waits:
+    """For whom nodes have to wait. Sets of nodes are bits of a number, by their place in an order in which they run.
+
+    Attributes:
+        kept: by each node that waits, or waited, for whom.
+    """
+
+    def __init__(self, plan: Plan, held: Collection[str]) -> None:
+        items = plan.items
+        sources = {name: {*_computed(plan, item), *item.control} & items.keys() for name, item in items.items()}
+        self._order = list(TopologicalSorter(sources).static_order())
+        self.kept: dict[str, list[str]] = {}
+        bits = {name: 1 << number for number, name in enumerate(self._order)}
+        ending = 0  # nodes whose effects are not those on variables: they may end a run
+        before: dict[str, int] = {}  # by node: those with effects before it, and itself
+        handed_on: dict[str, int] = {}  # by node: whom those behind it wait for
+        for name in self._order:
+            item = items[name]
+            takes_variable = _takes_variable(plan, item)
+            has_effect = takes_variable or not _is_pure(item.node.op)
+            is_ending = has_effect and not takes_variable and item.node.op not in VARIABLES
+            seen = waits = chosen = 0
+            for source in _computed(plan, item):
+                seen, waits = seen | before[source], waits | handed_on[source]
+            for waited in item.control:
+                waits |= bits.get(waited, 0) | handed_on.get(waited, 0)
+            stays = has_effect or name in held
+            for number in _numbers(waits):
+                behind = before[self._order[number]]
+                if not behind & ~seen:
+                    waits ^= 1 << number
+                elif stays or behind & ending:
+                    chosen, seen = chosen | 1 << number, seen | behind
+            handed_on[name] = waits & ~chosen if not stays else 0
+            before[name] = seen | (bits[name] if has_effect else 0)
+            ending |= bits[name] if is_ending else 0
+            if chosen or item.control:
+                self.kept[name] = [self._order[number] for number in _numbers(chosen)]
+
+
+def _numbers(bits: int) -> Iterator[int]:
+    """Which bits are set, the highest first: it may have the others before it."""
+    while bits:
+        number = bits.bit_length() - 1
+        bits ^= 1 << number
+        yield number
+
+
+def _computed(plan: Plan, item: Item) -> list[str]:
+    """The nodes that compute a node's inputs in the run."""
+    return [endpoint.node for endpoint in item.data if endpoint not in plan.fed]
+
+
+def _takes_variable(plan: Plan, item: Item) -> bool:
+    """Whether a node takes a variable itself, or its handle."""
+    from pocketgraph.graph import opdefs
+
+    definition = opdefs.find(item.node.op)
+    if definition is not None and definition.stateful and any(arg.dtype is RESOURCE for arg in definition.inputs):
+        return True
+    return any(
+        endpoint not in plan.fed and is_reference_output(plan.items[endpoint.node].node.op, endpoint.port)
+        for endpoint in item.data
+    )
+
+
+def _is_pure(op: str) -> bool:
+    """Whether it makes no difference when a node runs, but for its results."""
+    from pocketgraph.graph import opdefs
+
+    definition = opdefs.find(op)
+    if definition is None or definition.stateful or op in ("Enter", "Merge", "Assert"):
+        return op.startswith("Placeholder")
+    return bool(definition.outputs) or op == "NoOp"
