@@ -206,7 +206,8 @@ def _has_kernels_of_its_own(sources: Array, kind: ConvolutionKind) -> bool:
 
 def _sources(packed: Array, weights: int, columns: int) -> Array:
     """Where each number that was packed is from: its place among the weights, which were 1, 2, …, the biases, which
-    were -1, -2, …, and a zero, which stands for what only fills room up."""
+    were -1, -2, …, and a zero, which stands for what only fills room up. ``packing_order.order_of`` names
+    the orders that are known; this takes any."""
     numbers = np.where(np.abs(packed) <= weights, packed, 0).astype(np.int64)
     is_bias = (numbers < 0) & (numbers >= -columns)
     return np.where(numbers > 0, numbers - 1, np.where(is_bias, weights - 1 - numbers, weights + columns))

@@ -126,7 +126,7 @@ class Resizable:
 
     def takes(self, shapes: Sequence[tuple[int, ...]], told: Shapes = ()) -> bool:
         """Whether all its operators take inputs of these shapes, and these numbers."""
-        if "least" in self.about:
+        if "least" in self.about:  # which the cache keeps; it cannot keep a function
             pairs = zip(shapes, self.about["least"], strict=True)
             return all(size >= low for shape, lows in pairs for size, low in zip(shape, lows, strict=True))
         return self._fits is None or self._fits(shapes, told)

@@ -44,7 +44,7 @@ class PartCall(Record):
 
 
 class Functions(Protocol):
-    """Whoever runs the graph's functions (see ``functions``).
+    """Whoever runs the graph's functions: ``functions.FunctionLibrary``, which imports what is compiled here.
 
     Attributes:
         without: the step passes that are switched off (see pass_registry.py).
@@ -67,7 +67,7 @@ class Functions(Protocol):
 
 
 class DynamicPlanner(Protocol):
-    """Whoever plans parts when they run (see ``dynamic_part_search``).
+    """Whoever plans parts when they run: ``DynamicPartPlanner``, in planning, which stands above the engines.
 
     Attributes:
         threads: how many to compute with.
