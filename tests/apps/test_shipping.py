@@ -241,6 +241,20 @@ def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:
             Image.fromarray(rng.integers(low, high, (8, 8, 3), np.uint8)).save(folder / name / f"{at}.{form}")
 
 
+def test_a_scaling_that_nothing_tells_is_said(tmp_path: pathlib.Path) -> None:
+    bright_and_dark(tmp_path / "photos")
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 8, 8, 3])
+        y = Sigmoid(x, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    made = ship(tmp_path / "net.pb", tmp_path / "out", data=tmp_path / "photos")
+    (said,) = [text for text in made.unknown if "how pixels were scaled in training" in text]
+    assert said.endswith("input_mean=127.5 input_std=127.5 feeds those from -1 to 1")
+    made = ship(tmp_path / "net.pb", tmp_path / "other", data=tmp_path / "photos", input_mean=0, input_std=255)
+    assert not any("how pixels" in text for text in made.unknown)
+
+
 def test_a_graph_that_reads_files_itself_ships_behind_that_part(
     tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -137,13 +137,38 @@ def test_python_takes_texts_in_memory() -> None:
     assert found[0].accuracy.top1 == 1
 
 
+def test_a_file_behind_summed_embeddings_is_verified_by_the_models_output() -> None:
+    """Behind the sums the lookup of embeddings leads nowhere, and is no output."""
+    graph = parse(f"""
+        text = Placeholder(dtype=string, shape=[?])
+        blank = Const(string "")
+        words = StringSplitV2(text, blank, maxsplit=-1)
+        hash = StringToHashBucketFast(words:1, num_buckets=8)
+        rows = Const(float {np.random.default_rng(0).normal(size=(8, 4)).tolist()})
+        axis = Const(int32 0)
+        vectors = GatherV2(rows, hash, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        begin = Const(int32 [0, 0])
+        end = Const(int32 [0, 1])
+        step = Const(int32 [1, 1])
+        places = StridedSlice(words, begin, end, step, T=int64, Index=int32, begin_mask=1, end_mask=1,
+            shrink_axis_mask=2)
+        count = Size(text, T=string, out_type=int32)
+        sums = UnsortedSegmentSum(vectors, places, count, T=float, Tindices=int64, Tnumsegments=int32)
+        y = Tanh(sums, T=float)
+    """)
+    pocketgraph.export(graph, "sums.tflite")
+    report = pocketgraph.verify(graph, "sums.tflite")
+    assert report.passed, report
+    assert [one.name for one in report.outputs] == ["y"]
+
+
 def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
     """A table's columns, each by its own preprocessing: a hash, boundaries, and counts."""
     graph = parse(f"""
         city = Placeholder(dtype=string, shape=[1])
-        age = Placeholder(dtype=float, shape=[1])
+        age = Placeholder(dtype=double, shape=[1])
         hash = StringToHashBucketFast(city, num_buckets=8)
-        decade = Bucketize(age, T=float, boundaries=[20.5, 30.0, 40.0])
+        decade = Bucketize(age, T=double, boundaries=[20.5, 30.0, 40.0])
         rows = Const(float {np.eye(8, 4).tolist()})
         axis = Const(int32 0)
         place = GatherV2(rows, hash, axis, Tparams=float, Tindices=int64, Taxis=int32)
@@ -154,7 +179,7 @@ def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
         y = MatMul(sum, w, T=float, transpose_a=false, transpose_b=false)
     """)
     pocketgraph.save(graph, "table.pb")
-    np.savez("table.npz", city=np.array([[b"Bern"], [b"Rome"], [b"Oslo"]]), age=np.float32([[7], [33], [71]]))
+    np.savez("table.npz", city=np.array([[b"Bern"], [b"Rome"], [b"Oslo"]]), age=np.float64([[7], [33], [71]]))
     steps = ship("table.pb", "out", "table.npz").app
     assert "of 'age': number each by how many of these it has reached: 20.5, 30, 40" in steps
     assert any(step.startswith("of 'city': number each word by its hash: FarmHash") for step in steps)

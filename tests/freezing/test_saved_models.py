@@ -261,6 +261,29 @@ def test_several_signatures_are_told_of() -> None:
     assert not [line for line in freeze_with_report(folder, "StatefulPartitionedCall").warnings if "signatures" in line]
 
 
+def test_signatures_besides_the_main_one_are_told_of(tmp_path: pathlib.Path) -> None:
+    """Keras writes the main one under a second key, which is none."""
+    graph = parse("""
+        main = Placeholder(dtype=float, shape=[?, 3])
+        again = Placeholder(dtype=float, shape=[?, 3])
+        code = Placeholder(dtype=float, shape=[?, 2])
+        y = Relu(main, T=float)
+        same = Relu(again, T=float)
+        decoded = Neg(code, T=float)
+    """)
+    signatures = {
+        "serving_default": Signature({"x": "main:0"}, {"y": "y:0"}),
+        "serve": Signature({"x": "again:0"}, {"y": "same:0"}),
+        "decode": Signature({"x": "code:0"}, {"y": "decoded:0"}),
+    }
+    formats.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    told = freeze_with_report(tmp_path / "model")
+    assert told.warnings == ("the signature 'serving_default' is taken; others are decode (signature=NAME takes one)",)
+    assert told.graph.outputs == ("y:0",)
+    assert not freeze_with_report(tmp_path / "model", signature="decode").warnings
+    assert not freeze_with_report(tmp_path / "model", "decoded").warnings
+
+
 def test_a_signature_that_trains_is_told_with_the_others() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?, 2, 2, 1])

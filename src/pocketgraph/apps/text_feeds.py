@@ -94,7 +94,7 @@ def feeds_behind_texts(
         for key, signature in graph.signatures.items()
         if not set(wanted).isdisjoint(signature.outputs.values())
     }
-    part = front.behind(is_open=True).replace(outputs=list(graph.outputs), signatures=own)
+    part = front.behind(is_open=True).replace(outputs=list(graph.outputs) or wanted, signatures=own)
     return part, [{**dict(zip(names, front(text), strict=True)), **(values or {})} for text in texts]
 
 

@@ -243,7 +243,7 @@ def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]
     elif frozen.repaired:
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
-    return notes + [line for line in frozen.warnings if line.startswith("all signatures")]
+    return notes + [line for line in frozen.warnings if line.startswith(("all signatures", "the signature"))]
 
 
 def inner_results(graph: Graph) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
@@ -22,6 +23,24 @@ def serving_signature(graph: Graph) -> str | None:
     """The key of the signature that is taken when none is named; None where there is none."""
     keys = list(graph.public_signatures)
     return DEFAULT if DEFAULT in keys else keys[0] if len(keys) == 1 else None
+
+
+def left_signatures(graph: Graph) -> str:
+    """That there are other signatures than the main one, which is taken; "" where there are none.
+
+    Those of the same inputs and outputs are none: Keras writes the main one under a second key, too.
+    """
+
+    def use(key: str) -> tuple[object, ...]:
+        one = graph.signatures[key]
+        shapes = {graph.producer(tensor).shape() for tensor in _inputs(graph, key)}
+        return sorted(one.inputs), sorted(one.outputs), shapes
+
+    main = serving_signature(graph)
+    others = [key for key in sorted(graph.public_signatures) if main is not None and use(key) != use(main)]
+    if not others:
+        return ""
+    return f"the signature '{main}' is taken; others are {', '.join(others)} ({option('signature')}=NAME takes one)"
 
 
 def inferring_signature(graph: Graph) -> str | None:

@@ -19,6 +19,7 @@ from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.run_state import forgotten, run_state
 from pocketgraph.freezing.savers import SavedAs, saved_names
+from pocketgraph.freezing.serving_signatures import left_signatures
 from pocketgraph.freezing.stored_tables import has_stored_tables
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
@@ -215,6 +216,8 @@ def freeze_with_report(
     warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
+    elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
+        warnings.insert(0, left)
     return Frozen(
         frozen,
         source.graph,

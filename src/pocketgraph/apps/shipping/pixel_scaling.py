@@ -9,9 +9,10 @@ from typing import Any
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.picture_input import find_input
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.graph import Graph
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
+from pocketgraph.quantization.evaluation.model_evaluation import Evaluation
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 from pocketgraph.transforms import transform
@@ -34,6 +35,14 @@ def with_scaling_told(frozen: Graph, whole: Graph, inputs: Sequence[str], output
         return frozen
     telling = transform(whole, "mobile", inputs, [*outputs, found.node]).replace(outputs=frozen.outputs)
     return telling if SampleReading().scaling(telling) == told else frozen
+
+
+def unsaid_scaling(found: Evaluation) -> list[str]:
+    """That nothing told how pictures are scaled, and how they were fed, where no right answers speak for that."""
+    if not found.has_unsaid_scaling or found[0].accuracy is not None:
+        return []
+    said = f"{option('input_mean')}=127.5 {option('input_std')}=127.5"
+    return [f"how pixels were scaled in training: values from 0 to 1 were fed; {said} feeds those from -1 to 1"]
 
 
 def likeliest_scaling(

@@ -15,7 +15,7 @@ from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_sizes
-from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, with_scaling_told
+from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import (
@@ -327,6 +327,7 @@ class _Work:
         for note in found_all.notes:
             self.notify(note)
         before, after = found_all[0], found_all[1]
+        result.unknown += [text for text in unsaid_scaling(found_all) if text not in result.unknown]
         is_judged = before.accuracy is not None or before.answers.are_varied
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
