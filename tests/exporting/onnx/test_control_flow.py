@@ -7,7 +7,7 @@ import pytest
 
 from function_text import with_functions
 from loop_text import counted_loop
-from onnx_runs import assert_same, operators
+from onnx_runs import assert_same, exported, operators, run
 from pocketgraph.graph.text_format import parse
 
 DOUBLING = """
@@ -141,3 +141,57 @@ def test_functions_of_tensorflow_2() -> None:
         proto = assert_same(graph, feeds)
         assert operators(proto)["Loop"] == 1
         assert operators(proto)["If"] == 1
+
+
+GROWING = """
+    x = Placeholder(dtype=float, shape=[?,2])
+    shape = Shape(x, T=float, out_type=int32)
+    zero = Const(int32 0)
+    one = Const(int32 1)
+    ones = Const(int32 [1])
+    zeros = Const(int32 [0])
+    n = StridedSlice(shape, zeros, ones, ones, T=int32, Index=int32, shrink_axis_mask=1)
+    element = Const(int32 [2])
+    list = TensorListReserve(element, zero, element_dtype=float, shape_type=int32)
+    loop = StatelessWhile(zero, n, list, x, T=[int32,int32,variant,float], cond=func(goes_on), body=func(round))
+    y = TensorListStack(loop:2, element, element_dtype=float, num_elements=-1)
+    size = TensorListLength(loop:2)
+    none = Const(int64 [])
+    joined = TensorListConcatV2(loop:2, element, none, element_dtype=float, shape_type=int32)
+"""
+ROUND = """
+    goes_on(i: int32, n: int32, list: variant, x: float) -> less: bool = less:z:0
+    less = Less(i, n, T=int32)
+
+    round(i: int32, n: int32, list: variant, x: float) -> i: int32 = next:z:0, n: int32 = n, list: variant = \
+set:output_handle:0, x: float = x
+    one = Const(int32 1)
+    two = Const(int32 2)
+    zero = Const(int32 0)
+    next = AddV2(i, one:output:0, T=int32)
+    twice = Mul(i, two:output:0, T=int32)
+    apart = AddV2(twice:z:0, one:output:0, T=int32)
+    end = TensorListLength(list)
+    row = GatherV2(x, i, zero:output:0, Tparams=float, Tindices=int32, Taxis=int32)
+    set = TensorListSetItem(list, PLACE, row:output:0, element_dtype=float, resize_if_index_out_of_bounds=true)
+"""
+
+
+RESERVED = "TensorListReserve(element, zero,"
+GIVEN = "TensorListFromTensor(x, element,"
+
+
+@pytest.mark.parametrize(("begun", "place", "rows"), [
+    (RESERVED, "i", [1, 2]), (RESERVED, "apart:z:0", [0, 1, 0, 2]), (GIVEN, "end:length:0", [1, 2, 1, 2]),
+])  # fmt: skip
+def test_a_list_that_grows_while_it_is_written(begun: str, place: str, rows: list[int]) -> None:
+    """As TensorFlow 2.21 gives it: what no round wrote is zeros. A place in each round makes an output of the Loop."""
+    graph = with_functions(parse(GROWING.replace(RESERVED, begun)), ROUND.replace("PLACE", place).strip().splitlines())
+    wanted = np.array([[row, -row] for row in rows], np.float32)
+    proto = exported(graph, ["y", "size", "joined", "joined:1"])
+    y, size, joined, lengths = run(proto, {"x": np.array([[1, -1], [2, -2]], np.float32)})
+    assert y.tolist() == wanted.tolist()
+    assert size == len(rows)
+    assert joined.tolist() == wanted.reshape(-1).tolist()
+    assert lengths.tolist() == [2] * len(rows)
+    assert operators(proto)["ScatterND"] == (place != "i")

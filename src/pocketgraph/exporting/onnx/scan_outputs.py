@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.exporting.onnx.trip_counts import PASSES, behind, counts, outside
+from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 
@@ -33,7 +34,7 @@ def scanned_arrays(prepared: Prepared, carried: Mapping[str, tuple[Endpoint, End
         source = items.get(outside(prepared.items, first).node)
         if source is None or source.node.op not in ("TensorArrayV3", "TensorListReserve", "TensorArrayV2"):
             continue
-        if not _fills(prepared, source.node.name, index.node):
+        if not _fills(prepared, source.node.name, index.node, item.node):
             continue
         found[name] = item.node.name
     return found
@@ -60,11 +61,15 @@ def _readers(prepared: Prepared, name: str) -> set[str]:
     return found
 
 
-def _fills(prepared: Prepared, array: str, counter: str) -> bool:
-    """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told."""
-    if prepared.items[array].node.attr("dynamic_size", False):
+def _fills(prepared: Prepared, array: str, counter: str, write: Node) -> bool:
+    """Whether the loop goes on as long as the counter is below the array's size, as far as that can be told; or that
+    size is none at first, and grows."""
+    maker = prepared.items[array].node
+    size = prepared.items[array].data[0 if maker.op.startswith("TensorArray") else 1]
+    first = prepared.inferred.value(str(outside(prepared.items, size)))
+    grows = maker.attr("dynamic_size", False) or write.attr("resize_if_index_out_of_bounds", False)
+    if grows and first is not None and not first.any():
         return True
-    size = prepared.items[array].data[0 if prepared.items[array].node.op.startswith("TensorArray") else 1]
     for item in prepared.items.values():
         if item.node.op != "Less" or behind(prepared.items, item.data[0]).node != counter:
             continue

@@ -10,7 +10,7 @@ from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.graph import DType, Node, Shape, canonical, node_name
-from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.dtype import INT32, INT64
 from pocketgraph.runtime.unrolling.array_origins import WRITES, origin, written
 
 
@@ -20,10 +20,7 @@ def array(emit: OnnxEmit, node: Node) -> None:
     dtype = plain_type(node.dtype("dtype"))
     if node.attr("dynamic_size", False):
         grown = _grown(emit, node, int(emit.static(0, "the size of an array that grows")))
-        if grown is None:
-            emit.result(_unmade(emit, node, dtype), 1)
-            return
-        size = emit.ints([grown])
+        size = size if grown is None else emit.ints([grown])
     emit.result(_begun(emit, node, size, dtype, node.shape("element_shape")), 1)
 
 
@@ -46,6 +43,10 @@ def _begun(emit: OnnxEmit, node: Node, size: OnnxValue, dtype: DType, declared: 
     count = None if size.constant is None else int(size.constant.numpy()[0])
     if shape is None or not shape.is_known:
         made = _unmade(emit, node, dtype)
+    elif _grows(emit, node):
+        made = _zeros(emit, size, Shape([None, *shape]), dtype)
+        emit.arrays.add(made)
+        return made
     else:
         dims = emit.concat([size, emit.ints(shape.known)])
         like = OnnxValue("", dtype, Shape([count, *shape]))
@@ -77,6 +78,35 @@ def _grown(emit: OnnxEmit, node: Node, size: int) -> int | None:
         last = indices.size - 1 if other.op == "TensorArraySplitV3" else int(np.max(indices, initial=-1))
         size = max(size, last + 1)
     return size
+
+
+def _grows(emit: OnnxEmit, maker: Node | None) -> bool:
+    """Whether writes make an array longer, by indices that are found while running."""
+    if maker is None:
+        return False
+    if maker.op.startswith("TensorArray"):
+        return bool(maker.attr("dynamic_size", False)) and _grown(emit, maker, 0) is None
+    writes = [other for other in emit.graph if other.attr("resize_if_index_out_of_bounds", False)]
+    return any(_maker(emit, other.data_inputs[0]) == maker for other in writes)
+
+
+def _maker(emit: OnnxEmit, ref: str) -> Node | None:
+    """The node that made an array; None where it comes from outside."""
+    return emit.graph.nodes.get(origin(emit.graph, canonical(ref)))
+
+
+def _zeros(emit: OnnxEmit, count: OnnxValue, shape: Shape, dtype: DType) -> OnnxValue:
+    """Some elements of an array, whose own sizes are known."""
+    dims = emit.concat([count, emit.ints(_rows(shape).known)])
+    return emit.op("ConstantOfShape", [dims], shape, dtype, value=np.zeros(1, dtype.numpy))
+
+
+def _with_place(emit: OnnxEmit, held: OnnxValue, index: OnnxValue) -> OnnxValue:
+    """An array that has an element of an index, a vector of one; zeros are put behind it where it has none."""
+    wanted = emit.op("Add", [index, emit.ints([1])], [1])
+    more = emit.op("Max", [emit.op("Sub", [wanted, emit.dim(held, 0)], [1]), emit.ints([0])], [1])
+    zeros = _zeros(emit, more, Shape([None, *_rows(held.shape)]), held.dtype)
+    return emit.op("Concat", [held, zeros], zeros.shape, axis=0)
 
 
 def _element(emit: OnnxEmit, node: Node) -> Shape | None:
@@ -115,8 +145,10 @@ def write(emit: OnnxEmit, node: Node) -> OnnxValue:
         emit.scanned[node.name] = emit.made(value)
         return array
     held = _held(emit, 0 if is_list else 3)
-    index = emit.reshape(emit.as_int64(emit.input(1)), [1, 1])
-    made = emit.op("ScatterND", [held, index, emit.unsqueeze(value, [0])], held.shape)
+    index = emit.reshape(emit.as_int64(emit.input(1)), [1])
+    if _grows(emit, _maker(emit, node.data_inputs[0])):
+        held = _with_place(emit, held, index)
+    made = emit.op("ScatterND", [held, emit.unsqueeze(index, [0]), emit.unsqueeze(value, [0])], held.shape)
     return _changed(emit, made, held)
 
 
@@ -163,8 +195,11 @@ def stack(emit: OnnxEmit, node: Node) -> OnnxValue:
 def from_tensor(emit: OnnxEmit, node: Node) -> None:
     value = emit.input(0)
     held = value if value.is_made else emit.made(value)
+    if _grows(emit, node):
+        held = emit.op("Identity", [held], Shape(None if held.shape.dims is None else [None, *held.shape.dims[1:]]))
+    else:
+        emit.sizes[held] = emit.dim(held, 0)
     emit.arrays.add(held)
-    emit.sizes[held] = emit.dim(held, 0)
     emit.bound[f"{node.name}:0"] = held
 
 
@@ -178,7 +213,10 @@ def scatter(emit: OnnxEmit, node: Node) -> OnnxValue:
     if in_order or (known is None and indices is not None and indices.op == "Range"):
         count = array.shape[0] if array.shape.dims is not None else None
         if count is None or count == rows or known is None:
-            return _changed(emit, emit.op("Identity", [value], value.shape), array)
+            shape = value.shape
+            if shape.dims is not None and _grows(emit, _maker(emit, node.data_inputs[0])):
+                shape = Shape([None, *shape.dims[1:]])
+            return _changed(emit, emit.op("Identity", [value], shape), array)
     held = _held(emit, 3)
     places = emit.unsqueeze(emit.vector(emit.input(1)), [1])
     return _changed(emit, emit.op("ScatterND", [held, places, value], held.shape), array)
@@ -197,17 +235,16 @@ def split(emit: OnnxEmit, node: Node) -> OnnxValue:
     return _changed(emit, made, emit.input(3))
 
 
-@converts("TensorArrayConcatV3")
+@converts("TensorArrayConcatV3", "TensorListConcatV2")
 def concat(emit: OnnxEmit, node: Node) -> None:
-    held = _held(emit, 1)
+    held = _held(emit, 1 if node.op.startswith("TensorArray") else 0)
     if held.shape.dims is None or not _rows(held.shape).is_known:
         raise emit.unsupported("the shape of the array's elements is not known; state the shapes of the inputs")
     rows = _rows(held.shape).known
     count = held.shape.dims[0]
     emit.result(emit.reshape(held, [None if count is None else count * rows[0], *rows[1:]]))
-    if count is None:
-        raise emit.unsupported("the number of elements must be known beforehand")
-    emit.result(emit.const(np.full(count, rows[0], np.int64)), 1)
+    lengths = OnnxValue("", INT64, Shape([count]))
+    emit.result(filled(emit, emit.dim(held, 0), np.full(1, rows[0], np.int64), lengths), 1)
 
 
 @converts("TensorArraySizeV3", "TensorListLength")
