@@ -251,6 +251,23 @@ def test_a_detector_ships_in_front_of_the_selection_of_boxes(tmp_path: pathlib.P
             np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-5)
 
 
+def test_what_a_loop_over_pictures_gathers_in_front_of_a_selection_is_no_head() -> None:
+    """As tf.map_fn does it, picture by picture: nothing can be fetched out of a loop's body."""
+    nodes = [node for node in detector() if node.name not in ("chosen", "found")]
+    graph = Graph([*nodes, *parse("""
+        entered = Enter(boxes, T=float, frame_name="pictures")
+        judged = Enter(scores, T=float, frame_name="pictures")
+        likely = Where(judged, T=float)
+        places = Squeeze(likely, T=int64, squeeze_dims=[1])
+        some = GatherV2(entered, places, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        theirs = GatherV2(judged, places, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        chosen = NonMaxSuppressionV3(some, theirs, most, overlap, least, T=float)
+        kept = GatherV2(some, chosen, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        found = Exit(kept, T=float)
+    """)])  # fmt: skip
+    assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]
+
+
 SERIES = """
     series = Placeholder(dtype=float, shape=[?,?,4])
     axis = Const(int32 [1])

@@ -303,3 +303,19 @@ def test_what_is_estimated_for_numpy_decides_whether_it_answers(
         asked(session, 5)
         asked(session, 7)
     assert not answered
+
+
+def test_averages_that_training_would_update_do_not_refuse_other_sizes() -> None:
+    """Layers of contrib wait for the updates, which a frozen graph keeps: the first plan drops them."""
+    graph = parse(
+        LAYERS.replace("y = Tanh(back, T=float)", "y = Tanh(back, ^update, T=float)")
+        + """
+    average = Const(float 0.5)
+    change = Mean(x, axes, T=float, Tidx=int32)
+    axes = Const(int32[3] [0, 1, 2])
+    update = AssignSub(average, change, T=float)
+    """
+    )
+    with Session(graph) as session, Session(TEXT, engine="reference") as reference:
+        for length in (3, 5, 4):
+            np.testing.assert_allclose(asked(session, length), asked(reference, length), atol=1e-6)

@@ -13,7 +13,7 @@ from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
@@ -124,10 +124,11 @@ class EntrySurvey:
             labelled = self._forward(self._sources - self._main_sources)
         inner = (reached - labelled) or reached or {node.name for node in self._model}
         found: dict[str, _Ranked] = {}
+        looping = inside_loops(self._graph)
         for node in self._model:
             if node.name not in inner or node.op in _PLACEHOLDERS or node.op in VARIABLES or node.op == "Const":
                 continue
-            if node.name in self._inside_loops or {user.op for user in self._takers(node)} == {"Assert"}:
+            if node.name in looping or {user.op for user in self._takers(node)} == {"Assert"}:
                 continue
             if any(user.name in inner for _, user in self._users.get(node.name, ())):
                 continue
@@ -162,18 +163,6 @@ class EntrySurvey:
         """Whether a tensor has another shape only for what training computes, such as rows of all places' logits."""
         takers = self._takers(node) if self.is_trained and node.op == "Reshape" else []
         return bool(takers) and all(self._serves_training(user) for user in takers)
-
-    @cached_property
-    def _inside_loops(self) -> set[str]:
-        """The nodes between where a loop is entered and where it is left, whose values nobody can fetch."""
-        found: set[str] = set()
-        waiting = [node for node in self._model if node.op in ops_with("enter")]
-        while waiting:
-            node = waiting.pop()
-            if node.name not in found and node.op not in ops_with("exit"):
-                found.add(node.name)
-                waiting.extend(self._graph.consumers.get(node.name, ()))
-        return found
 
     def sole_outputs(self) -> list[str] | None:
         ranked = self.outputs

@@ -8,8 +8,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph.graph import MERGES, Graph
 from pocketgraph.graph.node import Node, node_name
+from pocketgraph.graph.op_traits import ops_with
 
-__all__ = ["MERGES", "in_order", "reachable", "stands_in_order", "topological"]
+__all__ = ["MERGES", "in_order", "inside_loops", "reachable", "stands_in_order", "topological"]
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -179,3 +180,15 @@ def dependents(
             if not is_last(node):
                 behind.add(node.name)
             yield node
+
+
+def inside_loops(graph: Graph) -> set[str]:
+    """The names of nodes between where a loop is entered and where it is left, whose values nobody can fetch."""
+    found: set[str] = set()
+    waiting = [node for node in graph if node.op in ops_with("enter")]
+    while waiting:
+        node = waiting.pop()
+        if node.name not in found and node.op not in ops_with("exit"):
+            found.add(node.name)
+            waiting.extend(graph.consumers.get(node.name, ()))
+    return found

@@ -9,7 +9,7 @@ from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
@@ -149,7 +149,7 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
-    layers = {other.name for other in graph if other.op in ops_with("bias", "layer")}
+    layers = {other.name for other in graph if other.op in ops_with("bias", "layer")} - inside_loops(graph)
     ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
     found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)
     return sorted(_handed_on(graph, found, node))[:MOST_HEADS]
