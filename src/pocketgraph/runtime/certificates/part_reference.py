@@ -130,14 +130,17 @@ class PartReference:
         last = {endpoint: place for place, item in enumerate(self._order) for endpoint in item.data}
         last.update(dict.fromkeys(self.outputs, len(self._order)))
         values: dict[Endpoint, Any] = {}
+        owned = self._owned
 
         def computed(item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
             node = item.node
             if node.op in PASSED:
                 return (taken[0],)
             if ledger is None:
-                free = [values[each] for each in item.data if last[each] == place and each in self._owned]
-                result = written(node, taken, free)
+                result = None
+                if node.op in WRITERS:
+                    free = [values[each] for each in item.data if last[each] == place and each in owned]
+                    result = written(node, taken, free)
                 return evaluate(node, taken) if result is None else (result,)
             from pocketgraph.runtime.engines.memory_limit import bytes_of_node
 
@@ -253,23 +256,24 @@ WRITERS: dict[str, np.ufunc] = {
     "Neg": np.negative, "Square": np.square, "Relu": np.maximum,
 }  # fmt: skip
 """By op: what computes float32 as its kernel does, which need not be imported for it. Relu's second operand is 0."""
+NOTHING = np.zeros((), np.float32)
 
 
 def written(node: Node, taken: Sequence[Any], free: Iterable[Array]) -> Array | None:
     """An element-wise node's result; None where its kernel is to compute it, or to refuse it.
 
     Args:
-        node: the node.
+        node: the node, whose op has such a function.
         taken: its operands.
         free: those of them that may be overwritten, as one of the result's shape is.
     """
-    ufunc = WRITERS.get(node.op)
-    operands = [*taken, np.zeros((), np.float32)] if node.op == "Relu" else taken
-    if ufunc is None or len(operands) != ufunc.nin:
+    ufunc = WRITERS[node.op]
+    operands = [*taken, NOTHING] if node.op == "Relu" else taken
+    if len(operands) != ufunc.nin:
         return None
-    if any(type(each) is not np.ndarray or each.dtype != np.float32 for each in operands):
+    if any(type(each) is not np.ndarray or each.dtype != NOTHING.dtype for each in operands):
         return None
-    shape = max(operands, key=np.size).shape
+    shape = max(operands, key=lambda each: each.size).shape
     if not all(_fits(each.shape, shape) for each in operands) or (node.op == "BiasAdd" and not _is_last(node, taken)):
         return None
     return np.asarray(ufunc(*operands, out=next((each for each in free if each.shape == shape), None)))
