@@ -203,6 +203,13 @@ class Program:
         self.operations = kept[::-1]
 
 
+def reshaped(value: Value, result: Value, nodes: tuple[str, ...], *, sizes: str = "shape") -> Operation:
+    """An operation that gives a value the shape of ``result``; its operand is called ``sizes``, behind that's name."""
+    constant = Constant.of(np.array(result.shape, np.int32))
+    operand = Value(f"{result.name}/{sizes}", INT32, constant.shape, constant)
+    return Operation("RESHAPE", [value, operand], [result], {"new_shape": result.shape}, nodes)
+
+
 def passed_through(value: Value, name: str, sizes: tuple[int, ...] | None = None) -> Operation:
     """An operation that gives a value once more under another name, as LiteRT passes no input straight through.
 

@@ -18,7 +18,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import (
     LEAST_CONVOLUTION,
@@ -29,7 +29,7 @@ from pocketgraph.litert.cost_model import (
     WIDER_SHARE,
 )
 from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 
 LANES = 16 if platform.machine().lower() in ("x86_64", "amd64") else 8
 """Output channels that XNNPACK's float kernels compute at once."""
@@ -105,9 +105,7 @@ def _widened(convolution: Operation, pixels: int) -> Operation:
     batch, rows, columns, count = result.shape
     made = Value(f"{result.name}/wide", FLOAT, (batch, rows, columns // pixels, pixels * count))
     convolution.outputs = [made]
-    sizes = Constant.of(np.array(result.shape, np.int32))
-    operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
-    return Operation("RESHAPE", [made, operand], [result], {"new_shape": result.shape}, convolution.nodes)
+    return reshaped(made, result, convolution.nodes, sizes="sizes")
 
 
 def widen_weights(convolution: Operation, pixels: int) -> None:

@@ -10,12 +10,8 @@ with a reshape between the convolution and its bias.
 
 from __future__ import annotations
 
-import numpy as np
-
-from pocketgraph.graph.dtype import INT32
-from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.value_uses import ValueUses
 
 UNARY = frozenset((
@@ -60,9 +56,7 @@ def reshape_later(program: Program) -> None:
             view.uses[active] = 1
             view.producers[active] = operations[-1]
             inner = active
-        sizes = Constant.of(np.array(result.shape, np.int32))
-        operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
-        later = Operation("RESHAPE", [inner, operand], [result], {"new_shape": result.shape}, operation.nodes)
+        later = reshaped(inner, result, operation.nodes, sizes="sizes")
         operations.append(later)
         view.producers[result] = later
     program.operations = operations

@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
@@ -144,13 +144,13 @@ class _Strides:
         parted = Value(f"{value.name}/parted", value.dtype, parts)
         taken = Value(f"{value.name}/taken", value.dtype, first)
         result = Value(f"{value.name}/fewer", value.dtype, _taken(value.shape, steps))
-        self.insert(_reshape(value, parted, reader.nodes), reader)
+        self.insert(reshaped(value, parted, reader.nodes, sizes="sizes"), reader)
         bounds = [np.zeros(4, np.int32), np.array(first, np.int32)]
         operands = [
             Value(f"{taken.name}/{index}", INT32, (4,), Constant.of(bound)) for index, bound in enumerate(bounds)
         ]
         self.insert(Operation("SLICE", [parted, *operands], [taken], {}, reader.nodes), reader)
-        self.insert(_reshape(taken, result, reader.nodes), reader)
+        self.insert(reshaped(taken, result, reader.nodes, sizes="sizes"), reader)
         self.readers[value] = [other for other in self.readers[value] if other is not reader]
         self.readers[value].append(self.producers[parted])
         return result
@@ -252,9 +252,3 @@ def _padding(convolution: Operation, steps: Steps) -> list[tuple[int, int]] | No
         count = -(-source.shape[axis] // strides[axis - 1])
         pairs.append((before, max(0, (count - 1) * strides[axis - 1] + reach - source.shape[axis] - before)))
     return pairs
-
-
-def _reshape(value: Value, result: Value, nodes: tuple[str, ...]) -> Operation:
-    sizes = Constant.of(np.array(result.shape, np.int32))
-    operand = Value(f"{result.name}/sizes", INT32, sizes.shape, sizes)
-    return Operation("RESHAPE", [value, operand], [result], {"new_shape": result.shape}, nodes)

@@ -11,11 +11,7 @@ one of eight.
 
 from __future__ import annotations
 
-import numpy as np
-
-from pocketgraph.graph.dtype import INT32
-from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 
 
 def take_whole_rows(program: Program) -> None:
@@ -38,9 +34,8 @@ def _over_rows(operation: Operation) -> list[Operation]:
     rows = Value(f"{kernel.name}/rows", kernel.dtype, sizes, kernel.constant.reshaped(sizes), kernel.quantization)
     places = (batch, height, 1, width * channels)
     taken = Value(f"{source.name}/rows", source.dtype, places, None, source.quantization)
-    shape = Value(f"{taken.name}/shape", INT32, (4,), Constant.of(np.array(taken.shape, np.int32)))
     options = {**operation.options, "stride_w": 1}
     return [
-        Operation("RESHAPE", [source, shape], [taken], {"new_shape": taken.shape}, operation.nodes),
+        reshaped(source, taken, operation.nodes),
         operation.replace(inputs=[taken, rows, *bias], options=options),
     ]

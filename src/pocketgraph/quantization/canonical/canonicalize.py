@@ -19,7 +19,7 @@ from pocketgraph.graph.named_pass import Pass
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import ARITHMETIC
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
@@ -85,7 +85,7 @@ def batches_as_pictures(program: Program) -> None:
             if axis is None:
                 continue
             picture = Value(f"{source.name}/picture", source.dtype, _with_axis(source.shape, axis))
-            done[-1:] = [_reshape(source, picture, operation.nodes), operation]
+            done[-1:] = [reshaped(source, picture, operation.nodes), operation]
             operation.inputs = [picture, *_blocks(operation, axis)]
             operation.outputs = after.outputs
             gone.append(after)
@@ -99,7 +99,7 @@ def batches_as_pictures(program: Program) -> None:
             picture = Value(f"{result.name}/picture", result.dtype, _with_axis(result.shape, axis))
             operation.inputs = [before.inputs[0], *_blocks(operation, axis)]
             operation.outputs = [picture]
-            done.append(_reshape(picture, result, operation.nodes))
+            done.append(reshaped(picture, result, operation.nodes))
             gone.append(before)
     program.operations = done
     program.drop(gone)
@@ -180,7 +180,7 @@ def affine_before_reshapes(program: Program) -> None:
             layers.add(moved)
         done.remove(before)
         done.pop()
-        reshape = _reshape(moved, result, before.nodes)
+        reshape = reshaped(moved, result, before.nodes)
         done[at:at] = made
         done.append(reshape)
         for other in (*made, reshape):
@@ -249,12 +249,6 @@ def slopes_by_channel(program: Program) -> None:
             operation.code, operation.options = "PRELU", {}
             operation.inputs = [value, Value(f"{factor.name}/slopes", FLOAT, alpha.shape, alpha)]
             break
-
-
-def _reshape(source: Value, result: Value, nodes: tuple[str, ...]) -> Operation:
-    constant = Constant.of(np.array(result.shape, np.int32))
-    shape = Value(f"{result.name}/shape", INT32, constant.shape, constant)
-    return Operation("RESHAPE", [source, shape], [result], {"new_shape": result.shape}, nodes)
 
 
 def plain_transposed_convolutions(program: Program) -> None:

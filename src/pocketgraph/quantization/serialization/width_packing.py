@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.graph.dtype import INT8, INT32
+from pocketgraph.graph.dtype import INT8
 from pocketgraph.litert.constant import Constant
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program, Value, reshaped
 
 FEW = 4  # channels; eight columns' worth of more are not read together
 
@@ -51,9 +51,8 @@ def _in_pairs(operation: Operation) -> list[Operation]:
     constant = Constant.of(codes.reshape(*kernel.shape[:2], pairs, 2 * channels))
     wide = Value(f"{kernel.name}/pairs", INT8, constant.shape, constant, kernel.quantization)
     paired = Value(f"{source.name}/pairs", INT8, (batch, height, width // 2, 2 * channels), None, source.quantization)
-    shape = Value(f"{paired.name}/shape", INT32, (4,), Constant.of(np.array(paired.shape, np.int32)))
     return [
-        Operation("RESHAPE", [source, shape], [paired], {"new_shape": paired.shape}, operation.nodes),
+        reshaped(source, paired, operation.nodes),
         operation.replace(inputs=[paired, wide, bias], options={**operation.options, "stride_w": 1}),
     ]
 
