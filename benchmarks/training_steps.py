@@ -2,6 +2,7 @@
 
     python benchmarks/training_steps.py --tensorflow PYTHON [--rounds 15] [--names mlp,small_cnn] [--optimizer adam]
     python benchmarks/training_steps.py --without gradients_in_numpy,winograd_training [--names …]
+    python benchmarks/training_steps.py --folder FOLDER --tensorflow PYTHON --names mnist,cifar,resnet
     python benchmarks/training_steps.py --profile [--names …]
     python benchmarks/training_steps.py --products [--names …]
 
@@ -17,6 +18,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import math
 import os
@@ -120,12 +122,15 @@ def write(folder: pathlib.Path, name: str, optimizer: str) -> None:
     np.savez(folder / "golden.npz", **arrays)
 
 
-def compared(names: Sequence[str], commands: Mapping[str, Sequence[str]], optimizer: str, rounds: int) -> None:
+def compared(
+    names: Sequence[str], commands: Mapping[str, Sequence[str]], optimizer: str, rounds: int, given: str | None
+) -> None:
     """A row a graph: milliseconds of both programs, and the first's as a ratio to the second's."""
     rows = []
     for name in names:
-        with tempfile.TemporaryDirectory() as folder:
-            write(pathlib.Path(folder), name, optimizer)
+        with contextlib.nullcontext(f"{given}/{name}") if given else tempfile.TemporaryDirectory() as folder:
+            if given is None:
+                write(pathlib.Path(folder), name, optimizer)
             times = timed({who: [*command, folder, "1"] for who, command in commands.items()}, rounds)
         one, two = times.values()
         ratios = [a / b for a, b in zip(one, two, strict=True)]
@@ -233,6 +238,7 @@ def main() -> None:
     parser.add_argument("--profile", action="store_true", help="what each step of a run takes")
     parser.add_argument("--products", action="store_true", help="what the arithmetic alone takes in NumPy")
     parser.add_argument("--names", default=",".join(NETWORKS), help="comma list of graphs")
+    parser.add_argument("--folder", help="what peers/tutorial_nets.py wrote, for --tensorflow and --without")
     parser.add_argument("--optimizer", default="adam")
     parser.add_argument("--rounds", type=int, default=15)
     options = parser.parse_args()
@@ -250,10 +256,10 @@ def main() -> None:
         alone(names)
     elif options.without:
         without = ["env", f"POCKETGRAPH_WITHOUT={options.without}", *ours]
-        compared(names, {"without": without, "ours": ours}, options.optimizer, options.rounds)
+        compared(names, {"without": without, "ours": ours}, options.optimizer, options.rounds, options.folder)
     elif options.tensorflow:
         commands = {"ours": ours, "TensorFlow": [options.tensorflow, WORKER, "tensorflow"]}
-        compared(names, commands, options.optimizer, options.rounds)
+        compared(names, commands, options.optimizer, options.rounds, options.folder)
     else:
         parser.error("--tensorflow, --without, --profile or --products is needed")
 

@@ -28,8 +28,8 @@ PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
 NOT_QUICK = ("depthwise, two for each",)
 """What XNNPACK packs in an order that is not known."""
-ALONE = ("depthwise", "depthwise, dilations", "depthwise, valid", "depthwise, up to six")
-"""Whose gradient by images is XNNPACK's when the layer is apart, too."""
+NOT_ALONE = (*NOT_QUICK, "narrow", "narrow, strides", "border", "depthwise, strides")
+"""Whose convolution and gradient by images are not XNNPACK's when the layer is apart."""
 
 
 @pytest.fixture(autouse=True)
@@ -129,7 +129,7 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
                     assert_close(found, each, 2e-6)
     is_apart = PASS in without or (QUICK in without and name.startswith("wide"))
     assert steps == ([] if is_apart else BOTH * 4)
-    quick_ones = {(): set(CASES) - set(NOT_QUICK), (PASS,): ALONE}
+    quick_ones = {(): set(CASES) - set(NOT_QUICK), (PASS,): set(CASES) - set(NOT_ALONE)}
     assert bool(quick) == (name in quick_ones.get(tuple(without), ()))
 
 

@@ -137,6 +137,7 @@ TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles 
 FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what lies under all windows sooner than LiteRT
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
 LEAST_TRAINED_LAYER = 20_000_000  # multiplications: of a wide convolution that is trained, from which two steps pay
+FEWEST_LEFT_ALONE = 8  # channels: of images, below which a trained convolution in no fused layer stays LiteRT's
 WITHOUT_TILES_SHARE = 1.2  # share: of the plain convolution's time, from which on such a layer is quicker without tiles
 LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying windows out for computed weights takes
 TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)

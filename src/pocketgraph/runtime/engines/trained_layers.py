@@ -7,17 +7,17 @@ from typing import Any
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
-from pocketgraph.runtime.engines.depthwise_input_gradients import depthwise_gradient_parts, depthwise_gradients
 from pocketgraph.runtime.engines.layer_nodes import RunApart, names_of, take_values
 from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_parts
 from pocketgraph.runtime.engines.rectified_layers import rectified_layers, rectified_parts
+from pocketgraph.runtime.engines.single_convolutions import single_convolution_parts, single_convolutions
 
 LayersOf = Callable[[Plan, Collection[str]], list[Any]]
 PartsOf = Callable[[Plan, Any, RunApart], list[PartCall]]
 KINDS: tuple[tuple[str, LayersOf, PartsOf], ...] = (
     ("fused_pooled_layers", pooled_layers, pooled_parts),
     ("fused_rectified_layers", rectified_layers, rectified_parts),
-    ("changing_weights", depthwise_gradients, depthwise_gradient_parts),
+    ("changing_weights", single_convolutions, single_convolution_parts),
 )
 """The pass that fuses them, what finds such layers, and what makes parts of one; the first that takes a node has it."""
 

@@ -11,8 +11,10 @@ from typing import Any
 
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
+    FEWEST_LEFT_ALONE,
     LEAST_NUMPY_GRADIENT,
     LEAST_TRAINED_LAYER,
     WITHOUT_TILES_SHARE,
@@ -93,7 +95,7 @@ def layers_sooner_in_numpy(
         for each in rectified_layers(plan, held):
             if _is_in_numpy(each, inferred, static) or _is_wide(each, inferred, static, without):
                 found.update(dict.fromkeys(names_of(each), LAYER_REASON))
-    return found
+    return _single_convolutions(plan, inferred, static, without) | found
 
 
 def fused_pooled_layers(
@@ -133,23 +135,62 @@ def _is_wide(
 ) -> bool:
     """A convolution without strides, with computed weights, that XNNPACK computes about as soon as it does tiles."""
     sizes, images = _layer_sizes(layer, inferred, static), _sizes(inferred, str(layer.conv.data[0]))
-    node = layer.conv.node
-    if sizes is None or images is None or node.op != "Conv2D" or set(node.attr("strides", ())) != {1}:
+    if sizes is None or images is None:
         return False
-    (height, width, depth, count), results = sizes
-    borders = list(node.attr("explicit_paddings", None) or [0] * 8)[2:6]
-    if any(border >= size for border, size in zip(borders, (height, height, width, width), strict=True)):
-        return False  # then the gradient by the images is no convolution
+    weights, results = sizes
     if isinstance(layer, PooledLayer) and not _lies_side_by_side(layer.pool.node, results[1:3]):
         return False
+    shares = _shares_of_tiles(layer.conv.node, weights, images, results, without)
+    counted = [*shares[:1] * 2, *(shares[1:] if layer.by_images else ())]  # that by the weights is as much work
+    return bool(counted) and sum(counted) >= WITHOUT_TILES_SHARE * len(counted)
+
+
+def _shares_of_tiles(
+    conv: Node, weights: tuple[int, ...], images: tuple[int, ...], results: tuple[int, ...], without: Collection[str]
+) -> tuple[float, ...]:
+    """Of a convolution and its gradient by the images, which share of the plain convolution's time tiles take; none
+    where XNNPACK shall not compute it with weights that change."""
+    height, width, depth, count = weights
+    if not conv.op.startswith("Conv2D") or set(conv.attr("strides", ())) != {1}:
+        return ()
+    borders = list(conv.attr("explicit_paddings", None) or [0] * 8)[2:6]
+    if any(border >= size for border, size in zip(borders, (height, height, width, width), strict=True)):
+        return ()  # then the gradient by the images is no convolution
     work = height * width * depth * _count(results)
     if "changing_weights" in without or height == width == 1 or work < LEAST_TRAINED_LAYER:
-        return False
+        return ()
     if "winograd_training" in without:
-        return True
-    forward = share_in_tiles(results, (height, width), depth)  # the gradient by the weights is as much work
-    shares = [forward, forward, *([share_in_tiles(images, (height, width), count)] if layer.by_images else [])]
-    return sum(WITHOUT_TILES_SHARE if share is None else share for share in shares) >= WITHOUT_TILES_SHARE * len(shares)
+        return (WITHOUT_TILES_SHARE,) * 2
+    shares = share_in_tiles(results, (height, width), depth), share_in_tiles(images, (height, width), count)
+    return tuple(WITHOUT_TILES_SHARE if share is None else share for share in shares)
+
+
+def _single_convolutions(
+    plan: Plan, inferred: Any, static: Collection[str], without: Collection[str]
+) -> dict[str, str]:
+    """Why LiteRT shall not run convolutions that are trained, and their gradients, by name, where they are in no layer
+    of ``layers_sooner_in_numpy`` (engines/single_convolutions.py); the arguments are those of it."""
+    trained = {item.data[0] for item in plan.items.values() if item.node.op == "Conv2DBackpropFilter"}
+    found: dict[str, str] = {}
+    for name, item in plan.items.items():
+        refs: tuple[Endpoint | str, ...]
+        if item.node.op == "Conv2D" and item.data[0] in trained:
+            refs, place = (item.data[1], item.data[0], f"{name}:0"), 0
+        elif item.node.op == "Conv2DBackpropInput":
+            refs, place = (item.data[1], f"{name}:0", item.data[2]), 1
+        elif item.node.op == "Conv2DBackpropFilter":
+            refs, place = (f"{name}:0", item.data[0], item.data[2]), 0
+        else:
+            continue
+        weights, images, results = (_sizes(inferred, str(ref)) for ref in refs)
+        if weights is None or images is None or results is None:
+            continue
+        if weights[2] < FEWEST_LEFT_ALONE or (isinstance(refs[0], Endpoint) and refs[0].node in static):
+            continue
+        shares = _shares_of_tiles(item.node, weights, images, results, without)
+        if shares and shares[place] >= WITHOUT_TILES_SHARE:
+            found[name] = LAYER_REASON
+    return found
 
 
 def _lies_side_by_side(pool: Node, sizes: Sequence[int]) -> bool:
