@@ -21,7 +21,7 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import cache, cached_executable, engine, host, program_building
 from pocketgraph.litert.native import c_library, watched_holes
 from pocketgraph.litert.native.watched_holes import WatchedHoles
-from pocketgraph.litert.packing import direct_packing, packing_probe, weight_cache_file
+from pocketgraph.litert.packing import direct_packing, packing_order, packing_probe, weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.packing.packing_probe import SeenKind
 from pocketgraph.litert.packing.weight_cache_file import PackedBuffer, WeightCacheFile
@@ -363,6 +363,13 @@ def test_an_order(width: int, factors: Any) -> None:
     expected = np.concatenate(blocks)
     np.testing.assert_array_equal(packed[: expected.size], expected)
     assert not packed[expected.size :].any()
+
+
+@pytest.mark.parametrize(("is_x86", "size"), [(True, 832), (False, 800)])
+def test_packed_weights_are_as_large_as_this_processors(is_x86: bool, size: int, monkeypatch: Any) -> None:
+    """As LiteRT 2.3 packs a depthwise window of 2x2 on 33 channels on either."""
+    monkeypatch.setattr(packing_order, "is_x86", lambda: is_x86)
+    assert PackingOrder(8).size(4, 33) == size
 
 
 def test_a_file_is_read_as_it_was_written() -> None:

@@ -10,7 +10,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
-from pathlib import Path
+from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, GraphError, UsageError, option
@@ -117,9 +117,9 @@ def _spelled(spellings: Mapping[str, list[str]], place: re.Match[str]) -> str:
 @cache
 def _classes() -> tuple[dict[str, list[str]], dict[str, Any]]:
     """How C++ spells each type, and the patterns of each op's classes (tools/build_kernel_classes.py)."""
-    path = Path(__file__).with_name("kernel_classes.jsonl.gz")
-    with gzip.open(path, "rt", encoding="utf-8") as file:
-        return json.loads(next(file)), dict(json.loads(line) for line in file)
+    packed = files("pocketgraph.exporting").joinpath("kernel_classes.jsonl.gz").read_bytes()
+    first, *others = gzip.decompress(packed).decode("utf-8").splitlines()
+    return json.loads(first), dict(json.loads(line) for line in others)
 
 
 def _type(node: Node, name: str) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -43,10 +42,12 @@ def message(name: str) -> type[Message]:
 @cache
 def pool() -> DescriptorPool:
     """The descriptors of everything in ``protos.txt``."""
+    from importlib.resources import files
+
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
-    messages, enums = read_table(Path(__file__).with_name("protos.txt").read_text(encoding="ascii"))
+    messages, enums = read_table(files("pocketgraph.formats").joinpath("protos.txt").read_text("ascii"))
     common = FileDescriptorProto(name="pocketgraph/google.proto", package="google.protobuf", syntax="proto3")
     ours = FileDescriptorProto(name="pocketgraph/tensorflow.proto", package="tensorflow", syntax="proto3")
     ours.dependency.append(common.name)

@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -136,7 +137,7 @@ def _spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
     program = sys.executable if name in OURS or not python else python
     # As text and not as a file: a script's own folder would come before the standard library.
-    worker = Path(__file__).with_name("peer_worker.py").read_text(encoding="utf-8")
+    worker = files("pocketgraph.inspect").joinpath("peer_worker.py").read_text("utf-8")
     environment = dict(os.environ)
     if name in OURS:
         ours = str(Path(__file__).parents[2])

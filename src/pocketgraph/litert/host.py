@@ -41,6 +41,14 @@ def engine_folder() -> str:
 
 
 @lru_cache(maxsize=1)
+def is_x86() -> bool:
+    """Whether the processor is one of Intel's or AMD's."""
+    import platform
+
+    return platform.machine().lower() in ("x86_64", "amd64")
+
+
+@lru_cache(maxsize=1)
 def cpu() -> str:
     """A short name for this kind of CPU: packed weights depend on its instruction set."""
     import platform

@@ -11,8 +11,8 @@ import re
 from functools import lru_cache
 from pathlib import Path
 
-PACKED = Path(__file__).parents[1] / "guides.json.gz"
-"""The guides in an installed package; the build puts them there."""
+PACKED = "guides.json.gz"
+"""The guides in ``pocketgraph.cli`` of an installed package; the build puts them there."""
 DOCS = Path(__file__).parents[4] / "docs"
 """The guides in a checkout."""
 FOR_DEVELOPERS = frozenset(
@@ -37,7 +37,9 @@ def user_documents() -> dict[str, str]:
     """The guides by name, and the document that lists them, in Markdown."""
     if DOCS.joinpath("architecture.md").is_file():
         return read_documents(DOCS)
-    found: dict[str, str] = json.loads(gzip.decompress(PACKED.read_bytes()))
+    from importlib.resources import files
+
+    found: dict[str, str] = json.loads(gzip.decompress(files("pocketgraph.cli").joinpath(PACKED).read_bytes()))
     return found
 
 

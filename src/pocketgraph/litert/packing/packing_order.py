@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.litert.constant import Array
+from pocketgraph.litert.host import is_x86
 
 WIDTHS = (4, 8, 16, 32, 64)  # columns of a block
 ROWS_TOGETHER = 64  # that are multiplied at a time
-FILLED_UP_TO = 64  # bytes: what the size of packed weights is a multiple of
 
 
 class PackingOrder(NamedTuple):
@@ -30,8 +30,9 @@ class PackingOrder(NamedTuple):
     turned: bool = False
 
     def size(self, rows: int, columns: int) -> int:
-        """Bytes that packed weights take, filled up."""
-        return -(-(rows + 1) * self.blocks(columns) * self.width * 4 // FILLED_UP_TO) * FILLED_UP_TO
+        """Bytes that packed weights take, filled up to what XNNPACK allocates at once (XNN_ALLOCATION_ALIGNMENT)."""
+        step = 64 if is_x86() else 16
+        return -(-(rows + 1) * self.blocks(columns) * self.width * 4 // step) * step
 
     def blocks(self, columns: int) -> int:
         """How many blocks so many columns are."""

@@ -13,7 +13,6 @@ Sums and products with a vector over few channels go pixel by pixel, unless the 
 
 from __future__ import annotations
 
-import platform
 from functools import lru_cache
 
 import numpy as np
@@ -28,10 +27,11 @@ from pocketgraph.litert.cost_model import (
     TWICE_THE_CHANNELS_SHALLOW,
     WIDER_SHARE,
 )
+from pocketgraph.litert.host import is_x86
 from pocketgraph.litert.operator_traits import ARITHMETIC, BOUNDS
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
 
-LANES = 16 if platform.machine().lower() in ("x86_64", "amd64") else 8
+LANES = 16 if is_x86() else 8
 """Output channels that XNNPACK's float kernels compute at once."""
 
 LEAST_PIXELS = 64  # pixels that a vector goes over, likewise

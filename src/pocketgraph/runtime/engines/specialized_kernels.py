@@ -7,7 +7,6 @@ inputs as the kernel and gives the same; whatever is not plain, wrong inputs too
 from __future__ import annotations
 
 import math
-import platform
 from typing import Any
 
 import numpy as np
@@ -16,13 +15,11 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Node
 from pocketgraph.kernels.arrays import Array, ints
 from pocketgraph.kernels.ranks import has_wrong_rank
+from pocketgraph.litert.host import is_x86
 from pocketgraph.runtime.engines import scalar_arithmetic, small_tensor_fills, small_tensor_math  # noqa: F401 - rows of the table
 from pocketgraph.runtime.engines.kernel_makers import MAKERS, Call, Constants, quickens
 
 MOST_KNOWN = 64  # sizes for which a call keeps what follows from them
-
-IS_X86 = platform.machine().lower() in ("x86_64", "amd64")
-"""Whether the processor makes the smallest integer of a float that fits into none, as TensorFlow's kernels do on it."""
 
 MANY = 1 << 22  # elements of which the kernel is to say whether it may join them
 LARGE = 1 << 31  # products of sizes below this are the same in every integer type
@@ -272,7 +269,8 @@ def _cast(node: Node, constants: Constants, call: Call) -> Call | None:
     before, after = source.numpy, target.numpy
     if after.kind not in "iuf" or before.kind not in "iufb":
         return None
-    if before.kind == "f" and after.kind != "f" and not (IS_X86 and after in (INT32, INT64)):
+    # x86 makes the smallest integer of a float that fits into none, as TensorFlow's kernels do on it.
+    if before.kind == "f" and after.kind != "f" and not (is_x86() and after in (INT32, INT64)):
         return None
     if before.itemsize == 2 and before.kind == "f":
         return None
