@@ -21,8 +21,11 @@ SPECTRA = {
     **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
 }
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
-RAGGED_SCOPE = re.compile(r"(^|/)Ragged[A-Z]\w*/")
-"""How TensorFlow names what its functions of ragged tensors compute with common ops."""
+RAGGED_SCOPE = re.compile(
+    r"(^|/)Ragged(From|To|Convert|Splits|Segment|Concat|Stack|Reduce|Gather|BatchGather|Tile|Mask|Where|Range|Expand|Size|"
+    r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
+)
+"""How TensorFlow names what its functions of ragged tensors compute with common ops; users have scopes of the word, too."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
@@ -114,7 +117,8 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
     parts = [one.name for one in graph if one.op.startswith("Ragged") or RAGGED_SCOPE.search(one.name)]
     behind = reachable(graph, parts, missing_ok=True) if not before.isdisjoint(parts) else set()
     fed = [one.name for one in graph if one.op == "Placeholder" and one.name in behind]
-    if not any(graph[name].attr("dtype", FLOAT) in (INT32, INT64) for name in fed):
+    splits = [name for name in fed if graph[name].attr("dtype", FLOAT) in (INT32, INT64)]
+    if not any(len(shape.dims or ()) == 1 for name in splits if (shape := graph[name].shape()) is not None):
         return ""
     return (
         f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "
