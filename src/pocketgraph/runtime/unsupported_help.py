@@ -25,7 +25,7 @@ RAGGED_SCOPE = re.compile(
     r"(^|/)Ragged(From|To|Convert|Splits|Segment|Concat|Stack|Reduce|Gather|BatchGather|Tile|Mask|Where|Range|Expand|Size|"
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
-"""How TensorFlow names what its functions of ragged tensors compute with common ops; users have scopes of the word, too."""
+"""How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
@@ -77,9 +77,10 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
         )
-    if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
+    if _gives_random_numbers(node):
         if not is_noise_of_dropout(graph, name):
-            return f"feed the numbers: {option('inputs')} names all tensors to feed"
+            fed = ",".join(_fed_with_numbers(graph))
+            return f"feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
         shares = {other.name: dropout_share(graph, other.name) for other in graph}
         given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
         return f"set dropout's share for good: {given}" if given else without_dropout_help()
@@ -99,15 +100,28 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     return ""
 
 
+def _gives_random_numbers(node: Node) -> bool:
+    return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
+
+
+def _fed_with_numbers(graph: Graph) -> list[str]:
+    """The placeholders that the model needs, and its random numbers but those of dropout."""
+    needed = reachable(graph, list(graph.outputs) or list(graph.nodes), data_only=True, missing_ok=True)
+    fed = [node for node in graph if node.name in needed and node.op.startswith("Placeholder")]
+    drawn = [node for node in graph if node.name in needed and _gives_random_numbers(node)]
+    return [node.name for node in (*fed, *drawn) if not is_noise_of_dropout(graph, node.name)]
+
+
 def _help_with_branches(graph: Graph, feed: str) -> str:
     """What would help with branches of which the input decides."""
     conditions = {node_name(node.data_inputs[1 if "Switch" in node.op else 0]) for node in graph if node.op in BRANCHES}
     named = [node.name for node in graph if node.name in conditions and node.op != "LoopCond"][:MOST_HEADS]
+    if not named:
+        return ""  # of a loop, which its other nodes tell
     said = " ".join(f"{feed}={name}=true" for name in named)
     return (
-        "a branch that the input decides: say for good which way it goes"
-        + (f", as in {said} (or false)" if said else "")
-        + f"; or cut in front of it with {option('outputs')}; or write an .onnx file, which has branches"
+        f"a branch that the input decides: say for good which way it goes, as in {said} (or false); or cut in front of "
+        f"it with {option('outputs')}; or write an .onnx file, which has branches"
     )
 
 
