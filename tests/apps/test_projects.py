@@ -499,7 +499,10 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     assert any(label in said for label in LABELS)
     with pytest.raises(UsageError, match="no int8"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="tflite")
-    with pytest.raises(UsageError, match="is finished already"):
+    with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
+        make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
+    (tmp_path / "frozen.pb").touch()
+    with pytest.raises(UsageError, match=r"is finished already; .*, such as .*frozen\.pb'? beside it$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project with engine=coreml starts from the graph .* or engine=tflite"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other")

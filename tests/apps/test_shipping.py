@@ -14,7 +14,7 @@ import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.sample_reading import SampleReading
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
@@ -253,6 +253,39 @@ def test_a_scaling_that_nothing_tells_is_said(tmp_path: pathlib.Path) -> None:
     assert said.endswith("input_mean=127.5 input_std=127.5 feeds those from -1 to 1")
     made = ship(tmp_path / "net.pb", tmp_path / "other", data=tmp_path / "photos", input_mean=0, input_std=255)
     assert not any("how pixels" in text for text in made.unknown)
+
+
+def test_a_made_up_size_of_pictures_is_said(tmp_path: pathlib.Path) -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?, ?, ?, 3])
+        axes = Const(int32 [1, 2])
+        y = Mean(x, axes, T=float, Tidx=int32)
+    """
+    pocketgraph.save(parse(text), tmp_path / "net.pb")
+    made = ship(tmp_path / "net.pb", tmp_path / "out")
+    (said,) = [each for each in made.unknown if "size of the pictures for 'x'" in each]
+    assert "judged and timed at 224 x 224; shapes=x:1,224,224,3 says" in said
+    made = ship(tmp_path / "net.pb", tmp_path / "other", shapes={"x": (1, 32, 32, 3)})
+    assert not any("size of the pictures" in each for each in made.unknown)
+
+
+def test_random_numbers_that_a_model_draws_are_fed_by_what_the_error_names(tmp_path: pathlib.Path) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 4])
+        w = Const(float {np.eye(4).tolist()})
+        mean = MatMul(x, w, T=float)
+        size = Const(int32 [1, 4])
+        noise = RandomStandardNormal(size, T=int32, dtype=float)
+        code = Add(mean, noise, T=float)
+        y = Tanh(code, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    with pytest.raises(PocketgraphError, match="inputs=x,noise names all tensors to feed"):
+        ship(tmp_path / "net.pb", tmp_path / "out")
+    made = ship(tmp_path / "net.pb", tmp_path / "fed", inputs=["x", "noise"])
+    taken = [node.name for node in pocketgraph.load(tmp_path / "fed/model.tflite") if node.op == "Placeholder"]
+    assert len(taken) == 2
+    assert not made.doubt
 
 
 def test_a_graph_that_reads_files_itself_ships_behind_that_part(

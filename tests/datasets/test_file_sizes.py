@@ -140,6 +140,19 @@ def test_a_network_that_resizes_pictures_itself_is_proposed_that_size() -> None:
     assert "x:1,12,9,3" in caught.value.hint
 
 
+def test_gray_pictures_that_get_their_channel_from_the_graph_are_several() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[?,?,?])
+        axis = Const(int32 AXIS)
+        pictures = ExpandDims(x, axis, T=float, Tdim=int32)
+        size = Const(int32 [12, 9])
+        small = ResizeBilinear(pictures, size, T=float)
+        y = Relu(small, T=float)
+    """
+    assert synthetic_shapes(parse(text.replace("AXIS", "-1")), ["y"]) == {"x": (1, 12, 9)}
+    assert synthetic_shapes(parse(text.replace("AXIS", "0")), ["y"]) == {"x": (12, 9, 1)}
+
+
 def test_a_network_that_halves_and_doubles_takes_pictures_of_the_nearest_size_that_fits(tmp_path: pathlib.Path) -> None:
     said: list[str] = []
     graph = parse("""

@@ -376,6 +376,19 @@ def test_ragged_rows_say_what_ships(tmp_path: pathlib.Path) -> None:
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
 
 
+@pytest.mark.parametrize(("scope", "shape"), [("RaggedNet", "?"), ("RaggedReduceSum", "1,6")])
+def test_rows_of_one_length_are_not_ragged(scope: str, shape: str, tmp_path: pathlib.Path) -> None:
+    """A user's own scope may begin with the word, and tokens of one length are no row splits."""
+    graph = parse(f"""
+        tokens = Placeholder(dtype=int32, shape=[{shape}])
+        {scope}/Cast = Cast(tokens, SrcT=int32, DstT=float)
+        y = Svd({scope}/Cast, T=float, compute_uv=false)
+    """)
+    with pytest.raises(LackingError) as caught:
+        pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["y"])
+    assert "RaggedTensor" not in str(caught.value)
+
+
 def test_branches_that_the_input_decides_say_how_to_go_on(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[2])

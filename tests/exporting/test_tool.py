@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pocketgraph
+from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import targets, tool
 from pocketgraph.exporting.checking import DifferenceError
@@ -20,7 +21,7 @@ from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes
 from pocketgraph.exporting.samples import made_feeds, taken_feeds
 from pocketgraph.exporting.target_options import arguments_of, options_of
 from pocketgraph.exporting.targets import TARGETS, Target, target_of
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -297,6 +298,19 @@ def test_sizes_are_said_by_a_signatures_names_or_the_tensors_also_where_outputs_
         assert [port.sizes for port in model.main.inputs] == [(4, 3)], name
     with pytest.raises(UsageError, match="there is no input 'gave' to give a shape"):
         opened(graph, outputs=["product"], shapes={"gave": (4, 3)})
+
+
+def test_quantize_and_ship_and_evaluate_take_a_signatures_names_of_sizes(tmp_path: pathlib.Path) -> None:
+    graph = DENSE.replace(signatures={"serving_default": Signature({"given": "x:0"}, {"made": "y:0"})})
+    made = pocketgraph.quantize(graph, mode="dynamic", shapes={"given": (4, 3)})
+    assert made.graph["x"].shape() == Shape((4, 3))
+    np.savez(tmp_path / "x.npz", x=np.ones((4, 3), np.float32))
+    with pytest.raises(UsageError, match="the graph has no node 'gave'"):
+        pocketgraph.evaluate([graph], tmp_path / "x.npz", shapes={"gave": (1, 3)})
+    found = pocketgraph.evaluate([graph], tmp_path / "x.npz", shapes={"given": (1, 3)})
+    assert found.samples == 4
+    prepared_graph, _, _ = prepared(graph, ["y"], {}, print, shapes={"given": (1, 3)})
+    assert prepared_graph["x"].shape() == Shape((1, 3))
 
 
 def test_signatures_that_devices_cannot_take_are_left_out() -> None:

@@ -284,6 +284,22 @@ def test_signatures_besides_the_main_one_are_told_of(tmp_path: pathlib.Path) -> 
     assert not freeze_with_report(tmp_path / "model", "decoded").warnings
 
 
+def test_a_signature_of_the_same_names_that_computes_something_else_is_told_of(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        main = Placeholder(dtype=float, shape=[?, 3])
+        other = Placeholder(dtype=float, shape=[?, 3])
+        y = Relu(main, T=float)
+        code = Tanh(other, T=float)
+    """)
+    signatures = {
+        "serving_default": Signature({"x": "main:0"}, {"out": "y:0"}),
+        "embed": Signature({"x": "other:0"}, {"out": "code:0"}),
+    }
+    formats.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    (told,) = freeze_with_report(tmp_path / "model").warnings
+    assert told.startswith("the signature 'serving_default' is taken; others are embed (")
+
+
 def test_a_signature_that_trains_is_told_with_the_others() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?, 2, 2, 1])

@@ -281,6 +281,22 @@ def test_what_a_loss_written_by_hand_takes_is_the_answer(loss: str) -> None:
     assert sole_outputs(parse(f"{ANSWERS}\n{loss}")) == ["shares"]
 
 
+@pytest.mark.parametrize("op", ["Square", "Log"])
+@pytest.mark.parametrize("difference", ["Sub", "SquaredDifference"])
+def test_a_square_or_logarithm_that_labels_are_compared_with_is_the_answer(op: str, difference: str) -> None:
+    graph = parse(f"{ANSWERS}\nenergy = {op}(shares, T=float)\nloss = {difference}(energy, labels, T=float)")
+    assert sole_outputs(graph) == ["energy"]
+
+
+def test_a_logarithm_compared_with_that_of_labels_is_the_losss() -> None:
+    graph = parse(f"""{ANSWERS}
+        log = Log(shares, T=float)
+        log_labels = Log(labels, T=float)
+        loss = SquaredDifference(log, log_labels, T=float)
+    """)
+    assert sole_outputs(graph) == ["shares"]
+
+
 def test_a_logarithm_that_no_label_meets_is_an_answer() -> None:
     assert sole_outputs(parse(f"{ANSWERS}\nlog = Log(shares, T=float)")) == ["log"]
 

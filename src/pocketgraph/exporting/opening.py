@@ -27,6 +27,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     behind_audio_preprocessing,
 )
 from pocketgraph.quantization.float_program import with_value
+from pocketgraph.quantization.stated_sizes import by_tensor
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import (
     default_fetches,
@@ -96,7 +97,7 @@ def opened(
             hint="give one of the two",
         )
     front = None
-    shapes = shapes if chosen else _by_tensor(graph, shapes or {})
+    shapes = shapes if chosen else by_tensor(graph, shapes or {})
     sized, said = with_sizes_said(graph, chosen, shapes or {})
     reads = None if inputs or takes_texts else text_front(sized, chosen, outputs, fixed, texts)
     if reads is not None:
@@ -171,18 +172,6 @@ def _check_sizes_used(unused: Mapping[str, Any], entries: Sequence[EntryPoint]) 
         known = [port.name for entry in entries for port in entry.inputs]
         name = next(iter(unused))
         raise UsageError(f"there is no input '{name}' to give a shape", hint=did_you_mean(name, known))
-
-
-def _by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
-    """The sizes by tensor, also of inputs that are called as a signature of the graph calls them."""
-    tensors: dict[str, set[str]] = {}
-    for signature in graph.public_signatures.values():
-        for key, tensor in signature.inputs.items():
-            tensors.setdefault(key, set()).add(canonical(tensor))
-    return {
-        min(tensors[name]) if name not in graph and len(tensors.get(name, ())) == 1 else name: sizes
-        for name, sizes in shapes.items()
-    }
 
 
 def _named_sizes(shapes: Sizes, chosen: Mapping[str, Signature]) -> dict[str, Sequence[int]]:

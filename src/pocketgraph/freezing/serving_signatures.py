@@ -3,6 +3,7 @@ there for training only."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 
 from pocketgraph.errors import option
@@ -15,6 +16,7 @@ from pocketgraph.graph.order import reachable
 DEFAULT = "serving_default"
 EXAMPLE_PARSERS = ops_with("example_parser")
 CHECKPOINTS = ops_with("checkpoint")
+VARIABLES = ops_with("variable", "reference_variable")
 _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
 """Not a trait: how the names of ops begin by which optimizers move variables."""
 
@@ -28,13 +30,16 @@ def serving_signature(graph: Graph) -> str | None:
 def left_signatures(graph: Graph) -> str:
     """That there are other signatures than the main one, which is taken; "" where there are none.
 
-    Those of the same inputs and outputs are none: Keras writes the main one under a second key, too.
+    One of the same inputs, outputs, ops and variables is none: Keras writes the main one under a second key, too.
     """
 
     def use(key: str) -> tuple[object, ...]:
         one = graph.signatures[key]
         shapes = {graph.producer(tensor).shape() for tensor in _inputs(graph, key)}
-        return sorted(one.inputs), sorted(one.outputs), shapes
+        needed = reachable(graph, list(one.outputs.values()), missing_ok=True)
+        nodes = [graph[name] for name in needed]
+        weights = {node.name for node in nodes if node.op in VARIABLES}
+        return sorted(one.inputs), sorted(one.outputs), shapes, weights, _ops(graph, nodes, set())
 
     main = serving_signature(graph)
     others = [key for key in sorted(graph.public_signatures) if main is not None and use(key) != use(main)]
@@ -71,6 +76,19 @@ def _is_for_training(graph: Graph, signature: str) -> bool:
     """Whether what a signature computes moves variables by an optimizer's step, or saves or restores them."""
     needed = reachable(graph, list(graph.signatures[signature].outputs.values()), missing_ok=True)
     return _has_steps(graph, (graph[name] for name in needed), set())
+
+
+def _ops(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> Counter[str]:
+    """How often each op is computed by nodes, and by the functions that they call, each of which counts once."""
+    found: Counter[str] = Counter()
+    for node in nodes:
+        called = [value.name for value in node.attrs.values() if isinstance(value, Func)]
+        found[node.op] += 1
+        for name in called:
+            if name in graph.functions and name not in seen:
+                seen.add(name)
+                found += _ops(graph, graph.functions[name].nodes, seen)
+    return found
 
 
 def _has_steps(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> bool:

@@ -118,10 +118,11 @@ class EntrySurvey:
     @cached_property
     def outputs(self) -> list[_Ranked]:
         reached = self._forward(self._main_sources or self._sources)
-        labelled: set[str] = set()
+        labelled, labels = set[str](), set[str]()
         # In a frozen graph, what no weight meets is noise or a size, no label.
         if self._main_sources and self.is_trained:
             labelled = self._forward(self._sources - self._main_sources)
+            labels = labelled - reached | {name for name, _ in self._sources - self._main_sources}
         inner = (reached - labelled) or reached or {node.name for node in self._model}
         found: dict[str, _Ranked] = {}
         looping = inside_loops(self._graph)
@@ -139,7 +140,7 @@ class EntrySurvey:
                     continue
                 node = source
             elif any(user.name in labelled for _, user in self._users.get(node.name, ())):
-                node = answer_before_loss(self._graph, node)
+                node = answer_before_loss(self._graph, node, labels)
             ranked = self._rank(node)
             if ranked is not None:
                 found[node.name] = ranked

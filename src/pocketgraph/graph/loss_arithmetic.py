@@ -1,16 +1,22 @@
 """What a loss written by hand computes of an answer before labels come in, such as its logarithm or its square."""
 
+from collections.abc import Collection
+
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
+from pocketgraph.graph.op_traits import ops_with
 
 _BEGINS = frozenset({"Log", "Log1p", "Square", "Pow"})
 """Not a trait: what losses take of an answer, and answers seldom end in."""
 _GOES_ON = _BEGINS | {"Maximum", "Minimum", "ClipByValue", "Add", "AddV2", "Neg", "Abs"}
 """Not a trait: what stands before that: clipped, an epsilon added."""
 
+_DIFFERENCES = ops_with("difference") | {"SquaredDifference"}
 
-def answer_before_loss(graph: Graph, node: Node) -> Node:
-    """The node whose result a loss takes the logarithm or square of; the node itself where it is neither.
+
+def answer_before_loss(graph: Graph, node: Node, labels: Collection[str] = ()) -> Node:
+    """The node whose result a loss takes the logarithm or square of; the node itself where it is neither, or where a
+    label is compared with what it gives.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
@@ -21,8 +27,13 @@ def answer_before_loss(graph: Graph, node: Node) -> Node:
     ... ''')
     >>> answer_before_loss(graph, graph["log"]).name
     'y'
+
+    Args:
+        graph: the graph.
+        node: the last one before labels come in.
+        labels: the names of nodes that give labels, and nothing of the model.
     """
-    if node.op not in _BEGINS:
+    if node.op not in _BEGINS or _is_compared(graph, node, labels):
         return node
     for _ in range(8):
         varying = [ref for ref in node.data_inputs if (source := graph.find_producer(ref)) and source.op != "Const"]
@@ -32,3 +43,10 @@ def answer_before_loss(graph: Graph, node: Node) -> Node:
             break
         node = before
     return node
+
+
+def _is_compared(graph: Graph, node: Node, labels: Collection[str]) -> bool:
+    """Whether a label is taken from what a node gives, and not its own logarithm or square, which were the loss's."""
+    users = (user for user in graph.consumers.get(node.name, ()) if user.op in _DIFFERENCES)
+    others = {node_name(ref) for user in users for ref in user.data_inputs} & {*labels}
+    return any(graph[name].op != node.op for name in others)

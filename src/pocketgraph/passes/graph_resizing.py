@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,6 +85,16 @@ def graph_resizing(graph: Graph, name: str) -> GraphResizing | None:
     if found or len(one) != 5 or min(one[:2]) < 1:
         return None
     return GraphResizing(*one)
+
+
+def picture_axes(graph: Graph, name: str, dims: Sequence[int | None]) -> tuple[int, int]:
+    """The axes of height and width of an input of rank 3 or 4 whose pictures the graph resizes.
+
+    Of rank 3 it is one picture, [height, width, channels], or several that get their only channel from the graph.
+    """
+    taken = (infer(graph).shape(canonical(node.inputs[0])).dims for node in resize_nodes(graph, node_name(name)))
+    has_channels = len(dims) == 3 and not any(shape and shape[-1] == 1 != dims[-1] for shape in taken)
+    return (0, 1) if has_channels else (1, 2)
 
 
 def resize_nodes(graph: Graph, name: str) -> list[Node]:

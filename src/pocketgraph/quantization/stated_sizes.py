@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from pocketgraph.errors import UsageError, did_you_mean, option
-from pocketgraph.graph import Graph, Shape, node_name
+from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
 Sizes = Mapping[str, Sequence[int]]
+
+
+def by_tensor(graph: Graph, shapes: Sizes) -> Sizes:
+    """The sizes by tensor, also of inputs that are called as a signature of the graph calls them."""
+    tensors: dict[str, set[str]] = {}
+    for signature in graph.public_signatures.values():
+        for key, tensor in signature.inputs.items():
+            tensors.setdefault(key, set()).add(canonical(tensor))
+    return {
+        min(tensors[name]) if name not in graph and len(tensors.get(name, ())) == 1 else name: sizes
+        for name, sizes in shapes.items()
+    }
 
 
 def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collection[str] = ()) -> Graph:
@@ -18,7 +30,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
     Args:
         graph: the model.
         outputs: what it computes.
-        shapes: sizes by input, "" for the only one.
+        shapes: sizes by input, by its tensor or as a signature calls it, "" for the only one.
         fed: placeholders that are set to something else.
 
     Raises:
@@ -29,7 +41,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
     others = {node_name(name) for name in fed}
     inputs = [name for name in map(node_name, needed_placeholders(graph, list(outputs))) if name not in others]
     given: dict[str, tuple[int, ...]] = {}
-    for name, sizes in shapes.items():
+    for name, sizes in by_tensor(graph, shapes).items():
         node = node_name(name) if name else inputs[0] if len(inputs) == 1 else ""
         if node not in inputs:
             hint = (did_you_mean(name, inputs) if name else "") or f"it has {', '.join(inputs)}"

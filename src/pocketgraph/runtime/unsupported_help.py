@@ -21,8 +21,11 @@ SPECTRA = {
     **dict.fromkeys(("IRFFT", "ComplexAbs", "Real", "Imag", "Angle"), True),
 }
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
-RAGGED_SCOPE = re.compile(r"(^|/)Ragged[A-Z]\w*/")
-"""How TensorFlow names what its functions of ragged tensors compute with common ops."""
+RAGGED_SCOPE = re.compile(
+    r"(^|/)Ragged(From|To|Convert|Splits|Segment|Concat|Stack|Reduce|Gather|BatchGather|Tile|Mask|Where|Range|Expand|Size|"
+    r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
+)
+"""How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
@@ -74,9 +77,10 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
         )
-    if node.op in ops_with("random") or node.op.startswith("StatelessRandom"):
+    if _gives_random_numbers(node):
         if not is_noise_of_dropout(graph, name):
-            return f"feed the numbers: {option('inputs')} names all tensors to feed"
+            fed = ",".join(_fed_with_numbers(graph))
+            return f"feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
         shares = {other.name: dropout_share(graph, other.name) for other in graph}
         given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
         return f"set dropout's share for good: {given}" if given else without_dropout_help()
@@ -96,15 +100,28 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     return ""
 
 
+def _gives_random_numbers(node: Node) -> bool:
+    return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
+
+
+def _fed_with_numbers(graph: Graph) -> list[str]:
+    """The placeholders that the model needs, and its random numbers but those of dropout."""
+    needed = reachable(graph, list(graph.outputs) or list(graph.nodes), data_only=True, missing_ok=True)
+    fed = [node for node in graph if node.name in needed and node.op.startswith("Placeholder")]
+    drawn = [node for node in graph if node.name in needed and _gives_random_numbers(node)]
+    return [node.name for node in (*fed, *drawn) if not is_noise_of_dropout(graph, node.name)]
+
+
 def _help_with_branches(graph: Graph, feed: str) -> str:
     """What would help with branches of which the input decides."""
     conditions = {node_name(node.data_inputs[1 if "Switch" in node.op else 0]) for node in graph if node.op in BRANCHES}
     named = [node.name for node in graph if node.name in conditions and node.op != "LoopCond"][:MOST_HEADS]
+    if not named:
+        return ""  # of a loop, which its other nodes tell
     said = " ".join(f"{feed}={name}=true" for name in named)
     return (
-        "a branch that the input decides: say for good which way it goes"
-        + (f", as in {said} (or false)" if said else "")
-        + f"; or cut in front of it with {option('outputs')}; or write an .onnx file, which has branches"
+        f"a branch that the input decides: say for good which way it goes, as in {said} (or false); or cut in front of "
+        f"it with {option('outputs')}; or write an .onnx file, which has branches"
     )
 
 
@@ -114,7 +131,8 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
     parts = [one.name for one in graph if one.op.startswith("Ragged") or RAGGED_SCOPE.search(one.name)]
     behind = reachable(graph, parts, missing_ok=True) if not before.isdisjoint(parts) else set()
     fed = [one.name for one in graph if one.op == "Placeholder" and one.name in behind]
-    if not any(graph[name].attr("dtype", FLOAT) in (INT32, INT64) for name in fed):
+    splits = [name for name in fed if graph[name].attr("dtype", FLOAT) in (INT32, INT64)]
+    if not any(len(shape.dims or ()) == 1 for name in splits if (shape := graph[name].shape()) is not None):
         return ""
     return (
         f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "

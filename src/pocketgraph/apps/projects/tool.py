@@ -14,6 +14,7 @@ from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
+from pocketgraph.apps.shipping.shipment import frozen_beside
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
@@ -169,7 +170,7 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Seque
         return model, ""
     if engine != "tflite" or not is_litert_file(model.graph) or where is None:
         takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
-        hint = f", or {option('engine')}=tflite" if takes_files else ""
+        hint = frozen_beside(where) + (f", or {option('engine')}=tflite" if takes_files else "")
         refuse_finished(model.graph, f"a project with {option('engine')}={engine}", hint)
     assert where is not None
     about = metadata(model.graph.extra)

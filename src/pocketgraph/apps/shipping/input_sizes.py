@@ -8,7 +8,9 @@ from pocketgraph.errors import option, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, Shape, canonical, node_name
 from pocketgraph.kernels.shapes import infer
+from pocketgraph.passes.graph_resizing import graph_resizing
 from pocketgraph.runtime.feeding.synthetic_feeds import (
+    SIDE,
     default_fetches,
     needed_placeholders,
     synthetic_lengths,
@@ -32,6 +34,22 @@ def unsaid_sizes(graph: Graph, outputs: Sequence[str]) -> str:
         f"the model leaves sizes of '{name}' open, {declared}, and the file has {sizes}; give {option('data')}, or "
         f"{option('input_shape', 'shapes')}={said} with the sizes that the app feeds"
     )
+
+
+def unsaid_picture_sizes(graph: Graph, outputs: Sequence[str]) -> list[str]:
+    """Which size pictures were made up with where neither the model nor the caller says one, a sentence for each input
+    of pictures."""
+    known, said = infer(graph), []
+    for name, sizes in synthetic_shapes(graph, list(outputs)).items():
+        dims = known.shape(canonical(name)).dims or ()
+        is_made_up = len(dims) == 4 and dims[1] is dims[2] is None and sizes[1] == sizes[2] == SIDE
+        if is_made_up and graph_resizing(graph, name) is None:
+            stated = f"{option('input_shape', 'shapes')}={node_name(name)}:{','.join(map(str, sizes))}"
+            said.append(
+                f"the size of the pictures for '{node_name(name)}', which the model leaves open: it was judged and "
+                f"timed at {SIDE} x {SIDE}; {stated} says the app's own"
+            )
+    return said
 
 
 SIZED_BENCHMARK = "pocketgraph benchmark_model --graph={model} --input_layer={names} --input_layer_shape={shapes}"

@@ -20,7 +20,7 @@ from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.quantization.stated_sizes import Sizes, with_sizes
+from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 PLACES = 1024  # from which one picture says as much as many
@@ -47,7 +47,7 @@ def prepared(
     Raises:
         UsageError: the model is made of decision trees, or there are no such inputs.
     """
-    how = dict(reading)
+    how, shapes = dict(reading), by_tensor(graph, shapes or {})
     check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)
@@ -86,7 +86,7 @@ def prepared(
         )
         outputs = heads
         graph = graph.replace(outputs=heads, signatures={})
-    graph = with_sizes(graph, outputs, shapes or {})
+    graph = with_sizes(graph, outputs, shapes)
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
     if single is not None:

@@ -14,7 +14,7 @@ from typing import Any
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
-from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -25,6 +25,7 @@ from pocketgraph.apps.shipping.shipment import (
     TARGETS,
     Shipment,
     Tried,
+    frozen_beside,
     holds_fewer_bits,
     size_cause,
 )
@@ -143,7 +144,7 @@ def ship(
     for note in found.notes:
         notify_once(note)
     graph = found.graph
-    refuse_finished(graph, "ship")
+    refuse_finished(graph, "ship", frozen_beside(source))
     keys = sorted(graph.public_signatures)
     if data is not None and len(keys) > 1 and serving_signature(graph) is None and not (signature or outputs):
         raise UsageError(
@@ -200,6 +201,7 @@ class _Work:
             f"{FROZEN} ({counted(len(frozen), 'node')})"
         )
         result.doubt = self.doubt(unsaid_sizes(frozen, self.outputs) if self.data is None else "")
+        result.unknown += unsaid_picture_sizes(frozen, self.outputs) if self.data is None else []
         calibrated, judged = self.shares(frozen)
         result.is_proved = judged >= FEWEST_JUDGED
         self.reading = likeliest_scaling(

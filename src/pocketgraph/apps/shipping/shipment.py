@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import load
 from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.op_traits import ops_with
@@ -106,6 +106,16 @@ class Shipment:
         if self.is_proved:
             return f"Ship {MODEL} ({FORMS[self.form]}): {last.words}, within the budget of {self.budget}."
         return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."
+
+
+def frozen_beside(path: str | None) -> str:
+    """That the graph which a file was shipped from lies beside it, to go on in a hint; "" where none does.
+
+    Args:
+        path: of the file; None where it is no file.
+    """
+    frozen = os.path.join(os.path.dirname(path or ""), FROZEN)
+    return f", such as {quoted(frozen)} beside it" if path is not None and os.path.isfile(frozen) else ""
 
 
 def holds_fewer_bits(path: str) -> bool:

@@ -29,7 +29,7 @@ from pocketgraph.quantization.evaluation.runnable_models import (
 )
 from pocketgraph.quantization.evaluation.scaling_trial import MOST_TRIED, better_scaling
 from pocketgraph.quantization.evaluation.text_models import with_texts
-from pocketgraph.quantization.stated_sizes import Sizes
+from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
 DOUBTFUL = 0.9  # of the answers right: fewer, and pictures may be scaled otherwise than in training
@@ -141,8 +141,10 @@ def evaluate_with_reading(
         for model in litert.values():
             model.give_first(graphs[0].outputs)
     judged = with_texts(opened)
-    check_feeds(feeds or {}, [model.graph for model in graphs])
-    check_feeds(filter(None, shapes or {}), [model.graph for model in graphs], option("input_shape", "shapes"))
+    whole = [model.graph for model in graphs]
+    check_feeds(feeds or {}, whole)
+    said = (name for name in filter(None, shapes or {}) if all(name in by_tensor(own, {name: ()}) for own in whole))
+    check_feeds(said, whole, option("input_shape", "shapes"))
     if shapes and not graphs:
         raise UsageError(f"{option('input_shape', 'shapes')} is for graphs; a .tflite file has sizes of its own")
     if graphs and graphs[0].switches:

@@ -29,7 +29,7 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.core.program_runner import Sample
 from pocketgraph.quantization.stated_sizes import Sizes as Stated
-from pocketgraph.quantization.stated_sizes import with_sizes
+from pocketgraph.quantization.stated_sizes import by_tensor, with_sizes
 from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
@@ -159,7 +159,11 @@ class GraphModel:
         self.values |= {name: value for name, value in fed.items() if node_name(name) in graph.nodes}
         check_names(graph, outputs or (), is_fed=False)
         self.outputs = list(outputs) if outputs else judged_outputs(graph, default_fetches(graph))
-        own = {name: size for name, size in (stated or {}).items() if not name or node_name(name) in graph.nodes}
+        own = {
+            name: size
+            for name, size in by_tensor(graph, stated or {}).items()
+            if not name or node_name(name) in graph.nodes
+        }
         self.graph = graph = with_sizes(graph, self.outputs, own, tuple(self.values))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(self.values))
         shapes: dict[str, tuple[int, ...]]

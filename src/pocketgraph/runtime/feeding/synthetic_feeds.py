@@ -15,7 +15,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
-from pocketgraph.passes.graph_resizing import graph_resizing
+from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
 from pocketgraph.passes.training_switches import dropout_share, flag_in_use, training_switches
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
@@ -112,8 +112,8 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
         own = graph_resizing(graph, spec.label) if dims is not None and None in dims[1:] else None
         if dims is not None and own is not None and len(dims) in (3, 4):
-            sides = zip(dims[-3:-1], own.size, strict=True)
-            dims = (*dims[:-3], *(size if side is None else side for side, size in sides), dims[-1])
+            resized = dict(zip(picture_axes(graph, spec.label, dims), own.size, strict=True))
+            dims = tuple(resized.get(axis) if size is None else size for axis, size in enumerate(dims))
         elif dims is not None and is_one_picture and leads_to_picture_ops(graph, spec.label):
             dims = (SIDE, SIDE, dims[2])
         if dims is not None:
