@@ -41,6 +41,7 @@ def model(tmp_path: pathlib.Path) -> str:
 
 
 @known
+@pytest.mark.skipif(not host.runs_gpu_library(), reason="LiteRT's Python package compiles no models here")
 @pytest.mark.parametrize("name", ["packed.xnn", 'a "quoted" \\ näme.xnn'])
 def test_both_give_the_same_and_know_each_others_files(
     model: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, name: str
@@ -119,14 +120,17 @@ def test_whoever_closes_waits_for_runs(model: str, tmp_path: pathlib.Path) -> No
 @known
 def test_a_process_may_leave_models_open(model: str, tmp_path: pathlib.Path) -> None:
     script = f"""
+import contextlib
 import threading
 import numpy as np
+from pocketgraph.errors import RunError
 from pocketgraph.litert.runner import PackedRunner
 opened = PackedRunner({model!r}, {str(tmp_path / "p.xnn")!r}, 2, [((4, 32), np.dtype("f4"))] * 2)
 x = np.ones((4, 64), "f4")
 def work():
-    while True:
-        opened.run([x])
+    with contextlib.suppress(RunError, RuntimeError):  # said while Python ends, an exception would end it with an error
+        while True:
+            opened.run([x])
 threading.Thread(target=work, daemon=True).start()
 opened.run([x])
 """
@@ -134,6 +138,76 @@ opened.run([x])
         ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
         assert (ended.returncode, ended.stdout) == (0, "")
         assert "Fatal" not in ended.stderr
+
+
+@known
+@pytest.mark.skipif(not os.path.exists("/proc/self/maps"), reason="tells which libraries a process has")
+@pytest.mark.parametrize("is_known", [True, False])
+def test_a_processor_that_cannot_run_the_gpu_library_never_loads_it(
+    model: str, tmp_path: pathlib.Path, is_known: bool
+) -> None:
+    script = f"""
+from pocketgraph.errors import RunError
+from pocketgraph.litert import host
+from pocketgraph.litert.native import c_library
+from pocketgraph.litert.runner import PackedRunner, PlainRunner, prepare
+import numpy as np
+host.runs_gpu_library = lambda: False
+c_library.KNOWN = {c_library.KNOWN if is_known else ()!r}
+x = np.ones((4, 64), "f4")
+prepare()
+try:
+    packed = PackedRunner({model!r}, {str(tmp_path / "p.xnn")!r}, 1, [((4, 32), np.dtype("f4"))] * 2)
+    print(packed.run([x])[0].shape)
+except RunError as error:
+    print(error.what)
+PlainRunner({model!r}, 1).run([x])
+print("Accelerator.so" in open("/proc/self/maps").read())
+"""
+    around = os.environ | {"LD_LIBRARY_PATH": host.engine_folder()}  # where it is found by its name alone
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=around)
+    said, loaded = ended.stdout.splitlines()
+    assert said == "(4, 32)" if is_known else "lacks instructions" in said
+    assert loaded == "False"
+
+
+def test_without_compiled_models_a_part_is_computed_all_the_same(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    graph = parse(
+        "x = Placeholder(dtype=float, shape=[1,1024])\nw = Const(float[1024,512] 0.01)\ny = MatMul(x, w, T=float)"
+    )
+    x = np.linspace(-1, 2, 1024, dtype=np.float32)[None]
+    monkeypatch.setattr(c_library, "KNOWN", ())
+    monkeypatch.setattr(host, "runs_gpu_library", lambda: False)
+    monkeypatch.setattr(runner, "_PackageModel", None)  # nobody may ask for one
+    specs = {"x:0": (FLOAT, x.shape)}
+    for _ in range(2):
+        made = compiled_part(graph, list(graph), ["x:0"], ["y:0"], specs, cache_dir=tmp_path, key="k")
+        np.testing.assert_allclose(made.run([x])[0], np.full((1, 512), x.sum() * np.float32(0.01)), rtol=1e-5)
+        made.close()
+
+
+RASPBERRY_PI = {"4": 0x887, "5": 0x119FFF}  # AT_HWCAP; the first has none of the instructions of cryptography
+
+
+@pytest.mark.parametrize(
+    ("system", "machine", "hwcaps", "runs"),
+    [
+        ("linux", "aarch64", RASPBERRY_PI["4"], False),
+        ("linux", "aarch64", RASPBERRY_PI["5"], True),
+        ("linux", "aarch64", 0, False),
+        ("darwin", "arm64", 0, True),
+        ("linux", "x86_64", 0, True),
+    ],
+)
+def test_which_processors_run_the_gpu_library(
+    monkeypatch: pytest.MonkeyPatch, system: str, machine: str, hwcaps: int, runs: bool
+) -> None:
+    monkeypatch.setattr(sys, "platform", system)
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    monkeypatch.setattr(host, "_hwcaps", lambda: hwcaps)
+    assert host.runs_gpu_library() is runs
 
 
 @known

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 from functools import lru_cache
 
 from pocketgraph.litert.code_version import short_digest
@@ -46,6 +47,40 @@ def is_x86() -> bool:
     import platform
 
     return platform.machine().lower() in ("x86_64", "amd64")
+
+
+AES, SHA2, CRC32, ATOMICS, FPHP, ASIMDHP, ASIMDRDM, LRCPC, ASIMDDP = 3, 6, 7, 8, 9, 10, 12, 15, 20
+"""Bits of AT_HWCAP on arm64 (Linux, asm/hwcap.h): what LiteRT's library for GPUs says it was compiled with."""
+GPU_LIBRARY_NEEDS = sum(1 << bit for bit in (AES, SHA2, CRC32, ATOMICS, FPHP, ASIMDHP, ASIMDRDM, LRCPC, ASIMDDP))
+
+
+def runs_gpu_library() -> bool:
+    """Whether the processor can run LiteRT's library for GPUs, which ends the process where it cannot: on arm64, it
+    takes what the Cortex-A53 and A72 of a Raspberry Pi 3 and 4 lack.
+
+    LiteRT's Python package loads it for each model that it compiles, also for one that shall run on the CPU; its
+    interpreter does not, nor does its C library as c_library.py calls it.
+    """
+    import platform
+
+    is_arm_linux = sys.platform == "linux" and platform.machine().lower() in ("aarch64", "arm64")
+    return not is_arm_linux or _hwcaps() & GPU_LIBRARY_NEEDS == GPU_LIBRARY_NEEDS
+
+
+@lru_cache(maxsize=1)
+def _hwcaps() -> int:
+    """What Linux says of the processor's instructions; 0 where the C library does not pass it on."""
+    import ctypes
+
+    try:
+        getauxval = ctypes.CDLL(None).getauxval
+    except (OSError, AttributeError, TypeError):
+        return 0
+    getauxval.restype, getauxval.argtypes = ctypes.c_ulong, (ctypes.c_ulong,)
+    return int(getauxval(AT_HWCAP))
+
+
+AT_HWCAP = 16  # elf.h
 
 
 @lru_cache(maxsize=1)

@@ -15,6 +15,7 @@ from weakref import WeakSet
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.litert import host
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
@@ -276,11 +277,17 @@ class PackedRunner(Runner):
 def _opened(
     model: str, packed: str, threads: int, outputs: Sequence[tuple[tuple[int, ...], Any]]
 ) -> native_model.NativeModel | _PackageModel:
-    """The model in LiteRT's C library, or where that is another one than is known, in its Python package."""
+    """The model in LiteRT's C library, or where that is another one than is known, in its Python package.
+
+    Raises:
+        RuntimeError: LiteRT does not take it, or the processor does not take what the package loads.
+    """
     with contextlib.suppress(*native_model.UNKNOWN):
         opened = native_model.NativeModel(model, threads, packed, outputs)
         _close_at_exit()
         return opened
+    if not host.runs_gpu_library():
+        raise RuntimeError("this processor lacks instructions that LiteRT's compiled models take")
     return _PackageModel(model, threads, packed, outputs)
 
 
@@ -320,7 +327,8 @@ def prepare() -> None:
             native_model.surroundings()
             _close_at_exit()
         except native_model.UNKNOWN:
-            _environment()
+            if host.runs_gpu_library():
+                _environment()
 
 
 class Closable(Protocol):

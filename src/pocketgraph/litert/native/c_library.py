@@ -18,6 +18,13 @@ from pocketgraph.litert.host import engine_folder, engine_version
 
 KNOWN = ("2.3.",)  # beginnings of versions
 CPU, READ, WRITE, READ_TYPE_BYTES = 1, 0, 1, 256
+REGISTERED, INTEGER = 24, 2  # kLiteRtEnvOptionTagAutoRegisterAccelerators and kLiteRtAnyTypeInt
+
+
+class _EnvironmentOption(ctypes.Structure):
+    """LiteRtEnvOption, with a whole number as its value."""
+
+    _fields_ = (("tag", ctypes.c_int), ("kind", ctypes.c_int64), ("value", ctypes.c_int64))
 
 
 class RefusedError(Exception):
@@ -69,8 +76,9 @@ def found(library: Any, name: str, *arguments: Any) -> ctypes.c_void_p:
 
 
 def environment(library: Any, stack: ExitStack) -> ctypes.c_void_p:
-    """What models are opened in."""
-    return made(library, stack, "Environment", "CreateEnvironment", ctypes.c_int(0), None)
+    """What models are opened in, without accelerators' libraries (see host.runs_gpu_library)."""
+    only_cpu = ctypes.byref(_EnvironmentOption(REGISTERED, INTEGER, CPU))
+    return made(library, stack, "Environment", "CreateEnvironment", ctypes.c_int(1), only_cpu)
 
 
 def model_of(library: Any, stack: ExitStack, environment: ctypes.c_void_p, path: str) -> ctypes.c_void_p:
