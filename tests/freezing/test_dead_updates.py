@@ -56,10 +56,36 @@ def test_an_assignment_whose_result_is_an_answer_stays() -> None:
     assert "y" in without_dead_updates(parse(text), ["y"])[0]
 
 
-def test_a_constant_that_would_be_changed_is_told_of_when_it_runs() -> None:
-    graph = parse(
-        "v = Const(int32 1)\none = Const(int32 2)\na = AssignAddVariableOp(v, one, dtype=int32)\n"
-        "x = Placeholder(dtype=float)\ny = Relu(x, ^a, T=float)"
-    )
-    with pytest.raises(RunError, match=r"would change a variable that is a constant in this graph.*--repair=updates"):
-        Session(graph).run(["y"], {"x": np.float32(1)})
+CHANGED = """
+    x = Placeholder(dtype=float)
+    mean = Const(float 1.0)
+    change = Const(float 2.0)
+    average = AssignSub(mean, change, T=float)
+    group = NoOp(^average)
+    waiting = Relu(x, ^group, T=float)
+    behind = Add(x, mean, ^group, T=float)
+    after = Identity(mean, ^group, T=float)
+    reading = Add(x, after, T=float)
+    taking = Add(x, average, T=float)
+"""
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize("update", ["AssignSub", "AssignSubVariableOp"])
+def test_what_only_waits_for_an_assignment_to_a_constant_runs(engine: str | None, update: str) -> None:
+    attribute = "T" if update == "AssignSub" else "dtype"
+    text = CHANGED.replace("AssignSub(mean, change, T=", f"{update}(mean, change, {attribute}=")
+    with Session(parse(text), engine=engine) as session:
+        for size in (1, 2, 3):  # the second and third call are of other sizes
+            (waiting,) = session.run(["waiting"], {"x": np.full(size, 4, np.float32)})
+            np.testing.assert_array_equal(waiting, np.full(size, 4, np.float32))
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize("asked", ["behind", "reading", "taking", "group"])
+def test_what_needs_an_assignment_to_a_constant_is_refused(engine: str | None, asked: str) -> None:
+    with (
+        Session(parse(CHANGED), engine=engine) as session,
+        pytest.raises(RunError, match=r"'average'.*would change a variable that is a constant.*--repair=updates"),
+    ):
+        session.run(asked, {} if asked == "group" else {"x": np.float32(1)})

@@ -315,3 +315,28 @@ def test_the_next_value_of_a_variable_is_no_rival_of_the_output() -> None:
         logits/quantized = FakeQuantWithMinMaxVars(logits/layer, logits/updated, high)
     """)
     assert sole_outputs(graph) == ["logits/quantized"]
+
+
+def test_the_constant_scale_of_a_batch_norm_is_nothing_that_a_judge_takes() -> None:
+    """As slim writes one without scale: moving averages that no step trains stand beside the gradient's way."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4,4,3])
+        w = VariableV2(dtype=float, shape=[1,1,3,2])
+        w/read = Identity(w, T=float)
+        conv = Conv2D(x, w/read, T=float)
+        scale = Const(float [1, 1])
+        beta = VariableV2(dtype=float, shape=[2])
+        mean = VariableV2(dtype=float, shape=[2])
+        variance = VariableV2(dtype=float, shape=[2])
+        norm = FusedBatchNorm(conv, scale, beta, mean, variance, T=float, is_training=false)
+        axes = Const(int32 [1, 2])
+        pooled = Mean(norm, axes, T=float, Tidx=int32)
+        probabilities = Softmax(pooled, T=float)
+        wrong = FusedBatchNormGrad(norm, conv, scale, mean, variance, T=float, is_training=false)
+        shape = Const(int32 [1, 1, 3, 2])
+        into_w = Conv2DBackpropFilter(x, shape, wrong, T=float)
+        rate = Const(float 0.1)
+        update_w = ApplyGradientDescent(w, rate, into_w, T=float)
+        train = NoOp(^update_w)
+    """)
+    assert main_outputs(graph) == ["probabilities"]

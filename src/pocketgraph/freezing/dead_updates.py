@@ -1,12 +1,12 @@
-"""Drops the assignments of a served model that no answer depends on, such as those that count its steps."""
+"""Drops assignments that no answer depends on: those that count a served model's steps, those to what is constant."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.subgraph import extract_sub_graph
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.order import reachable
 
 
@@ -33,11 +33,8 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     }
     if not dead:
         return graph, []
-    kept = [
-        node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in dead)])
-        for node in graph
-        if node.name not in dead
-    ]
+    waits = {f"^{name}" for name in dead}
+    kept = [_without(node, waits) for node in graph if node.name not in dead]
     lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()]
     return extract_sub_graph(graph.replace(kept), names), lines
 
@@ -48,3 +45,34 @@ def _is_read_after(graph: Graph, update: str, variable: str) -> bool:
         user.name != update and update in reachable(graph, list(user.inputs))
         for user in graph.consumers.get(variable, ())
     )
+
+
+def updates_of_constants(graph: Graph) -> dict[str, str]:
+    """The assignments to constants, as a graph has that was frozen with its updates, and what each would change."""
+    found = {node.name: updated_variable(graph, node) for node in graph if is_update(node)}
+    return {name: constant for name, constant in found.items() if constant and graph[constant].op == "Const"}
+
+
+def without_waits_for(graph: Graph, updates: Mapping[str, str], outputs: Iterable[str]) -> Graph:
+    """The graph in which nothing waits for assignments to constants that no output is computed with.
+
+    ::
+
+        mean = Const(float 0.5)
+        average = AssignSub(mean, change)
+        y = Relu(x, ^average)                      ->   y = Relu(x)
+
+    One whose result an output takes, or that changes what an output reads behind it, is waited for.
+
+    Args:
+        updates: of ``updates_of_constants``.
+    """
+    needed = reachable(graph, list(outputs), data_only=True, missing_ok=True)
+    readers = {user.name for constant in updates.values() for user in graph.consumers[constant]}
+    needed |= reachable(graph, sorted(readers & needed), missing_ok=True)
+    waits = {f"^{name}" for name in updates if name not in needed}
+    return graph.map_nodes(lambda node: _without(node, waits) if not waits.isdisjoint(node.inputs) else node)
+
+
+def _without(node: Node, waits: Collection[str]) -> Node:
+    return node.replace(inputs=[ref for ref in node.inputs if ref not in waits])

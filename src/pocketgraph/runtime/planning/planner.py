@@ -6,11 +6,12 @@ graph ──passes──▶ GraphState ──partition──▶ cut parts ──
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
+from pocketgraph.freezing.dead_updates import updates_of_constants, without_waits_for
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -42,7 +43,11 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
-    if request.engine == "reference":
+    updates = updates_of_constants(request.graph)
+    if updates and not request.targets:  # what is asked for by its effects keeps them
+        graph = without_waits_for(request.graph, updates, map(str, request.fetches))
+        request, items = request.replace(graph=graph), None
+    if request.engine == "reference" or (updates and _needs(request, updates)):  # which refuses them
         return _on_reference(request, items)
     without = request.without
     if request.wants_one_engine:
@@ -86,6 +91,12 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     plan = ExecutionPlan(program, whole.executable, order, description, opened)
     plan.inferred = known.inferred
     return plan
+
+
+def _needs(request: Request, names: Collection[str]) -> bool:
+    """Whether nodes of these names are to run where a session may choose its engine."""
+    items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
+    return not request.wants_one_engine and not items.keys().isdisjoint(names)
 
 
 def _on_reference(request: Request, items: Mapping[str, Item] | None) -> ExecutionPlan:

@@ -11,7 +11,6 @@ import math
 import time
 from collections.abc import Callable, Sequence
 
-from pocketgraph.freezing.repair.updates import is_update
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
@@ -53,10 +52,6 @@ def answered_by_reference(
     if not (UNFIT | user_ops()).isdisjoint(node.op for node in bodies) or any(op not in KERNELS for op in ops - FLOW):
         return None
     if not FLOW.isdisjoint(ops) or any(item.control for item in items.values()):
-        if any(
-            map(is_update, request.graph)
-        ):  # of constants: a plan drops what only waits for them, this engine cannot
-            return None
         if request.planner is None or compiled.check_time * growth + PLANNED_STEP * _steps(nodes) > limit:
             return None
         plan = request.planner(request.replace(engine="reference", key=""), lambda: request.graph)
