@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
@@ -117,7 +117,13 @@ def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT",
 
 
 def quantized_program(
-    entry: EntryPoint, model: ExportModel, *, io: str = "float", activations: str = "int8", target: str = "LiteRT"
+    entry: EntryPoint,
+    model: ExportModel,
+    *,
+    io: str = "float",
+    activations: str = "int8",
+    target: str = "LiteRT",
+    check: Callable[[Program], None] = lambda exact: None,
 ) -> tuple[Program, list[str]]:
     """An entry point with eight-bit weights and tensors, as quantize makes it with the model's samples; and its notes.
 
@@ -127,6 +133,7 @@ def quantized_program(
         io: what goes in and out: ``float``, the type of the tensors in between (``activations``), or ``uint8``.
         activations: ``int8`` or ``int16``.
         target: as for ``float_program``.
+        check: refuses the program in float where the target has nothing for it, before time goes into quantizing.
 
     Raises:
         LackingError: as ``float_program``.
@@ -144,8 +151,10 @@ def quantized_program(
         )
     samples = model.samples
     names = [port.name for port in entry.inputs]
+    exact = float_program(entry, model, target)
+    check(exact)
     outcome = quantize_program(
-        float_program(entry, model, target),
+        exact,
         lambda: ([np.asarray(feeds[name]) for name in names] for feeds in samples()),
         model.sample_count,
         QuantizationOptions(io=io, activations=activations, threads=model.threads),
@@ -164,6 +173,8 @@ def _left_in_float(program: Program, entry: EntryPoint, io: str) -> list[str]:
         return []
     sides = zip((*entry.inputs, *entry.outputs), (*program.inputs, *program.outputs), strict=True)
     names = [f"'{port.name}'" for port, value in sides if value.dtype is FLOAT]
+    if len(names) == 1:
+        return [f"{names[0]} stays float32: what is next to it computes in float"]
     return [f"{', '.join(names)} stay float32: what is next to them computes in float"] if names else []
 
 

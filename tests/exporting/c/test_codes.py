@@ -72,6 +72,14 @@ def operations(rng: Any) -> tuple[list[Operation], list[Value]]:
     for code, axes, shape, step in (("MEAN", [1, 2], (1, 20), 0.01), ("MEAN", [3], (1, 9, 11), 0.02),
                                     ("SUM", [1, 2], (1, 20), 0.4)):  # fmt: skip
         add(code, [x, known(np.array(axes, np.int32), INT32)], shape, step, 3, keep_dims=False)
+    for left, right, to, zero in (
+        (x, y, 0.1, -128),
+        (y, x, 0.4, 3),
+        (x, known(np.array([17], np.int8), INT8, Quantization((0.2,), (5,))), 2.0, -90),
+    ):
+        add("SQUARED_DIFFERENCE", [left, right], x.shape, to, zero)
+    means = coded("means", (1, 9, 11, 1), a, 40)
+    add("SQUARED_DIFFERENCE", [y, means], x.shape, 0.3, -128)
     slopes = known(rng.integers(-128, 128, (1, 1, 20)).astype(np.int8), INT8, Quantization((0.01,), (3,)))
     add("PRELU", [x, slopes], x.shape, 0.05, 11)
     left, right = coded("left", (2, 7, 12), a, 3), coded("right", (2, 12, 9), b, -8)
@@ -79,13 +87,15 @@ def operations(rng: Any) -> tuple[list[Operation], list[Value]]:
     balanced = coded("balanced", (2, 12, 900), b, 0)
     add("BATCH_MATMUL", [left, balanced], (2, 7, 900), 0.1, 5, adj_x=False, adj_y=False)
     add("SOFTMAX", [rows], rows.shape, 1 / 256, -128, beta=1.0)
+    add("LOG_SOFTMAX", [rows], rows.shape, 16 / 256, 127)
+    add("LOG_SOFTMAX", [x], x.shape, 16 / 256, 127)
     add("LOGISTIC", [x], x.shape, 1 / 256, -128)
     add("TANH", [x], x.shape, 1 / 128, 0)
     add("LEAKY_RELU", [x], x.shape, 0.03, 8, alpha=0.2)
     add("QUANTIZE", [x], x.shape, 0.03, 8)
     add("QUANTIZE", [real], real.shape, 0.03, 8)
     made.append(Operation("DEQUANTIZE", [x], [Value("numbers", FLOAT, x.shape)]))
-    return made, [x, y, real, rows, few, left, right, balanced]
+    return made, [x, y, real, rows, few, means, left, right, balanced]
 
 
 @needs_cc
@@ -155,10 +165,10 @@ def test_codes_of_kernels_smaller_than_their_stride_are_those_of_litert(tmp_path
 
 def test_operators_on_codes_that_are_lacking_are_all_named() -> None:
     x = coded("x", (1, 4), 0.1, 0)
-    made = [Operation(code, [x, x], [coded(code.lower(), (1, 4), 0.1, 0)]) for code in ("SQUARED_DIFFERENCE", "POW")]
+    made = [Operation(code, [x, x], [coded(code.lower(), (1, 4), 0.1, 0)]) for code in ("DIV", "POW")]
     with pytest.raises(LackingOperatorsError) as caught:
         library_of(program(made, [x]))
-    assert list(caught.value.reasons) == ["squared_difference", "pow"]
+    assert list(caught.value.reasons) == ["div", "pow"]
 
 
 @pytest.mark.parametrize("code", ["SQRT", "RSQRT"])

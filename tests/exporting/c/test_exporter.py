@@ -14,6 +14,7 @@ import pytest
 import pocketgraph
 from c_programs import STRICT, needs_cc
 from pocketgraph.errors import PocketgraphError, RunError, UsageError
+from pocketgraph.exporting import programs
 from pocketgraph.exporting.c import building, c_exporter
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph.text_format import parse
@@ -181,6 +182,51 @@ def test_ops_that_are_lacking_are_all_named(tmp_path: pathlib.Path) -> None:
         pocketgraph.export(graph, tmp_path / "net", target="c", outputs=["root", "inverse"])
     assert set(caught.value.reasons) >= {"inverse", "root"}
     assert not list(tmp_path.iterdir())
+
+
+def test_what_is_lacking_is_named_before_the_model_is_quantized(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 3])
+        w = Const(float [[1.0, 0.5], [-2.0, 0.25], [0.5, 0.5]])
+        product = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+        lengths = Const(int32 [1, 2, 2, 1])
+        turned = ReverseSequence(product, lengths, T=float, Tlen=int32, seq_dim=1, batch_dim=0)
+    """)
+    monkeypatch.setattr(programs, "quantize_program", lambda *given: pytest.fail("it was quantized"))
+    samples = {"x": np.ones((4, 3), np.float32)}
+    with pytest.raises(
+        LackingError, match=r"1 node: ReverseSequence \('turned'\): REVERSE_SEQUENCE has no kernel in C"
+    ):
+        pocketgraph.export(graph, tmp_path / "net", target="c", mode="static", samples=samples)
+    assert not list(tmp_path.iterdir())
+
+
+@needs_cc
+def test_eight_bits_of_a_layer_normalization(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 6])
+        w = Const(float [[1.0, 0.5], [-2.0, 0.25], [0.5, 0.5], [1.5, -1.0], [0.1, 0.2], [0.7, 0.9]])
+        axis = Const(int32 [1])
+        mean = Mean(x, axis, T=float, Tidx=int32, keep_dims=true)
+        apart = SquaredDifference(x, mean, T=float)
+        variance = Mean(apart, axis, T=float, Tidx=int32, keep_dims=true)
+        small = Const(float 0.001)
+        sum = AddV2(variance, small, T=float)
+        per = Rsqrt(sum, T=float)
+        centered = Sub(x, mean, T=float)
+        normal = Mul(centered, per, T=float)
+        product = MatMul(normal, w, T=float, transpose_a=false, transpose_b=false)
+        scores = LogSoftmax(product, T=float)
+    """)
+    samples = {"x": np.random.default_rng(5).normal(0, 1, (16, 6)).astype(np.float32)}
+    place = tmp_path / "net"
+    made = pocketgraph.export(graph, place, target="c", mode="static", io="int8", samples=samples)
+    assert made.checks[0].passed
+    code = (place / "model.c").read_text()
+    assert "pg_squared_difference_s8(&" in code
+    assert "pg_log_softmax_s8(" in code
 
 
 def test_names_that_c_does_not_take(tmp_path: pathlib.Path) -> None:

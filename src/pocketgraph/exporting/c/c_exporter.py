@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack, write_files
-from pocketgraph.exporting.c.library import Backend, LackingOperatorsError, Library, Place, built
+from pocketgraph.exporting.c.library import (
+    Backend,
+    LackingOperatorsError,
+    Library,
+    Place,
+    built,
+    check_float_operations,
+)
 from pocketgraph.exporting.c_identifiers import checked_name
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
@@ -60,7 +70,10 @@ def write(
             f"a library has one entry point: '{model.main.name}'; {option('signatures')} picks another ({others})"
         )
     if mode == "static":
-        program, said = quantized_program(model.main, model, io=io, target="C")
+        with _lacking(model):
+            program, said = quantized_program(
+                model.main, model, io=io, target="C", check=partial(check_float_operations, backend=backend)
+            )
         notes += said
     else:
         program = float_program(model.main, model, target="C")
@@ -89,7 +102,7 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
     entry = model.main
     feeds = taken_feeds(model)
     arrays = as_fed([np.asarray(feeds[port.name]) for port in entry.inputs], program.inputs)
-    try:
+    with _lacking(model):
         return built(
             program,
             name,
@@ -101,6 +114,13 @@ def _library(model: ExportModel, program: Program, name: str, weights: Place, ba
             golden=(arrays, ProgramRunner(program)(arrays)),
             backend=backend,
         )
+
+
+@contextlib.contextmanager
+def _lacking(model: ExportModel) -> Iterator[None]:
+    """Has an error name the nodes of the model that there are no kernels for."""
+    try:
+        yield
     except LackingOperatorsError as lacking:
         raise LackingError("C", model.graph, lacking.reasons) from lacking
 

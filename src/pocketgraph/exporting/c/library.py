@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -20,6 +20,7 @@ from pocketgraph.exporting.model import Normalization
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.quantization.core.operator_rules import can_quantize
 
 LARGE = 4 << 20  # bytes of weights from which they are a file: compilers take minutes over larger arrays
 WORDS_A_LINE = 6
@@ -132,15 +133,24 @@ def built(
     return Library(name, files, entering, leaving, layout.size, len(content), tuple(unit.kernels), buffers)
 
 
-def _emit(unit: Unit, backend: Backend) -> None:
-    """Has every operation emitted; collects what cannot be."""
+def check_float_operations(program: Program, backend: Backend = "plain") -> None:
+    """Refuses a program before it is quantized where something in it that stays in float has no kernel.
+
+    Raises:
+        LackingOperatorsError: there is no kernel for an operation that cannot be quantized.
+    """
+    _emit(Unit(program, Storage(program, _overwrites)), backend, can_quantize)
+
+
+def _emit(unit: Unit, backend: Backend, is_left_out: Callable[[Operation], bool] = lambda operation: False) -> None:
+    """Has every operation emitted that is not left out; collects what cannot be."""
     reasons: dict[str, str] = {}
     for value in (*unit.program.inputs, *unit.program.outputs):
         if value.dtype.name not in C_TYPES:
             reasons[value.name] = f"elements of the type {value.dtype.name}"
     for step, operation in enumerate(unit.program.operations):
         unit.operation, unit.step = operation, step
-        if operation.code == "RESHAPE":
+        if operation.code == "RESHAPE" or is_left_out(operation):
             continue
         entry = entry_of(operation)
         by_xnnpack = xnnpack.emitter(operation) if backend == "xnnpack" else None

@@ -34,6 +34,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.core.operator_rules import PRESCRIBED_INT8
 
 LOWEST, HIGHEST = -128, 127
 DOUBLED = 1 << 31
@@ -269,6 +270,19 @@ def prelu(unit: Unit, operation: Operation) -> None:
     unit.call("prelu_s8.h", "pg_prelu_s8", table, unit.at(left), unit.at(right), unit.at(result))
 
 
+@emits("SQUARED_DIFFERENCE", in_place=True, coded=True)
+def squared_difference(unit: Unit, operation: Operation) -> None:
+    """Source of the constants: LiteRT's squared_difference.cc."""
+    left, right, result = pair_and_result(operation)
+    common = 2 * float(max(step(left), step(right)))
+    own = [one for value in (left, right) for one in fixed_point(float(step(value)) / common)]
+    whole = fixed_point(common * common / (128.0 * 128.0 * float(step(result))))
+    fields = [*paired_walk(result.shape, left.shape, right.shape), zero(left), zero(right), *own, *whole]
+    table = unit.table("pg_difference_of_codes", [*fields, zero(result), *ends(operation)])
+    kernel = "pg_squared_difference_s8"
+    unit.call("squared_difference_s8.h", kernel, table, unit.at(left), unit.at(right), unit.at(result))
+
+
 def fixed_point(real: float) -> tuple[int, int]:
     """A real number as factor and shift: factor * 2^(shift - 31), as LiteRT rounds it."""
     if not real:
@@ -345,17 +359,18 @@ def between_codes_and_numbers(unit: Unit, operation: Operation) -> None:
         raise Unsupported(f"{operation.code} of {source.dtype.name} to {result.dtype.name}")
 
 
-@emits("SOFTMAX", coded=True)
+@emits("SOFTMAX", "LOG_SOFTMAX", coded=True)
 def softmax(unit: Unit, operation: Operation) -> None:
     source, result = operand(operation, 0), operation.outputs[0]
-    if step(result) != np.float32(1 / 256) or zero(result) != LOWEST:
-        raise Unsupported("SOFTMAX with codes of its own")
+    if quantization(result) != PRESCRIBED_INT8[operation.code]:
+        raise Unsupported(f"{operation.code} with codes of its own")
     scale = -step(source) * np.float32(operation.options.get("beta", 1.0))
     table = np.exp((scale * np.arange(256, dtype=np.float32)).astype(np.float64)).astype(np.float32)
     classes = source.shape[-1]
+    scale_of_source = [number(step(source))] if operation.code == "LOG_SOFTMAX" else []
     unit.call(
-        "softmax_s8.h", "pg_softmax_s8", source.size // max(classes, 1), classes, unit.constant(table),
-        unit.at(source), unit.at(result),
+        "softmax_s8.h", f"pg_{operation.code.lower()}_s8", source.size // max(classes, 1), classes, *scale_of_source,
+        unit.constant(table), unit.at(source), unit.at(result),
     )  # fmt: skip
 
 
