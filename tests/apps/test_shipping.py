@@ -255,6 +255,29 @@ def test_a_scaling_that_nothing_tells_is_said(tmp_path: pathlib.Path) -> None:
     assert not any("how pixels" in text for text in made.unknown)
 
 
+def test_several_numbers_that_nothing_calls_scores_are_judged_by_signal_to_noise(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(1)
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?, 8])
+        w = Const(float {rng.normal(size=(8, 4)).tolist()})
+        NAME = MatMul(x, w, T=float)
+    """
+    np.savez(tmp_path / "rows.npz", x=rng.normal(size=(80, 8)).astype(np.float32))
+    words = {}
+    for name, most in (("forecast", None), ("logits", None), ("forecast", 5.0)):
+        pocketgraph.save(parse(text.replace("NAME", name)), tmp_path / "net.pb")
+        folder = tmp_path / f"{name}{most}"
+        made = ship(tmp_path / "net.pb", folder, tmp_path / "rows.npz", max_accuracy_drop=most)
+        assumed = [each for each in made.unknown if "taken for values such as forecasts" in each]
+        words[name, most] = made.tried[-1].words, assumed
+    said, (assumed,) = words["forecast", None]
+    assert said.startswith("signal to noise")
+    assert "max_accuracy_drop=5 judges by how many answers change" in assumed
+    for key in (("logits", None), ("forecast", 5.0)):
+        assert words[key][0].startswith("the same answer as before")
+        assert words[key][1] == []
+
+
 def test_a_made_up_size_of_pictures_is_said(tmp_path: pathlib.Path) -> None:
     text = """
         x = Placeholder(dtype=float, shape=[?, ?, ?, 3])

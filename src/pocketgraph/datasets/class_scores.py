@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ HANDS_ON = ops_with("passes", "view") | {"Cast"}
 _BEST = "ArgMax"
 SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
+_NAMES_OF_SCORES = re.compile(r"logit|class|prob|score|softmax|label|categor", re.IGNORECASE)
 _FIRST_FEW = frozenset({"TopK", "TopKV2"})
 
 
@@ -64,6 +66,22 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
 def _rank(graph: Graph, name: str) -> int:
     node = graph.find_producer(name, HANDS_ON)
     return SHARES.index(node.op) if node is not None and node.op in SHARES else len(SHARES)
+
+
+def says_scores(graph: Graph, output: str) -> bool:
+    """Whether an output's last op or its name says that its numbers are scores of classes, no forecasts or the like.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     forecast = Placeholder(dtype=float)
+    ...     y = Softmax(forecast, T=float)
+    ... ''')
+    >>> says_scores(graph, "y"), says_scores(graph, "forecast")
+    (True, False)
+    """
+    node = graph.find_producer(output, HANDS_ON)
+    ops = {*SHARES, "LogSoftmax", _BEST} | _FIRST_FEW
+    return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
 
 
 def picked_note(output: str, scores: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
+from pocketgraph.apps.shipping.answer_kinds import assumed_numbers, likely_numbers
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
@@ -27,6 +28,7 @@ from pocketgraph.apps.shipping.shipment import (
     Tried,
     frozen_beside,
     holds_fewer_bits,
+    proof_options,
     size_cause,
 )
 from pocketgraph.apps.shipping.shipping_page import as_html
@@ -185,6 +187,7 @@ class _Work:
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
         self.source, self.target, self.problem = source, "android", ""
         self.forgets: tuple[str, ...] = ()
+        self.numbers: set[str] = set()  # outputs that are judged as such
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -249,6 +252,8 @@ class _Work:
         audio = getattr(opened, "audio", None)
         data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
         is_dense = answers_for_places(graph, self.outputs)
+        if self.labels is None and self.most is None:
+            self.numbers = likely_numbers(graph, self.outputs, opened, data)
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
             scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
@@ -307,7 +312,7 @@ class _Work:
         reading = SampleReading(**self.reading)
         first = evaluate_with_reading([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
         beside = first[1].comparison
-        return beside is not None and beside.has_classes
+        return beside is not None and beside.has_classes and self.outputs[0] not in self.numbers
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""
@@ -333,7 +338,7 @@ class _Work:
         is_judged = before.accuracy is not None or before.answers.are_varied
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
-        kept, words = self._within(before, after, found_all.samples)
+        kept, words = self._within(before, after, found_all.samples, self.outputs[0])
         budget = result.budget
         for name in self.outputs[1:] if kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
@@ -341,12 +346,12 @@ class _Work:
                 [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
             )  # fmt: skip
-            held, said = self._within(others[0], others[1], others.samples)
+            held, said = self._within(others[0], others[1], others.samples, name)
             kept, words = kept and held, f"{words}; '{name}': {said}"
         result.budget = budget
         return kept, words
 
-    def _within(self, before: ModelVerdict, after: ModelVerdict, count: int) -> tuple[bool, str]:
+    def _within(self, before: ModelVerdict, after: ModelVerdict, count: int, name: str) -> tuple[bool, str]:
         beside = after.comparison
         assert beside is not None
         if before.accuracy is not None and after.accuracy is not None:
@@ -355,7 +360,9 @@ class _Work:
             self.result.budget = f"{most:g} points"
             words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
             return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.has_classes:
+        if beside.has_classes and name in self.numbers and (text := assumed_numbers(name)) not in self.result.unknown:
+            self.result.unknown.append(text)
+        if beside.has_classes and name not in self.numbers:
             most = self.most if self.most is not None else CHANGED_ANSWERS
             self.result.budget = f"{most:g} % other answers"
             divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
@@ -365,13 +372,6 @@ class _Work:
         off = [one.errors.average for one in (after, before) if one.errors is not None]
         told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
         return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
-
-    def proof(self) -> str:
-        """The options of ``verify`` with which what ships is held against the model as it was judged here."""
-        reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
-        given = {"data": self.data, **reading, "outputs": ",".join(self.outputs)} if self.data else {}
-        text = "".join(f" --{name}={quoted(str(value))}" for name, value in given.items() if value is not None)
-        return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
 
     def finished(self) -> Shipment:
         """Sums up, and writes the page and the state beside the model."""
@@ -392,8 +392,9 @@ class _Work:
         )
         result.unknown += [unknown] if unknown else []
         frozen, model = quoted(self.path(FROZEN)), quoted(self.path(MODEL))
+        proof = proof_options(self.data, self.reading, self.outputs, result.form)
         result.commands = [
-            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
+            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{proof}"]),
             benchmark_command(self.path(MODEL)),
             f"pocketgraph view {model}",
         ]
