@@ -20,6 +20,7 @@ from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.graph_resizing import graph_resizing
+from pocketgraph.passes.partitioned_lookups import with_joined_tables
 from pocketgraph.passes.training_switches import dropout_share, switches_note, training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     AudioPreprocessing,
@@ -83,7 +84,7 @@ def opened(
     check_names(graph, fixed, is_fed=True)
     switches = training_switches(graph, [*fixed, *(inputs or ())])
     fixed |= switches
-    graph = graph.map_nodes(lambda node: with_value(node, fixed))
+    graph = with_joined_tables(graph.map_nodes(lambda node: with_value(node, fixed)))
     graph = without_defaults(
         graph, [*(inputs or ()), *(t for s in graph.signatures.values() for t in s.inputs.values())]
     )

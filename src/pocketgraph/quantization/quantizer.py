@@ -23,6 +23,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
+from pocketgraph.passes.partitioned_lookups import with_joined_tables
 from pocketgraph.passes.training_switches import switches_note, training_switches
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
@@ -201,6 +202,7 @@ class _Quantizer:
         else:
             graph = read_model(model, outputs, signature=signature, notify=reading.notify)
         refuse_finished(graph, "quantize")
+        graph = with_joined_tables(graph)
         check_feeds(feeds, [graph])
         switches = training_switches(graph, [*feeds, *inputs])
         if switches:

@@ -27,6 +27,7 @@ RAGGED_SCOPE = re.compile(
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
+"""Not a trait: what goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
 """Not a trait: what detectors put between their last layers and the selection of boxes."""
