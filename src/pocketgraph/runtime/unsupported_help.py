@@ -23,6 +23,7 @@ SPECTRA = {
 """Ops with complex numbers, behind which a network is cut, and whether they give floats."""
 RAGGED_SCOPE = re.compile(r"(^|/)Ragged[A-Z]\w*/")
 """How TensorFlow names what its functions of ragged tensors compute with common ops."""
+RAGGED_ROWS = "rows of different lengths (a RaggedTensor)"
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 MOST_HEADS = 16  # that a hint names
 CARRYING = ops_with("passes", "view") | {"Transpose", "ConcatV2", "Sigmoid", "Softmax"}
@@ -117,7 +118,7 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
     if not any(graph[name].attr("dtype", FLOAT) in (INT32, INT64) for name in fed):
         return ""
     return (
-        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "
+        f"{RAGGED_ROWS}, fed as values and row splits ({', '.join(fed)}), have no form on "
         "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
         f"the ragged part with {option('inputs')}"
     )
