@@ -55,7 +55,9 @@ class LackingError(UsageError):
         if rest:
             others = len({op for op, _ in rest})
             listed.append(f"and {others} more ops (`pocketgraph check MODEL` lists all)")
-        hints = dict.fromkeys(filter(None, helps.values()))
+        hints = dict.fromkeys(
+            hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
+        )
         if loops:
             hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
