@@ -1,5 +1,6 @@
 """Makes models whose inputs come in any length: ``PYTHON length_models.py FOLDER``, with TensorFlow 1.15 or 2.
 
+From TensorFlow 2.16 on with ``TF_USE_LEGACY_KERAS=1`` and ``pip install tf_keras``: Keras 3 has no ``tf.nn.rnn_cell``.
 Random weights, one NAME.pb each: texts (a Conv1D and layers of attention, with and without a mask; GRUs), two layers of
 LSTMs in both directions, and recordings (spectrogram, convolutions over time, attention). Besides, of forms that are
 common: a tagger of words (a Conv1D and an LSTM in both directions), an encoder as BERT's (token ids, types and mask),
@@ -182,12 +183,14 @@ MODELS = (
 def save_all(models: Sequence[Callable[[], Tensor]]) -> None:
     """Freezes each into NAME.pb of the folder on the command line."""
     tf.disable_eager_execution()
+    folder = pathlib.Path(sys.argv[1])
+    folder.mkdir(parents=True, exist_ok=True)
     for make in models:
         with tf.Graph().as_default(), tf.Session() as session:
             tf.identity(make(), "output")
             session.run(tf.global_variables_initializer())
             frozen = tf.graph_util.convert_variables_to_constants(session, session.graph_def, ["output"])
-            (pathlib.Path(sys.argv[1]) / f"{make.__name__}.pb").write_bytes(frozen.SerializeToString())
+            (folder / f"{make.__name__}.pb").write_bytes(frozen.SerializeToString())
 
 
 if __name__ == "__main__":

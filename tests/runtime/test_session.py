@@ -414,6 +414,7 @@ def test_a_profile_of_lowered_nodes_shares_the_time_out_and_says_so() -> None:
         assert trace.nodes[0].op == "MatMul"
         assert trace.nodes[0].output_bytes == 16
         assert 0 < sum(t.duration_us for t in trace.nodes) <= trace.total_us
+        assert 0 <= trace.nodes[0].start_us <= trace.total_us  # also in the run whose nodes were timed besides
         assert "its own profile" in trace.notes[0] or "each was timed alone" in trace.notes[0]
 
 

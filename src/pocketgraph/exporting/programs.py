@@ -19,7 +19,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
-from pocketgraph.runtime.unsupported_help import help_with
+from pocketgraph.runtime.unsupported_help import RAGGED_ROWS, help_with
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -40,19 +40,24 @@ class LackingError(UsageError):
         self.reasons = dict(reasons)
         loops = _loops(graph, reasons)
         frames = _frames(graph, loops)
+        helps = {name: help_with(graph, name) for name in reasons}
+        ragged = [name for name, hint in helps.items() if hint.startswith(RAGGED_ROWS)]
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, reason in reasons.items():
-            if not _is_of_loops(graph, name, loops, frames):
+            if name not in ragged and not _is_of_loops(graph, name, loops, frames):
                 by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
         listed = [f"a loop that goes on for as long as its condition says ({_names(loops, most)})"] if loops else []
+        listed += [f"what is computed of ragged rows ({_names(ragged, 1)})"] if ragged else []
         listed += [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
         rest = list(by_reason)[MOST_OPS:]
         if rest:
             others = len({op for op, _ in rest})
             listed.append(f"and {others} more ops (`pocketgraph check MODEL` lists all)")
-        hints = dict.fromkeys(hint for name in reasons for hint in (help_with(graph, name),) if hint)
+        hints = dict.fromkeys(
+            hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
+        )
         if loops:
             hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"

@@ -26,6 +26,7 @@ RAGGED_SCOPE = re.compile(
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
+RAGGED_ROWS = "rows of different lengths (a RaggedTensor)"
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 """Not a trait: what goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
@@ -136,7 +137,7 @@ def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
     if not any(len(shape.dims or ()) == 1 for name in splits if (shape := graph[name].shape()) is not None):
         return ""
     return (
-        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no form on "
+        f"{RAGGED_ROWS}, fed as values and row splits ({', '.join(fed)}), have no form on "
         "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
         f"the ragged part with {option('inputs')}"
     )

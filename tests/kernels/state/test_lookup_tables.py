@@ -63,6 +63,36 @@ def test_a_mutable_table_shared_by_name() -> None:
         session.run("LookupTableInsertV2", table, np.array([1, 2]), texts(b"x"))
 
 
+def test_an_import_of_what_a_table_has_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    session = Session()
+    (table,) = session.run("MutableHashTableV2", key_dtype=STRING, value_dtype=INT64)
+    words, numbers = texts(b"a", b"b"), np.array([1, 2])
+    session.run("LookupTableImportV2", table, words, numbers)
+    with monkeypatch.context() as patch:
+        patch.setattr(type(table), "insert", lambda *given: pytest.fail("it was filled again"))
+        session.run("LookupTableImportV2", table, words, numbers.copy())
+
+
+@pytest.mark.parametrize("change", ["insert", "remove", "in place", "another value"])
+def test_an_import_into_a_table_that_changed_fills_it_again(change: str) -> None:
+    session = Session()
+    (table,) = session.run("MutableHashTableV2", key_dtype=STRING, value_dtype=INT64)
+    words, numbers = texts(b"a", b"b"), np.array([1, 2])
+    session.run("LookupTableImportV2", table, words, numbers)
+    if change == "insert":
+        session.run("LookupTableInsertV2", table, texts(b"a", b"c"), np.array([7, 8]))
+    elif change == "remove":
+        session.run("LookupTableRemoveV2", table, texts(b"a"))
+    elif change == "in place":
+        words[0], numbers[1] = b"d", 5
+    else:
+        numbers = np.array([1, 3])
+    session.run("LookupTableImportV2", table, words, numbers)
+    keys, values = session.run("LookupTableExportV2", table)
+    assert keys.tolist() == words.tolist()
+    assert values.tolist() == numbers.tolist()
+
+
 def test_a_vocabulary_file(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "words.txt"
     path.write_bytes(b"zero\none\r\ntwo\n")

@@ -25,7 +25,7 @@ class LookupTable:
         shape: the shape of one value.
         frozen: whether it is filled once only.
         key_shape: the shape of one key, which comes last in arrays of keys.
-        filled_with: the arrays that it was initialized with; None for none.
+        filled_with: copies of the arrays whose content it has; None where something else came in or went since.
     """
 
     def __init__(
@@ -58,11 +58,18 @@ class LookupTable:
                 raise RunError(f"HashTable '{self.name}' has different value for same key: {word!r}")
             self.entries[word] = value
         self.is_filled = True
+        self.filled_with = None
 
     def fill(self, keys: Array, values: Array) -> None:
         """Puts in what a table of the kind exported, in place of what is there; errors are those of ``insert``."""
-        self.entries.clear()
-        self.insert(keys, values)
+        if not self.has(keys, values):
+            self.entries.clear()
+            self.insert(keys, values)
+            self.filled_with = keys.copy(), values.copy()
+
+    def has(self, keys: Array, values: Array) -> bool:
+        """Whether such arrays filled it, to the last bit, and nothing changed since."""
+        return self.filled_with is not None and all(map(_is_same, self.filled_with, (keys, values)))
 
     def find(self, keys: Array, default: Array) -> Array:
         """The values of the keys, the default for those that the table lacks.
@@ -88,6 +95,7 @@ class LookupTable:
         """Takes keys out; those that are not there are passed over."""
         for word in self.checked(keys)[0]:
             self.entries.pop(word, None)
+        self.filled_with = None
 
     def listed(self) -> tuple[Array, Array]:
         """(keys, values), a row each, in the order of insertion."""
@@ -95,6 +103,12 @@ class LookupTable:
         words, found = [word for word, _ in pairs], [value for _, value in pairs]
         count = len(pairs)
         return _array(words, self.keys, (count, *self.key_shape)), _array(found, self.values, (count, *self.shape))
+
+
+def _is_same(a: Array, b: Array) -> bool:
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    return np.array_equal(a, b) if a.dtype.hasobject else a.tobytes() == b.tobytes()
 
 
 def _array(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Array:
@@ -212,4 +226,5 @@ def initialize_table_from_text_file(
     )
     table_handle.entries.update(zip(keys.tolist(), values.tolist(), strict=True))
     table_handle.is_filled = True
+    table_handle.filled_with = None
     return ()

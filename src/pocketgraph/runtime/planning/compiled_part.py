@@ -105,7 +105,9 @@ class CompiledPart:
         with self._lock:
             if self._shares is None:
                 self._shares = self._measured(arguments)
-                trace.leave_out(time.perf_counter_ns() - ended)
+                measuring = time.perf_counter_ns() - ended
+                trace.leave_out(measuring)
+                began, ended = began + measuring, ended + measuring
         runs_on = self.runs_on
         if not self._shares:
             trace.add(self.name, "LiteRT" if runs_on == "litert" else runs_on, began, ended, outputs, runs_on)
