@@ -123,3 +123,46 @@ def test_what_may_end_a_run_is_waited_for() -> None:
     assert waits(text, ["z"])["y"] == ("asserted",)
     with Session(parse(text)) as session, pytest.raises(RunError, match="not above zero"):
         session.run(["z"], {"x": [-1.0]})
+
+
+WAITING_CONSTANTS = """
+    x = Placeholder(dtype=float, shape=[2])
+    v = VarHandleOp(dtype=float, shape=[2], container="", shared_name="v")
+    start = AssignVariableOp(v, x, dtype=float)
+    new = Const(float [5.0, 6.0])
+    change = AssignVariableOp(v, new, dtype=float)
+    one = Const(float [1.0, 2.0], ^change)
+    less = Neg(one, T=float)
+    more = Neg(less, T=float)
+    parts = Unpack(more, T=float, num=2, axis=0)
+    first = Abs(parts, T=float)
+    size = Shape(more, T=float, out_type=int32)
+    r = VariableV2(dtype=float, shape=[2])
+    begin = Assign(r, x, T=float)
+    added = AssignAdd(r, new, T=float)
+    length = Shape(added, T=float, out_type=int32)
+"""
+"""Values that are known, but whose making waits for changes of variables."""
+
+
+@pytest.mark.parametrize("without", [(), ("drop_idle_waits",), ("fold_constants",)])
+@pytest.mark.parametrize("name", ["less", "more", "first", "size", "length"])
+@pytest.mark.parametrize("is_fetched", [True, False])
+def test_what_known_values_wait_for_runs(name: str, is_fetched: bool, without: Sequence[str]) -> None:
+    with Session(parse(WAITING_CONSTANTS), without=without) as session:
+        session.run([], {"x": [1.0, 2.0]}, targets=["start", "begin"])
+        session.run([name] if is_fetched else [], targets=[] if is_fetched else [name])
+        changed = {"r": [6.0, 8.0], "v": [1.0, 2.0]} if name == "length" else {"r": [1.0, 2.0], "v": [5.0, 6.0]}
+        assert {name: each.tolist() for name, each in session.variables().items()} == changed
+
+
+def test_known_values_wait_for_changes_alone() -> None:
+    text = """
+        x = Placeholder(dtype=float, shape=[2])
+        v = VarHandleOp(dtype=float, shape=[2], container="", shared_name="v")
+        read = ReadVariableOp(v, dtype=float)
+        sum = Add(read, x, T=float)
+        size = Shape(sum, T=float, out_type=int32)
+        change = AssignVariableOp(v, sum, dtype=float)
+    """
+    assert waits(text, ["size"], ["change"]) == dict.fromkeys(["size", "v", "read", "sum", "change"], ())
