@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +14,7 @@ from PIL import Image
 
 import pocketgraph
 from command_line import call
+from pocketgraph.apps.shipping.resuming import key_of
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import PocketgraphError, UsageError
@@ -125,6 +128,15 @@ def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
     state: dict[str, Any] = json.loads((tmp_path / "out" / "ship.json").read_text())
     (tmp_path / "out" / "ship.json").write_text(json.dumps(state)[:-9])
     assert not ship(tmp_path / "model.pb", tmp_path / "out").is_resumed
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are Unicode there")
+def test_a_model_is_known_by_a_name_that_is_not_utf8(tmp_path: pathlib.Path) -> None:
+    model = tmp_path / os.fsdecode(b"mod\xe8le.pb")
+    model.write_bytes(b"1")
+    before = key_of(str(model), str(model))
+    model.write_bytes(b"22")
+    assert key_of(str(model), str(model)) != before
 
 
 def test_bad_calls_are_refused(tmp_path: pathlib.Path) -> None:

@@ -207,9 +207,8 @@ def test_a_share_that_is_kept_by_default_leaves_something_to_verify(
             assert call(*command, *(["--num_runs=1"] if command[0] == "benchmark_model" else [])) == 0, command
 
 
+@needs_shared
 def test_a_v1_checkpoint_beside_its_meta_file_is_found(capsys: Any) -> None:
-    if not (model_dir("ckpt_v1_neo") / "model.ckpt.meta").exists():
-        pytest.skip("the shared models are not here")
     freeze, *_ = proposed(model_dir("ckpt_v1_neo") / "model.ckpt.meta", capsys)
     assert freeze[0] == "freeze_graph"
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
+import shutil
+import sys
 import threading
 import time
 
@@ -11,7 +14,9 @@ import pytest
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import DType
+from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.evaluation.runnable_models import open_model
@@ -39,6 +44,18 @@ def test_results_come_back(remainder: str) -> None:
         (found,) = model.run([np.array([7, 8, -3], np.int32), np.full(3, divisor, np.int32)])
         assert found.tolist() == expected
         assert found.dtype == np.int32
+
+
+@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="names of files are Unicode there")
+def test_a_path_need_not_be_utf8(remainder: str, tmp_path: pathlib.Path) -> None:
+    path = str(tmp_path / os.fsdecode(b"mod\xe8le.tflite"))
+    shutil.copy(remainder, path)
+    inputs = [np.array([7, 8, -3], np.int32), np.full(3, 4, np.int32)]
+    isolated = IsolatedInterpreter(path)
+    assert isolated.run(inputs)[0].tolist() == [3, 0, 1]
+    isolated.close()
+    assert ModelFile(path).run("serving_default", dict(zip("xy", inputs, strict=True)))["z"].tolist() == [3, 0, 1]
+    assert PlainRunner(path, 1).run(inputs)[0].tolist() == [3, 0, 1]
 
 
 def test_a_signal_in_native_code_is_an_error(remainder: str) -> None:

@@ -2,9 +2,28 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
+
+
+def source_of(model: str | os.PathLike[str] | bytes) -> dict[str, Any]:
+    """A file's path, or its content, as arguments of LiteRT's Interpreter. Its package takes no path but of UTF-8; of
+    another one the file is read.
+
+    Raises:
+        OSError: it cannot be.
+    """
+    if isinstance(model, bytes):
+        return {"model_content": model}
+    path = os.fspath(model)
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        with open(path, "rb") as file:
+            return {"model_content": file.read()}
+    return {"model_path": path}
 
 
 def opened(threads: int, **source: Any) -> Any:
@@ -16,7 +35,7 @@ def opened(threads: int, **source: Any) -> Any:
 
     Args:
         threads: how many to compute with.
-        source: the file, as Interpreter takes it: ``model_path`` or ``model_content``.
+        source: the file, as Interpreter takes it (see ``source_of``).
 
     Raises:
         RuntimeError, ValueError: LiteRT does not take the file, or would compute with other weights than are in it.

@@ -44,9 +44,10 @@ class ModelFile:
     """
 
     def __init__(self, model: str | os.PathLike[str] | bytes, threads: int = 1) -> None:
-        source = {"model_content": model} if isinstance(model, bytes) else {"model_path": os.fspath(model)}
         with quiet(), refusals():
-            self._interpreter: Any = kept_over_fork(file_interpreter.opened(threads, **source))
+            self._interpreter: Any = kept_over_fork(
+                file_interpreter.opened(threads, **file_interpreter.source_of(model))
+            )
             self._runners: dict[str, Any] = {}
             self.signatures = self._read()
         self._lock = threading.Lock()

@@ -16,6 +16,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import host
+from pocketgraph.litert.file_interpreter import source_of
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
@@ -62,9 +63,8 @@ class PlainRunner:
 
         from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays  # a runner of packed weights has none
 
-        source = {"model_content": model} if isinstance(model, bytes) else {"model_path": model}
         with quiet(), refusals():
-            self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source))
+            self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source_of(model)))
             self._interpreter.allocate_tensors()
         self._inputs = [detail["index"] for detail in self._interpreter.get_input_details()]
         details = self._interpreter.get_output_details()

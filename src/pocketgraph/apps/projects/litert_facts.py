@@ -25,8 +25,10 @@ def facts(project: Project, path: str) -> dict[str, Any]:
     """
     from ai_edge_litert.interpreter import Interpreter
 
+    from pocketgraph.litert.file_interpreter import source_of
+
     try:
-        interpreter = Interpreter(path)
+        interpreter = Interpreter(**source_of(path))
     except (ValueError, RuntimeError) as error:
         raise RunError(f"LiteRT does not take the model: {error}", where=path) from None
     entering, leaving = _places(interpreter, project)

@@ -44,7 +44,7 @@ def key_of(source: str, asked: str) -> str:
     Raises:
         PocketgraphError: the model cannot be read.
     """
-    digest = hashlib.sha256(f"{VERSION} {asked}".encode())
+    digest = hashlib.sha256(os.fsencode(f"{VERSION} {asked}"))
     names = (
         [source] if os.path.exists(source) else sorted(glob.glob(f"{glob.escape(source)}.*"))
     )  # a checkpoint's files
@@ -55,5 +55,5 @@ def key_of(source: str, asked: str) -> str:
             known = os.stat(name)
         except OSError as error:
             raise PocketgraphError(f"cannot be read: {error.strerror}", where=name) from None
-        digest.update(f"{name} {known.st_size} {known.st_mtime_ns}".encode())
+        digest.update(os.fsencode(f"{name} {known.st_size} {known.st_mtime_ns}"))
     return digest.hexdigest()

@@ -26,9 +26,9 @@ def serve() -> None:
         most_seconds = float(about["seconds"])
         _end_after(most_seconds)
         try:
-            interpreter = file_interpreter.opened(about["threads"], model_path=about["path"])
+            interpreter = file_interpreter.opened(about["threads"], **file_interpreter.source_of(about["path"]))
             details = [interpreter.get_input_details(), interpreter.get_output_details()]
-        except (RuntimeError, ValueError, MemoryError) as error:
+        except (RuntimeError, ValueError, MemoryError, OSError) as error:
             send(answers, {"error": _said(error)})
             return
         inputs, outputs = ([_described(detail) for detail in side] for side in details)
