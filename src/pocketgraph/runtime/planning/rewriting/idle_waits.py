@@ -46,7 +46,7 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     passed = {
         Endpoint(name, 0): items[name].data[0]
         for name, node in changed.items()
-        if node.op == "Identity" and not kept[name] and name not in held and not takes_variable(plan, items[name])
+        if node.op == "Identity" and not kept[name] and name not in held and not _takes_variable(plan, items[name])
     }
     for name, item in items.items() if passed else ():
         if not passed.keys().isdisjoint(item.data):
@@ -80,9 +80,9 @@ class _Waits:
         handed_on: dict[str, int] = {}  # by node: whom those behind it wait for
         for name in self._order:
             item = items[name]
-            on_variable = takes_variable(plan, item)
-            has_effect = on_variable or not _is_pure(item.node.op)
-            is_ending = has_effect and not on_variable and item.node.op not in VARIABLES
+            takes_variable = _takes_variable(plan, item)
+            has_effect = takes_variable or not _is_pure(item.node.op)
+            is_ending = has_effect and not takes_variable and item.node.op not in VARIABLES
             seen = waits = chosen = 0
             for source in _computed(plan, item):
                 seen, waits = seen | before[source], waits | handed_on[source]
@@ -115,7 +115,7 @@ def _computed(plan: Plan, item: Item) -> list[str]:
     return [endpoint.node for endpoint in item.data if endpoint not in plan.fed]
 
 
-def takes_variable(plan: Plan, item: Item) -> bool:
+def _takes_variable(plan: Plan, item: Item) -> bool:
     """Whether a node takes a variable itself, or its handle."""
     from pocketgraph.graph import opdefs
 
