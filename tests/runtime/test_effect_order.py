@@ -91,12 +91,12 @@ def test_an_assignment_is_made_though_only_its_shape_is_fetched() -> None:
 
 def test_a_read_waits_for_an_assignment_behind_a_factor_of_one() -> None:
     way = """
-    total = AddV2(v, half, ^read, T=float)
-    read = Mul(x, one, T=float)
-    one = Const(float [1.0, 1.0], ^counted)
+    total = AddV2(read, half, T=float)
+    read = Mul(v, one, T=float)
+    one = Const(float 1.0, ^counted)
     """
     text = VARIABLE + way + COUNTED
-    assert waits(text)["total"] == ("counted",)
+    assert waits(text)["read"] == ("counted",)
     assert totals(text) == [[2, 3], [3, 5], [4, 7]]
 
 
