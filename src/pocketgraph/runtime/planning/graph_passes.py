@@ -16,12 +16,14 @@ from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.named_pass import Pass
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
+from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import SWITCH
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
+from pocketgraph.runtime.planning.rewriting.effects import with_effects_in_order
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
 from pocketgraph.runtime.planning.rewriting.idle_waits import without_idle_waits
 from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
@@ -68,10 +70,17 @@ def drop_untaken_branches(state: GraphState) -> None:
         state.infer_anew()
 
 
+def _keep_effects_in_order(state: GraphState, before: Plan) -> None:
+    """After a pass; ``before`` is the plan that it was given."""
+    after = state.needed_now(before.items)
+    state.take(with_effects_in_order(state.graph, before, after, state.held, state.conditional))
+
+
 def fold_constants(state: GraphState) -> None:
-    nodes = len(state.graph.nodes)
+    nodes, before = len(state.graph.nodes), state.plan
     known = with_known_values(state.graph, state.plan, state.conditional, state.inferred, state.fetches)
-    state.take(known)
+    if state.take(known):
+        _keep_effects_in_order(state, before)
     if len(known.nodes) > nodes:  # nothing is known of the new ones yet
         state.infer_anew()
 
@@ -90,7 +99,9 @@ def remove_dropout_in_loops(state: GraphState) -> None:
 
 def remove_dropout(state: GraphState) -> None:
     state.settle()
-    state.take(without_noop_dropout(state.graph, state.plan, state.inferred, state.conditional))
+    before = state.plan
+    if state.take(without_noop_dropout(state.graph, before, state.inferred, state.conditional)):
+        _keep_effects_in_order(state, before)
     state.settle()
 
 

@@ -66,7 +66,7 @@ class GraphState:
     def items(self) -> Mapping[str, Item]:
         """The needed nodes, before there is a plan."""
         if self._items is None:
-            self._items = needed(self.graph, self._fed, self.fetches, self._targets)
+            self._items = self.needed_now()
         return self._items
 
     @property
@@ -106,10 +106,13 @@ class GraphState:
         self._is_stale |= changed
         return changed
 
+    def needed_now(self, known: Mapping[str, Item] | None = None) -> Mapping[str, Item]:
+        """The needed nodes of the graph as it is now; ``known`` are those of an earlier form of it."""
+        return needed(self.graph, self._fed, self.fetches, self._targets, known)
+
     def find_items(self, *, reuse: bool = True) -> None:
         """The needed nodes of the graph as it is now, before there is a plan."""
-        known = self._items if reuse else None
-        self._items = needed(self.graph, self._fed, self.fetches, self._targets, known)
+        self._items = self.needed_now(self._items if reuse else None)
         self._is_stale = False
 
     def settle(self) -> None:
@@ -120,7 +123,7 @@ class GraphState:
 
     def plan_anew(self) -> None:
         """The plan of the graph as it is now."""
-        items = needed(self.graph, self._fed, self.fetches, self._targets, self.plan.items)
+        items = self.needed_now(self.plan.items)
         self._plan, self._is_stale = _plan(self.graph, items, self._fed), False
 
     def infer_anew(self) -> None:
@@ -133,7 +136,7 @@ class GraphState:
 
     def keep_needed(self) -> None:
         """Takes out what nobody needs any more, and plans anew."""
-        items = needed(self.graph, self._fed, self.fetches, self._targets, self.plan.items)
+        items = self.needed_now(self.plan.items)
         kept = [node for node in self.graph if node.name in items or node.name in self.fed_nodes]
         self.graph = self.graph.replace(kept)
         self.infer_anew()

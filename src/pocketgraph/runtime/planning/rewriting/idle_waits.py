@@ -7,16 +7,14 @@ even constants wait; what has effects waits in their place, so that they are con
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from graphlib import TopologicalSorter
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.step_calls import is_reference_output
+from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
 VARIABLES = ops_with("variable", "reference_variable")
 
@@ -46,7 +44,7 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     passed = {
         Endpoint(name, 0): items[name].data[0]
         for name, node in changed.items()
-        if node.op == "Identity" and not kept[name] and name not in held and not _takes_variable(plan, items[name])
+        if node.op == "Identity" and not kept[name] and name not in held and not takes_variable(plan, items[name])
     }
     for name, item in items.items() if passed else ():
         if not passed.keys().isdisjoint(item.data):
@@ -71,7 +69,7 @@ class _Waits:
 
     def __init__(self, plan: Plan, held: Collection[str]) -> None:
         items = plan.items
-        sources = {name: {*_computed(plan, item), *item.control} & items.keys() for name, item in items.items()}
+        sources = {name: {*computed(plan, item), *item.control} & items.keys() for name, item in items.items()}
         self._order = list(TopologicalSorter(sources).static_order())
         self.kept: dict[str, list[str]] = {}
         bits = {name: 1 << number for number, name in enumerate(self._order)}
@@ -80,16 +78,16 @@ class _Waits:
         handed_on: dict[str, int] = {}  # by node: whom those behind it wait for
         for name in self._order:
             item = items[name]
-            takes_variable = _takes_variable(plan, item)
-            has_effect = takes_variable or not _is_pure(item.node.op)
-            is_ending = has_effect and not takes_variable and item.node.op not in VARIABLES
+            has_variable = takes_variable(plan, item)
+            has_effect = has_variable or not is_pure(item.node.op)
+            is_ending = has_effect and not has_variable and item.node.op not in VARIABLES
             seen = waits = chosen = 0
-            for source in _computed(plan, item):
+            for source in computed(plan, item):
                 seen, waits = seen | before[source], waits | handed_on[source]
             for waited in item.control:
                 waits |= bits.get(waited, 0) | handed_on.get(waited, 0)
             stays = has_effect or name in held
-            for number in _numbers(waits):
+            for number in numbers(waits):
                 behind = before[self._order[number]]
                 if not behind & ~seen:
                     waits ^= 1 << number
@@ -99,40 +97,4 @@ class _Waits:
             before[name] = seen | (bits[name] if has_effect else 0)
             ending |= bits[name] if is_ending else 0
             if chosen or item.control:
-                self.kept[name] = [self._order[number] for number in _numbers(chosen)]
-
-
-def _numbers(bits: int) -> Iterator[int]:
-    """Which bits are set, the highest first: it may have the others before it."""
-    while bits:
-        number = bits.bit_length() - 1
-        bits ^= 1 << number
-        yield number
-
-
-def _computed(plan: Plan, item: Item) -> list[str]:
-    """The nodes that compute a node's inputs in the run."""
-    return [endpoint.node for endpoint in item.data if endpoint not in plan.fed]
-
-
-def _takes_variable(plan: Plan, item: Item) -> bool:
-    """Whether a node takes a variable itself, or its handle."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(item.node.op)
-    if definition is not None and definition.stateful and any(arg.dtype is RESOURCE for arg in definition.inputs):
-        return True
-    return any(
-        endpoint not in plan.fed and is_reference_output(plan.items[endpoint.node].node.op, endpoint.port)
-        for endpoint in item.data
-    )
-
-
-def _is_pure(op: str) -> bool:
-    """Whether it makes no difference when a node runs, but for its results."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(op)
-    if definition is None or definition.stateful or op in ("Enter", "Merge", "Assert"):
-        return op.startswith("Placeholder")
-    return bool(definition.outputs) or op == "NoOp"
+                self.kept[name] = [self._order[number] for number in numbers(chosen)]

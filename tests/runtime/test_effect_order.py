@@ -1,0 +1,115 @@
+"""What waited for an effect through nodes that passes leave out waits for it still.
+
+TensorFlow 1.15 gave the numbers. What waits stands first, as graphs may have it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph import Session
+from pocketgraph.graph import DType
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.planning.graph_passes import specialized
+
+VARIABLE = """
+    x = Placeholder(dtype=float, shape=[2])
+    half = Const(float [0.5, 0.5])
+    v = VariableV2(dtype=float, shape=[2])
+    init = Assign(v, half, T=float)
+"""
+COUNTED = "    counted = AssignAdd(v, x, T=float)\n"
+READ = """
+    total = AddV2(v, half, ^more, T=float)
+"""
+
+FOLDED = """
+    one = Const(float [1.0, 1.0], ^counted)
+    known = Tanh(one, T=float)
+    more = Neg(known, T=float)
+"""
+"""A constant made within tf.control_dependencies, and what follows from it."""
+
+BEHIND_A_PURE_NODE = """
+    doubled = AddV2(x, x, ^counted, T=float)
+    known = Shape(doubled, T=float, out_type=int32)
+    more = Neg(known, T=int32)
+"""
+
+OF_THE_ASSIGNMENT = "    known = Shape(counted, T=float, out_type=int32)\n    more = Neg(known, T=int32)\n"
+
+BY_HANDLE = """
+    x = Placeholder(dtype=float, shape=[2])
+    half = Const(float [0.5, 0.5])
+    v = VarHandleOp(dtype=float, shape=[2])
+    init = AssignVariableOp(v, half, dtype=float)
+    read = ReadVariableOp(v, ^more, dtype=float)
+    total = AddV2(read, half, T=float)
+    known = Shape(doubled, T=float, out_type=int32)
+    more = Neg(known, T=int32)
+    doubled = AddV2(x, x, ^counted, T=float)
+    counted = AssignAddVariableOp(v, x, dtype=float)
+"""
+
+
+def waits(text: str) -> dict[str, tuple[str, ...]]:
+    """By node that ``total`` needs after the passes, whom it waits for."""
+    feeds = {Endpoint("x", 0): (DType.named("float"), (2,))}
+    state = specialized(parse(text), feeds, {}, [Endpoint("total", 0)], [])
+    return {name: item.control for name, item in state.plan.items.items()}
+
+
+def totals(text: str) -> list[list[float]]:
+    """What three steps give, whose batch is [1, 2]."""
+    with Session(parse(text)) as session:
+        session.run([], targets=["init"])
+        return [session.run(["total:0"], {"x:0": np.array([1, 2], np.float32)})[0].tolist() for _ in range(3)]
+
+
+@pytest.mark.parametrize("way", [FOLDED, BEHIND_A_PURE_NODE])
+def test_a_read_waits_for_an_assignment_behind_a_known_value(way: str) -> None:
+    text = VARIABLE + READ + way + COUNTED
+    assert waits(text)["total"] == ("counted",)
+    assert totals(text) == [[2, 3], [3, 5], [4, 7]]
+
+
+def test_a_read_by_handle_waits_for_an_assignment_behind_a_known_value() -> None:
+    assert waits(BY_HANDLE)["read"] == ("counted",)
+    assert totals(BY_HANDLE) == [[2, 3], [3, 5], [4, 7]]
+
+
+def test_an_assignment_is_made_though_only_its_shape_is_fetched() -> None:
+    text = VARIABLE + COUNTED + OF_THE_ASSIGNMENT
+    with Session(parse(text)) as session:
+        session.run([], targets=["init"])
+        for _ in range(3):
+            session.run(["more:0"], {"x:0": np.array([1, 2], np.float32)})
+        np.testing.assert_array_equal(session.run(["v:0"])[0], [3.5, 6.5])
+
+
+def test_a_read_waits_for_an_assignment_behind_a_factor_of_one() -> None:
+    way = """
+    total = AddV2(read, half, T=float)
+    read = Mul(v, one, T=float)
+    one = Const(float 1.0, ^counted)
+    """
+    text = VARIABLE + way + COUNTED
+    assert waits(text)["read"] == ("counted",)
+    assert totals(text) == [[2, 3], [3, 5], [4, 7]]
+
+
+def test_an_assignment_waits_for_a_read_behind_a_known_value() -> None:
+    text = """
+    x = Placeholder(dtype=float, shape=[2])
+    half = Const(float [0.5, 0.5])
+    v = VariableV2(dtype=float, shape=[2])
+    init = Assign(v, half, T=float)
+    counted = AssignAdd(v, x, ^more, T=float)
+    known = Shape(read, T=float, out_type=int32)
+    more = Neg(known, T=int32)
+    read = AddV2(v, half, T=float)
+    total = Maximum(read, half, ^counted, T=float)
+    """
+    assert totals(text) == [[1, 1], [2, 3], [3, 5]]
