@@ -50,8 +50,8 @@ def with_effects_in_order(
             continue
         for number in numbers(earlier.get(name, 0) & ~now):
             waited = names[number]
-            is_gone = waited not in after and _only_reads(effects[waited].node.op)
-            if not now >> number & 1 and not is_gone:
+            is_idle = _only_reads(effects[waited].node.op) and (waited not in after or name not in effects)
+            if not now >> number & 1 and not is_idle:
                 now |= earlier[waited] | bits[waited]
                 added.setdefault(name, []).append(waited)
         seen[name] = now
