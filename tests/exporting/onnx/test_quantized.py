@@ -273,3 +273,25 @@ def test_of_two_codes_that_are_equally_near_the_one_farther_from_zero_is_taken(
     """
     (found,) = run(exported(text, ["y"]), {"x": x})
     assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "x", "wanted"),
+    [
+        ("quint8", -255, 0, [-3.5, -2.5, -1.5, -0.5], [252, 253, 254, 255]),
+        ("quint8", -128, 127, [-3.5, -2.5, 0.5, 1.5], [125, 126, 129, 130]),
+        ("qint8", -100, 155, [-4.5, -3.5, 1.5, 2.5], [-33, -32, -27, -26]),
+    ],
+)
+def test_min_combined_counts_from_the_lowest_code_or_code_zero(
+    kind: str, low: float, high: float, x: list[float], wanted: list[int]
+) -> None:
+    """As in TensorFlow 1.15: of two codes that are equally near the upper one, of signed ones that farther from 0."""
+    text = f"""
+        x = Placeholder(dtype=float, shape=[4])
+        low = Const(float {low}.0)
+        high = Const(float {high}.0)
+        y = QuantizeV2(x, low, high, T={kind}, mode="MIN_COMBINED")
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.float32(x)})
+    assert found.tolist() == wanted

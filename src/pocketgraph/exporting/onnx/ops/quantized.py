@@ -38,9 +38,9 @@ from pocketgraph.litert.operands import attr_text
 F32 = np.float32
 BYTES = ("uint8", "int8")
 WIDE = codes_of(np.dtype(np.int32))
-AWAY = 1 - 2.0**-22
+AWAY = 1 - 2.0**-23
 """Of a step: QuantizeLinear takes the even one of two codes that are equally near, the original the one farther from
-zero, to which a quotient larger by two units in the last place goes."""
+zero, to which a quotient larger by a unit in the last place goes."""
 
 
 @dataclass(frozen=True)
@@ -97,27 +97,29 @@ def grid(
 def rounding_grid(
     emit: OnnxEmit, low: OnnxValue, high: OnnxValue, dtype: DType, mode: str, *, narrow: bool, to_even: bool
 ) -> Grid:
-    """The numbers among which QuantizeV2 finds the nearest one.
+    """The numbers among which QuantizeV2 finds the nearest one, with its own float32 factor where the range is known.
 
     In the mode MIN_FIRST their zero is ``low * scale`` rounded, that of Dequantize ``low / step``: where it is halfway
-    between two codes, these are two.
+    between two codes, these are two. MIN_COMBINED counts from the lowest code, or from code 0 of signed ones, and there
+    decides which of two codes that are equally near is the farther one.
     """
     of = grid(emit, low, high, dtype, mode, narrow=narrow)
     if of.only is not None:
         return of
-    zero, kind, ends = of.zero, codes_of(dtype.numpy), known(emit, low, high)
-    if mode == "MIN_FIRST" and ends is not None:
-        scale = F32((kind.high - kind.low) / width(*ends))
-        zero = emit.const(np.array(kind.low - half_away(F32(ends[0]) * scale), dtype.numpy))
-    elif mode == "MIN_FIRST":
+    kind, ends, away = codes_of(dtype.numpy), known(emit, low, high), 1.0 if to_even else AWAY
+    if ends is None:
         low, high = (emit.reshape(value, []) for value in (low, high))
         scale = div(emit, emit.const(F32(kind.high - kind.low)), sub(emit, high, low))
-        zero = _zero_of(emit, mul(emit, low, scale), dtype)
-    if to_even:
-        return Grid(of.step, zero, of.rest)
-    known_step, away = of.step.constant, F32(AWAY)
-    step = mul(emit, of.step, emit.const(away)) if known_step is None else emit.const(F32(known_step.numpy() * away))
-    return Grid(step, zero, of.rest)
+        return Grid(mul(emit, of.step, emit.const(F32(away))), _zero_of(emit, mul(emit, low, scale), dtype))
+    factor = scaled_range(*ends, kind, narrow)[2] if mode == "SCALED" else F32((kind.high - kind.low) / width(*ends))
+    zero, rest = 0, 0.0
+    if mode == "MIN_FIRST":
+        zero = int(np.clip(kind.low - half_away(F32(ends[0]) * factor), kind.low, kind.high))
+    elif mode == "MIN_COMBINED":
+        zero = 0 if kind.signed else kind.low
+        rest = ends[0] + (zero - kind.low) / float(factor)
+    step, code = emit.const(F32(away / float(factor))), emit.const(np.array(zero, dtype.numpy))
+    return Grid(step, code, emit.const(F32(rest)) if rest else None)
 
 
 def _zero_of(emit: OnnxEmit, lowest: OnnxValue, dtype: DType) -> OnnxValue:
