@@ -16,7 +16,18 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.lowering import LOWERINGS
 from support import assert_close
 
-LISTS = ("arrays", "binary", "elementwise", "images", "networks", "quantization", "reductions", "sequences", "texts")
+LISTS = (
+    "arrays",
+    "binary",
+    "elementwise",
+    "images",
+    "networks",
+    "quantization",
+    "reductions",
+    "sequences",
+    "texts",
+    "xla_moves",
+)
 
 NOT_HELD_TO = {
     "Cast_144": "floats beyond int32",
