@@ -27,6 +27,7 @@ BEFORE = {
 }
 """Commands that make what the help of another command begins with."""
 NEEDS = {
+    "commands/graph_to_dot.md": ("dot",),
     "docs/c.md": ("cc", "make"),
     "docs/shipping.md": ("cc", "make", "onnx", "onnxruntime"),
     **dict.fromkeys(("docs/coming-from.md", "docs/faq.md", "commands/print_required_ops.md"), ("onnx", "onnxruntime")),
