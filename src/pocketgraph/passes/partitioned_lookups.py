@@ -25,7 +25,7 @@ _OF_IDS = _PASSES | {"FloorDiv", "FloorMod", "Sub", "AddV2", "Add", "Maximum", "
 """Not a trait: what the strategies compute of an id alone, each for itself."""
 
 
-class _Lookup(NamedTuple):
+class _PartitionedLookup(NamedTuple):
     """What a lookup in partitions takes: the ids, in any order; the row of each in its partition; which that is; and
     the partitions."""
 
@@ -92,13 +92,13 @@ def _without_unused(graph: Graph, names: list[str]) -> Graph:
     return graph.replace([node for node in graph if node.name not in unused])
 
 
-def _gather(stitch: Node, lookup: _Lookup, table: Array) -> list[Node]:
+def _gather(stitch: Node, lookup: _PartitionedLookup, table: Array) -> list[Node]:
     values, axis = const(f"{stitch.name}/table", table), const(f"{stitch.name}/axis", np.int32(0))
     attrs = {"Tparams": stitch.attrs["T"], "Tindices": lookup.dtype, "Taxis": INT32}
     return [values, axis, Node(stitch.name, "GatherV2", [values.name, lookup.ids, axis.name], attrs, stitch.device)]
 
 
-def _lookup_of(graph: Graph, stitch: Node) -> _Lookup | None:
+def _lookup_of(graph: Graph, stitch: Node) -> _PartitionedLookup | None:
     """What a stitch puts together, where that is what partitions gave for ids, in the order of the ids."""
     count = len(stitch.data_inputs) // 2
     order = _partitioned(graph, stitch.data_inputs[:count])
@@ -116,7 +116,7 @@ def _lookup_of(graph: Graph, stitch: Node) -> _Lookup | None:
     size = _counted(graph, order.data_inputs[0])
     if size is None or len({(table.shape[1:], table.dtype) for table in tables}) != 1:
         return None
-    return _Lookup(size.data_inputs[0], size.dtype("T"), rows.data_inputs[0], rows.data_inputs[1], tables)
+    return _PartitionedLookup(size.data_inputs[0], size.dtype("T"), rows.data_inputs[0], rows.data_inputs[1], tables)
 
 
 def _is_of_rows(graph: Graph, node: Node) -> bool:
@@ -146,7 +146,7 @@ def _counted(graph: Graph, ref: str) -> Node | None:
     return size
 
 
-def _joined(graph: Graph, lookup: _Lookup) -> Array | None:
+def _joined(graph: Graph, lookup: _PartitionedLookup) -> Array | None:
     """The table that was cut; None where the partitions hold other rows than one for each id."""
     total = sum(len(table) for table in lookup.tables)
     if not (_is_of_ids(graph, lookup, lookup.rows) and _is_of_ids(graph, lookup, lookup.partition)):
@@ -165,7 +165,7 @@ def _joined(graph: Graph, lookup: _Lookup) -> Array | None:
     return np.concatenate(lookup.tables)[places] if len(np.unique(places)) == total else None
 
 
-def _is_of_ids(graph: Graph, lookup: _Lookup, ref: str) -> bool:
+def _is_of_ids(graph: Graph, lookup: _PartitionedLookup, ref: str) -> bool:
     """Whether a tensor is computed of the ids and single numbers, each element by itself."""
     waiting, seen = [ref], {node_name(lookup.ids)}
     while waiting:

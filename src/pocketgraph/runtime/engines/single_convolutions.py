@@ -4,8 +4,7 @@
     sizes, weights, slopes -> Conv2DBackpropInput or DepthwiseConv2dNativeBackpropInput
 
 Such a gradient is a convolution of the slopes with weights that are turned around. Networks with batch norms between
-convolutions and rectifiers have them. Traced, with a memory limit or with a time limit the
-nodes run as they are written.
+convolutions and rectifiers have them. Traced, or with a limit of memory or time, the nodes run as they are written.
 """
 
 from __future__ import annotations
@@ -94,9 +93,8 @@ class ConvolutionCall(_SingleCall):
         if 0 in shape:
             return None
         some = together(shape)
-        with self.quick.given(
-            run, ConvolutionKind(self.op, (some, *x.shape[1:]), weights.shape, spans, ""), weights
-        ) as (convolve):
+        kind = ConvolutionKind(self.op, (some, *x.shape[1:]), weights.shape, spans, "")
+        with self.quick.given(run, kind, weights) as convolve:
             return convolve and (self._filled(run, shape, np.ascontiguousarray(x), some, convolve),)
 
 

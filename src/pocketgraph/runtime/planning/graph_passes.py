@@ -7,6 +7,7 @@ same without it, but later.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -72,8 +73,8 @@ def drop_untaken_branches(state: GraphState) -> None:
 
 def _keep_effects_in_order(state: GraphState, before: Plan) -> None:
     """After a pass; ``before`` is the plan that it was given."""
-    after = state.needed_now(before.items)
-    state.take(with_effects_in_order(state.graph, before, after, state.held, state.conditional))
+    find_after = partial(state.needed_now, before.items)
+    state.take(with_effects_in_order(state.graph, before, find_after, state.held, state.conditional))
 
 
 def fold_constants(state: GraphState) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from graphlib import TopologicalSorter
 
 from pocketgraph.graph import Graph
@@ -18,7 +18,11 @@ READS = ops_with("reads_handle", "reference", "passes")
 
 
 def with_effects_in_order(
-    graph: Graph, before: Plan, after: Mapping[str, Item], held: Collection[str], conditional: Collection[str]
+    graph: Graph,
+    before: Plan,
+    find_after: Callable[[], Mapping[str, Item]],
+    held: Collection[str],
+    conditional: Collection[str],
 ) -> Graph:
     """The graph with waits where nodes were behind effects, and are no longer; the same graph if there are none.
 
@@ -28,7 +32,7 @@ def with_effects_in_order(
     Args:
         graph: the graph after a pass.
         before: its plan before the pass.
-        after: the nodes that are needed after it.
+        find_after: gives the nodes that are needed after it; asked where there are effects.
         held: nodes that must stay.
         conditional: nodes that did not run in every run; nobody waits for these.
     """
@@ -40,6 +44,7 @@ def with_effects_in_order(
     }  # fmt: skip
     if all(_only_reads(item.node.op) for item in effects.values()):
         return graph
+    after = find_after()
     bits = {name: 1 << number for number, name in enumerate(effects)}
     names = list(effects)
     earlier, seen = _behind(before, before.items, bits), dict[str, int]()
@@ -94,10 +99,10 @@ def _order(plan: Plan, items: Mapping[str, Item]) -> list[str]:
     return list(TopologicalSorter({name: _sources(plan, item, items) for name, item in items.items()}).static_order())
 
 
-def _sources(plan: Plan, item: Item, items: Mapping[str, Item]) -> set[str]:
+def _sources(plan: Plan, item: Item, items: Mapping[str, Item]) -> list[str]:
     """The needed nodes that a node is behind; not those of a loop's last round."""
-    found = {*computed(plan, item), *item.control} & items.keys()
-    return {name for name in found if items[name].node.op != "NextIteration"} if item.node.op == "Merge" else found
+    found = [name for name in dict.fromkeys((*computed(plan, item), *item.control)) if name in items]
+    return [name for name in found if items[name].node.op != "NextIteration"] if item.node.op == "Merge" else found
 
 
 def numbers(bits: int) -> Iterator[int]:

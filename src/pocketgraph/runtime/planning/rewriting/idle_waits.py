@@ -69,8 +69,8 @@ class _Waits:
 
     def __init__(self, plan: Plan, held: Collection[str]) -> None:
         items = plan.items
-        sources = {name: {*computed(plan, item), *item.control} & items.keys() for name, item in items.items()}
-        self._order = list(TopologicalSorter(sources).static_order())
+        sources = {name: dict.fromkeys((*computed(plan, item), *item.control)) for name, item in items.items()}
+        self._order = [name for name in TopologicalSorter(sources).static_order() if name in items]
         self.kept: dict[str, list[str]] = {}
         bits = {name: 1 << number for number, name in enumerate(self._order)}
         ending = 0  # nodes whose effects are not those on variables: they may end a run
