@@ -14,6 +14,7 @@ from pocketgraph.runtime.engines.step_calls import is_reference_output
 
 UNORDERED = ops_with("variable", "reference_variable", "table", "random", "control_flow")
 """Ops that need not wait for others, and others not for them."""
+CONTROL_FLOW = ops_with("control_flow")
 READS = ops_with("reads_handle", "reference", "passes")
 
 
@@ -51,8 +52,8 @@ def with_effects_in_order(
     added: dict[str, list[str]] = {}
     for name in _order(before, after):
         now = seen[name] = _joined(_sources(before, after[name], after), seen, bits)
-        if name not in effects and name not in held:
-            continue
+        if (name not in effects and name not in held) or after[name].node.op in CONTROL_FLOW:
+            continue  # an Exit runs in its loop, where nothing outside can be waited for
         for number in numbers(earlier.get(name, 0) & ~now):
             waited = names[number]
             is_idle = _only_reads(effects[waited].node.op) and (waited not in after or name not in effects)
