@@ -10,13 +10,12 @@ from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
 DEFAULT = "serving_default"
 EXAMPLE_PARSERS = ops_with("example_parser")
 CHECKPOINTS = ops_with("checkpoint")
-VARIABLES = ops_with("variable", "reference_variable")
 _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
 """Not a trait: how the names of ops begin by which optimizers move variables."""
 

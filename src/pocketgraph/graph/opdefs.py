@@ -155,6 +155,40 @@ def is_stateful(op: str) -> bool:
     return found is None or found.stateful
 
 
+_UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply",
+            "CountUpTo", "ResourceCountUpTo")  # fmt: skip
+"""Not a trait: how the names of ops begin that assign to variables."""
+
+
+def updates_variable(op: str) -> bool:
+    """Whether an op changes the variable that is its first input."""
+    definition = find(op) if op.startswith(_UPDATES) else None
+    if definition is None or not definition.inputs:
+        return False
+    first = definition.inputs[0]
+    return first.is_ref or (first.dtype is not None and first.dtype.name == "resource")
+
+
+def wrong_count(node: Node, count: int) -> str:
+    """Says that a node does not take so many data inputs; "" where it does, or does not say how many its lists have."""
+    definition = find(node.op)
+    if definition is None:
+        return ""
+    wanted, said = 0, []
+    for arg in definition.inputs:
+        attr = arg.number_attr or arg.type_list_attr
+        value = node.attrs.get(attr, ()) if attr else 1
+        size = len(value) if isinstance(value, tuple) and value else value
+        if not isinstance(size, int):
+            return ""
+        wanted += size
+        said.append(f"{arg.name}: {attr}={size}" if attr else arg.name)
+    if count == wanted:
+        return ""
+    inputs = f"{wanted} input{'' if wanted == 1 else 's'}"
+    return f"the {node.op} takes {inputs} ({', '.join(said) or 'none'}), not {count}"
+
+
 def names() -> tuple[str, ...]:
     """All ops, sorted; behind them those that users have defined."""
     lines = (*_common()[0].splitlines(), *_others().splitlines())

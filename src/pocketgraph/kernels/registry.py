@@ -165,31 +165,13 @@ def arguments(kernel: Kernel, node: Node) -> dict[str, Any]:
     return chosen
 
 
-def wrong_count(node: Node, count: int) -> str:
-    """Says that a node does not take so many data inputs; "" where it does, or does not say how many its lists have."""
-    from pocketgraph.graph import opdefs
-
-    definition = opdefs.find(node.op)
-    if definition is None:
-        return ""
-    wanted, said = 0, []
-    for arg in definition.inputs:
-        attr = arg.number_attr or arg.type_list_attr
-        value = node.attrs.get(attr, ()) if attr else 1
-        size = len(value) if isinstance(value, tuple) and value else value
-        if not isinstance(size, int):
-            return ""
-        wanted += size
-        said.append(f"{arg.name}: {attr}={size}" if attr else arg.name)
-    if count == wanted:
-        return ""
-    inputs = f"{wanted} input{'' if wanted == 1 else 's'}"
-    return f"the {node.op} takes {inputs} ({', '.join(said) or 'none'}), not {count}"
-
-
 def check_count(kernel: Kernel, node: Node, count: int) -> None:
     """Raises RunError where the kernel would take more or fewer data inputs than its op has."""
-    if kernel.is_variadic and (said := wrong_count(node, count)):
+    if not kernel.is_variadic:
+        return
+    from pocketgraph.graph import opdefs
+
+    if said := opdefs.wrong_count(node, count):
         raise RunError(said, where=f"node '{node.name}'")
 
 
@@ -234,7 +216,9 @@ def evaluate(node: Node, inputs: Sequence[Value], context: Context | None = None
             raise
         raise RunError(error.what, where=f"node '{node.name}'", hint=error.hint) from error
     except Exception as error:  # whatever NumPy or Python says of inputs that do not fit
-        if counted := wrong_count(node, len(inputs)):
+        from pocketgraph.graph import opdefs
+
+        if counted := opdefs.wrong_count(node, len(inputs)):
             raise RunError(counted, where=f"node '{node.name}'") from error
         shapes = ", ".join(f"{getattr(v, 'dtype', type(v).__name__)}{list(getattr(v, 'shape', ()))}" for v in inputs)
         said = f"out of memory: {error}" if isinstance(error, MemoryError) else str(error) or type(error).__name__

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.budgets import allowance
-from pocketgraph.graph import DType, Graph, Node, canonical
+from pocketgraph.graph import DType, Graph, Node, canonical, opdefs
 from pocketgraph.kernels.ranks import RANKS, wrong_input
-from pocketgraph.kernels.registry import wrong_count
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.lowering import LOWERINGS, MAY_QUANTIZE, WHOLE_NUMBERS, Unsupported
@@ -86,7 +85,7 @@ class Emit(Operands[Value]):
         lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
-        if "N" in node.attrs and (said := wrong_count(node, len(node.data_inputs))):
+        if "N" in node.attrs and (said := opdefs.wrong_count(node, len(node.data_inputs))):
             raise Unsupported(said, node.name)
         if self.strict:
             self._check_op_edges()

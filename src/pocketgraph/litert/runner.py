@@ -16,7 +16,6 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert import host
-from pocketgraph.litert.file_interpreter import source_of
 from pocketgraph.litert.native import native_model
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
@@ -62,6 +61,7 @@ class PlainRunner:
         from ai_edge_litert.interpreter import Interpreter
 
         from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays  # a runner of packed weights has none
+        from pocketgraph.litert.file_interpreter import source_of
 
         with quiet(), refusals():
             self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source_of(model)))

@@ -92,9 +92,11 @@ def picture_axes(graph: Graph, name: str, dims: Sequence[int | None]) -> tuple[i
 
     Of rank 3 it is one picture, [height, width, channels], or several that get their only channel from the graph.
     """
-    taken = (infer(graph).shape(canonical(node.inputs[0])).dims for node in resize_nodes(graph, node_name(name)))
-    has_channels = len(dims) == 3 and not any(shape and shape[-1] == 1 != dims[-1] for shape in taken)
-    return (0, 1) if has_channels else (1, 2)
+    if len(dims) != 3:
+        return 1, 2
+    inferred = infer(graph)
+    taken = (inferred.shape(canonical(node.inputs[0])).dims for node in resize_nodes(graph, node_name(name)))
+    return (1, 2) if any(shape and shape[-1] == 1 != dims[-1] for shape in taken) else (0, 1)
 
 
 def resize_nodes(graph: Graph, name: str) -> list[Node]:

@@ -7,10 +7,6 @@ from pocketgraph.freezing.handles import CARRIERS
 from pocketgraph.graph import Graph, Node, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
 
-_UPDATES = ("Assign", "Scatter", "Apply", "ResourceApply", "ResourceScatter", "SparseApply", "ResourceSparseApply",
-            "CountUpTo", "ResourceCountUpTo")  # fmt: skip
-"""Not a trait: how the names of ops begin that assign to variables."""
-
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     """What used the result of an assignment takes the variable as it was trained; nothing waits for it any more.
@@ -55,13 +51,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
 
 def is_update(node: Node) -> bool:
     """Whether a node changes the variable that is its first input."""
-    if not node.op.startswith(_UPDATES) or not node.data_inputs:
-        return False
-    definition = opdefs.find(node.op)
-    if definition is None or not definition.inputs:
-        return False
-    first = definition.inputs[0]
-    return first.is_ref or (first.dtype is not None and first.dtype.name == "resource")
+    return opdefs.updates_variable(node.op) and bool(node.data_inputs)
 
 
 def updated_variable(graph: Graph, node: Node) -> str | None:

@@ -18,7 +18,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.step_calls import is_reference_output
+from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
 PASSED = ops_with("passes")

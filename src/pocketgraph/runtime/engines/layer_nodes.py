@@ -14,7 +14,7 @@ from pocketgraph.kernels.registry import plain
 from pocketgraph.kernels.windows import Window, windows_of_op
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.step_calls import is_reference_output
+from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 RunApart = Callable[[Mapping[str, Item], Sequence[Endpoint], Sequence[Endpoint]], Callable[..., tuple[Any, ...]]]
 """Makes what runs nodes one by one: (their items, inputs, outputs) give a function of the Run and the inputs."""

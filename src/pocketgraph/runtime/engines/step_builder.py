@@ -21,6 +21,7 @@ from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
 from pocketgraph.runtime.engines.loop_builder import add_loop
 from pocketgraph.runtime.engines.needed import Item
+from pocketgraph.runtime.engines.reference_arguments import is_reference_output, reference_inputs
 from pocketgraph.runtime.engines.region_draft import RegionDraft, Unstructured
 from pocketgraph.runtime.engines.specialized_kernels import prepared, row_at, takes_row
 from pocketgraph.runtime.engines.step_calls import (
@@ -28,9 +29,7 @@ from pocketgraph.runtime.engines.step_calls import (
     dereferenced,
     first_live,
     holding,
-    is_reference_output,
     not_fed,
-    reference_inputs,
     same,
     takes_run,
 )

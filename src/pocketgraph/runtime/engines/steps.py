@@ -14,7 +14,6 @@ import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
 from pocketgraph.graph import Node
-from pocketgraph.kernels import registry
 from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
@@ -241,6 +240,8 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
             return error
         what = f"{error.where}: {error.what}" if error.where else error.what  # a file that a node reads or writes
         return RunError(what, where=place(step), hint=error.hint)
+    from pocketgraph.graph import opdefs
+
     arguments = [value for value in step.gather(values) if not isinstance(value, Run)]
     shapes = ", ".join(
         f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
@@ -254,6 +255,6 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"
-    elif counted := registry.wrong_count(step.node, len(step.node.data_inputs)):
+    elif counted := opdefs.wrong_count(step.node, len(step.node.data_inputs)):
         return RunError(counted, where=place(step))
     return RunError(f"{step.node.op}({shapes}) failed: {said}", where=place(step))

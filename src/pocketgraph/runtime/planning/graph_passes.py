@@ -24,9 +24,7 @@ from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
-from pocketgraph.runtime.planning.rewriting.effects import with_effects_in_order
 from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
-from pocketgraph.runtime.planning.rewriting.idle_waits import without_idle_waits
 from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
@@ -73,6 +71,8 @@ def drop_untaken_branches(state: GraphState) -> None:
 
 def _keep_effects_in_order(state: GraphState, before: Plan) -> None:
     """After a pass; ``before`` is the plan that it was given."""
+    from pocketgraph.runtime.planning.rewriting.effects import with_effects_in_order
+
     find_after = partial(state.needed_now, before.items)
     state.take(with_effects_in_order(state.graph, before, find_after, state.held, state.conditional))
 
@@ -139,6 +139,10 @@ def hoist_over_splits(state: GraphState) -> None:
 
 def drop_idle_waits(state: GraphState) -> None:
     state.settle()
+    if not any(item.control for item in state.plan.items.values()):
+        return
+    from pocketgraph.runtime.planning.rewriting.idle_waits import without_idle_waits
+
     if state.take(without_idle_waits(state.graph, state.plan, state.conditional, state.held)):
         state.plan_anew()
         state.find_conditional()

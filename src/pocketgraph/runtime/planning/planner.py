@@ -6,12 +6,12 @@ graph ──passes──▶ GraphState ──partition──▶ cut parts ──
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
-from pocketgraph.freezing.dead_updates import updates_of_constants, without_waits_for
+from pocketgraph.graph import opdefs
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
@@ -43,11 +43,10 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
-    updates = updates_of_constants(request.graph)
-    if updates and not request.targets:  # what is asked for by its effects keeps them
-        graph = without_waits_for(request.graph, updates, map(str, request.fetches))
-        request, items = request.replace(graph=graph), None
-    if request.engine == "reference" or (updates and _needs(request, updates)):  # which refuses them
+    needs_update = False
+    if any(map(opdefs.updates_variable, {node.op for node in request.graph})):
+        request, items, needs_update = _without_updates_of_constants(request, items)
+    if request.engine == "reference" or needs_update:  # which refuses it
         return _on_reference(request, items)
     without = request.without
     if request.wants_one_engine:
@@ -93,10 +92,21 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
     return plan
 
 
-def _needs(request: Request, names: Collection[str]) -> bool:
-    """Whether nodes of these names are to run where a session may choose its engine."""
-    items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
-    return not request.wants_one_engine and not items.keys().isdisjoint(names)
+def _without_updates_of_constants(
+    request: Request, items: Mapping[str, Item] | None
+) -> tuple[Request, Mapping[str, Item] | None, bool]:
+    """The request and its needed nodes, in which nothing waits for assignments to constants that no result is computed
+    with; and whether one is to run all the same, where a session may choose its engine."""
+    from pocketgraph.freezing.dead_updates import updates_of_constants, without_waits_for
+
+    updates = updates_of_constants(request.graph)
+    if not updates:
+        return request, items, False
+    if not request.targets:  # what is asked for by its effects keeps them
+        graph = without_waits_for(request.graph, updates, map(str, request.fetches))
+        request, items = request.replace(graph=graph), None
+    left = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
+    return request, items, not request.wants_one_engine and not left.keys().isdisjoint(updates)
 
 
 def _on_reference(request: Request, items: Mapping[str, Item] | None) -> ExecutionPlan:

@@ -17,7 +17,7 @@ from pocketgraph.litert import cache
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
-from pocketgraph.runtime.engines.step_calls import PLAIN, is_plain
+from pocketgraph.runtime.engines.reference_arguments import PLAIN, is_plain
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart

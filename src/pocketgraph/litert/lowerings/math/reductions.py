@@ -7,11 +7,10 @@ import math
 import numpy as np
 
 from pocketgraph.graph import DType, Node
-from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
-from pocketgraph.litert.lowerings.math.elementwise import binary
-from pocketgraph.litert.lowerings.pieces import in_32_bits, number
+from pocketgraph.litert.lowerings.pieces import in_32_bits
 from pocketgraph.litert.narrow_floats import NARROW
 from pocketgraph.litert.program import Value
 from pocketgraph.litert.writing import schema
@@ -144,20 +143,3 @@ def half_squared_norm(emit: Emit, node: Node) -> None:
     flat = emit.reshape(source, (source.size,))
     total = emit.add("SUM", [emit.add("SQUARE", [flat], flat.shape), emit.const([0], np.int32)], (), keep_dims=False)
     emit.result(emit.add("MUL", [total, emit.const(0.5, np.float32)], (), activation=""))
-
-
-@lowers("Bucketize")
-def interval(emit: Emit, node: Node) -> None:
-    """How many boundaries an element is not below; NaN is below none."""
-    source = emit.require(emit.input(0), "float", "int32", "int64")
-    dtype, shape = emit.output()
-    limits = np.array(node.attr("boundaries", []), np.float32)
-    if not limits.size:
-        emit.result(emit.const(np.zeros(shape, dtype.numpy)))
-        return
-    values = source if source.dtype is FLOAT else emit.add("CAST", [source], source.shape, FLOAT)
-    column = emit.reshape(values, (source.size, 1))
-    below = binary(emit, "LESS", column, emit.const(limits), BOOL)
-    counted = reduced(emit, "SUM", emit.add("CAST", [below], below.shape, FLOAT), [1], keep=False)
-    found = binary(emit, "SUB", number(emit, limits.size), counted)
-    emit.result(emit.reshape(emit.add("CAST", [found], found.shape, dtype), shape))

@@ -10,7 +10,7 @@ from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.engines.step_calls import is_reference_output
+from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 UNORDERED = ops_with("variable", "reference_variable", "table", "random", "control_flow")
 """Ops that need not wait for others, and others not for them."""

@@ -16,7 +16,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
-VARIABLES = ops_with("variable", "reference_variable")
+ANY_VARIABLES = ops_with("variable", "reference_variable")
 
 
 def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], held: Collection[str]) -> Graph:
@@ -33,7 +33,7 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     """
     items = plan.items
     is_looping = any(frame.depth for frame in plan.frames.values())
-    if conditional or is_looping or not any(item.control for item in items.values()):
+    if conditional or is_looping:
         return graph
     kept = _Waits(plan, held).kept
     changed = {
@@ -80,7 +80,7 @@ class _Waits:
             item = items[name]
             has_variable = takes_variable(plan, item)
             has_effect = has_variable or not is_pure(item.node.op)
-            is_ending = has_effect and not has_variable and item.node.op not in VARIABLES
+            is_ending = has_effect and not has_variable and item.node.op not in ANY_VARIABLES
             seen = waits = chosen = 0
             for source in computed(plan, item):
                 seen, waits = seen | before[source], waits | handed_on[source]
