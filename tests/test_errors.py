@@ -71,8 +71,8 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
 SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ", "main.py --", "ray start", "rpicam-hello ")
 """Whole commands to type."""
 ELSEWHERE = (
-    "cli/", "apps/shipping/shipment.py", "apps/shipping/ship.py", "apps/retraining/retraining_page.py",
-    "inspect/identify.py", "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
+    "cli/", "apps/shipping/ship.py", "apps/retraining/retraining_page.py", "inspect/identify.py",
+    "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
 )  # fmt: skip
 """The command line, and what is proposed to type next; a program of its own;
 what the original printed; all ways to name a key."""

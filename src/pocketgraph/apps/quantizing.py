@@ -24,26 +24,27 @@ def _describing(function: Callable[P, QuantizedModel]) -> Callable[P, QuantizedM
         given = signature(function).bind(*args, **how)
         given.apply_defaults()
         made = function(*args, **how)
-        made.describe = partial(_described, made, given.arguments)
+        reading = {part.name: given.arguments[part.name] for part in fields(SampleReading) if part.name != "notify"}
+        samples = given.arguments["samples"]
+        pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
+        made.describe = partial(_described, made, given.arguments["labels"], reading, pictures)
         return made
 
     return call
 
 
-def _described(made: QuantizedModel, given: Mapping[str, Any]) -> bytes | None:
+def _described(
+    made: QuantizedModel, labels: Any, reading: Mapping[str, Any], pictures: str | os.PathLike[str] | None
+) -> bytes | None:
     """The file with how pictures are scaled, where they are not scaled the usual way, as the nodes that told it are
     part of the first layer now; else None."""
     from pocketgraph.apps.shipping.file_metadata import described_file
 
-    reading = {part.name: given[part.name] for part in fields(SampleReading) if part.name != "notify"}
     if SampleReading(**reading).scaling(made.graph).mean is None:
         return None
-    samples = given["samples"]
-    pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
     return described_file(
-        made.graph, made.to_described_bytes, outputs=made.outputs, labels=given["labels"], reading=reading,
-        pictures=pictures,
-    )  # fmt: skip
+        made.graph, made.to_described_bytes, outputs=made.outputs, labels=labels, reading=reading, pictures=pictures
+    )
 
 
 quantize = _describing(quantized)

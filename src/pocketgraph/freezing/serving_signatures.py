@@ -74,7 +74,8 @@ def takes_numbers(graph: Graph, signature: str) -> bool:
 def _is_for_training(graph: Graph, signature: str) -> bool:
     """Whether what a signature computes moves variables by an optimizer's step, or saves or restores them."""
     needed = reachable(graph, list(graph.signatures[signature].outputs.values()), missing_ok=True)
-    return _has_steps(graph, (graph[name] for name in needed), set())
+    ops = _ops(graph, (graph[name] for name in needed), set())
+    return any(op in CHECKPOINTS or op.startswith(_STEPS) for op in ops)
 
 
 def _ops(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> Counter[str]:
@@ -88,19 +89,6 @@ def _ops(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> Counter[str]:
                 seen.add(name)
                 found += _ops(graph, graph.functions[name].nodes, seen)
     return found
-
-
-def _has_steps(graph: Graph, nodes: Iterable[Node], seen: set[str]) -> bool:
-    for node in nodes:
-        if node.op in CHECKPOINTS or node.op.startswith(_STEPS):
-            return True
-        for name in (value.name for value in node.attrs.values() if isinstance(value, Func)):
-            body = graph.functions.get(name)
-            if body is not None and name not in seen:
-                seen.add(name)
-                if _has_steps(graph, body.nodes, seen):
-                    return True
-    return False
 
 
 def _inputs(graph: Graph, signature: str) -> list[str]:

@@ -9,10 +9,17 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from pocketgraph.apps.model_comparison import verify
-from pocketgraph.apps.shipping.answer_kinds import assumed_numbers, likely_numbers
+from pocketgraph.apps.shipping.answer_judging import (
+    CHANGED_ANSWERS,
+    LOST_ANSWERS,
+    Judgement,
+    judgement,
+    likely_numbers,
+)
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
@@ -28,7 +35,6 @@ from pocketgraph.apps.shipping.shipment import (
     Tried,
     frozen_beside,
     holds_fewer_bits,
-    proof_options,
     size_cause,
 )
 from pocketgraph.apps.shipping.shipping_page import as_html
@@ -50,8 +56,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
-from pocketgraph.quantization.evaluation.model_evaluation import largest_inputs
-from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
+from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
@@ -66,9 +71,6 @@ MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
 MOST_JUDGED_OTHERS = 50  # of outputs besides the first
-LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
-CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
-LEAST_DECIBELS = 20.0  # of results that are no scores of classes
 SAFE_DECIBELS = 25.0  # on made-up inputs, from which a form ships without data
 Make = Callable[[str], Sequence[str]]  # writes a form to a path, and tells what was done
 
@@ -276,14 +278,12 @@ class _Work:
                     max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
                     resume=self.path(f"{mode}.resume.npz"), **self.reading,
                 )  # fmt: skip
-                made.save(path, report=self.path("report.html") if static else None)
                 is_folder = self.data is not None and os.path.isdir(self.data)
-                described = described_file(
-                    graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels, reading=self.reading,
-                    pictures=self.data if is_folder else None,
+                made.describe = partial(
+                    described_file, graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels,
+                    reading=self.reading, pictures=self.data if is_folder else None,
                 )  # fmt: skip
-                if described is not None:
-                    write_atomically(path, described)
+                made.save(path, report=self.path("report.html") if static else None)
                 return [note.removeprefix("warning: ") for note in made.notes]
 
             return make
@@ -338,40 +338,30 @@ class _Work:
         is_judged = before.accuracy is not None or before.answers.are_varied
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
-        kept, words = self._within(before, after, found_all.samples, self.outputs[0])
-        budget = result.budget
-        for name in self.outputs[1:] if kept else ():
+        main, *further = self.outputs
+        found = {main: self.judgement(found_all, main)}
+        for name in further if found[main].is_kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
             others = evaluate_with_reading(
                 [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
             )  # fmt: skip
-            held, said = self._within(others[0], others[1], others.samples, name)
-            kept, words = kept and held, f"{words}; '{name}': {said}"
-        result.budget = budget
-        return kept, words
+            found[name] = self.judgement(others, name)
+        result.budget = found[main].budget
+        result.unknown += [one.assumed for one in found.values() if one.assumed and one.assumed not in result.unknown]
+        words = [one.words if name == main else f"'{name}': {one.words}" for name, one in found.items()]
+        return all(one.is_kept for one in found.values()), "; ".join(words)
 
-    def _within(self, before: ModelVerdict, after: ModelVerdict, count: int, name: str) -> tuple[bool, str]:
-        beside = after.comparison
-        assert beside is not None
-        if before.accuracy is not None and after.accuracy is not None:
-            most = self.most if self.most is not None else LOST_ANSWERS
-            lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
-            self.result.budget = f"{most:g} points"
-            words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
-            return lost <= most, f"{words}; same answer in {beside.agreement:.1%}"
-        if beside.has_classes and name in self.numbers and (text := assumed_numbers(name)) not in self.result.unknown:
-            self.result.unknown.append(text)
-        if beside.has_classes and name not in self.numbers:
-            most = self.most if self.most is not None else CHANGED_ANSWERS
-            self.result.budget = f"{most:g} % other answers"
-            divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
-            words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
-            return 100 * (1 - beside.agreement) <= most, words
-        self.result.budget = f"{LEAST_DECIBELS:g} dB"
-        off = [one.errors.average for one in (after, before) if one.errors is not None]
-        told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
-        return beside.snr >= LEAST_DECIBELS, f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
+    def judgement(self, found: Evaluation, name: str) -> Judgement:
+        """Of the form, the second model that was evaluated, beside the float one."""
+        return judgement(found[0], found[1], found.samples, name, most=self.most, are_numbers=name in self.numbers)
+
+    def proof(self) -> str:
+        """The options of ``verify`` with which what ships is held against the model as it was judged here."""
+        reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
+        given = {"data": self.data, **reading, "outputs": ",".join(self.outputs)} if self.data else {}
+        text = "".join(f" --{name}={quoted(str(value))}" for name, value in given.items() if value is not None)
+        return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
 
     def finished(self) -> Shipment:
         """Sums up, and writes the page and the state beside the model."""
@@ -392,9 +382,8 @@ class _Work:
         )
         result.unknown += [unknown] if unknown else []
         frozen, model = quoted(self.path(FROZEN)), quoted(self.path(MODEL))
-        proof = proof_options(self.data, self.reading, self.outputs, result.form)
         result.commands = [
-            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{proof}"]),
+            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
             benchmark_command(self.path(MODEL)),
             f"pocketgraph view {model}",
         ]

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import load
@@ -117,16 +116,6 @@ def frozen_beside(path: str | None) -> str:
     """
     frozen = os.path.join(os.path.dirname(path or ""), FROZEN)
     return f", such as {quoted(frozen)} beside it" if path is not None and os.path.isfile(frozen) else ""
-
-
-def proof_options(
-    data: str | os.PathLike[str] | None, reading: Mapping[str, Any], outputs: Sequence[str], form: str
-) -> str:
-    """The options of ``verify`` with which what ships is held against the model as it was judged here."""
-    read = {name: f"{value:g}" if isinstance(value, float) else value for name, value in reading.items()}
-    given = {"data": data, **read, "outputs": ",".join(outputs)} if data else {}
-    text = "".join(f" --{name}={quoted(str(value))}" for name, value in given.items() if value is not None)
-    return text + (" --tolerance=0.01" if form == "float16" else "")
 
 
 def holds_fewer_bits(path: str) -> bool:

@@ -1,0 +1,97 @@
+"""How the answers of what ships are judged: as classes or as numbers, and whether they keep what may be lost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from pocketgraph.datasets.class_scores import says_scores
+from pocketgraph.datasets.evaluation_dataset import Dataset
+from pocketgraph.errors import option
+from pocketgraph.graph import Graph
+from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
+from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
+from pocketgraph.runtime.comparison.answer_metrics import noise_words
+
+LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
+CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
+LEAST_DECIBELS = 20.0  # of results that are no scores of classes
+
+
+class Judgement(NamedTuple):
+    """What became of an output's answers.
+
+    Attributes:
+        is_kept: whether the budget is.
+        words: the figures.
+        budget: what may be lost.
+        assumed: what was taken for granted; "" for nothing.
+    """
+
+    is_kept: bool
+    words: str
+    budget: str
+    assumed: str = ""
+
+
+def judgement(
+    before: ModelVerdict, after: ModelVerdict, count: int, name: str, *, most: float | None, are_numbers: bool
+) -> Judgement:
+    """How a form's answers are, beside those of the float model.
+
+    Args:
+        before, after: of the float model, and of the form, compared with it.
+        count: of samples.
+        name: the output.
+        most: what may be lost, in percentage points, as the caller said it; None for the usual.
+        are_numbers: whether the answers are taken for numbers, though they may be scores of classes.
+    """
+    beside = after.comparison
+    assert beside is not None
+    if before.accuracy is not None and after.accuracy is not None:
+        most = most if most is not None else LOST_ANSWERS
+        lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
+        words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
+        return Judgement(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
+    if beside.has_classes and not are_numbers:
+        most = most if most is not None else CHANGED_ANSWERS
+        divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
+        words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
+        return Judgement(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
+    off = [one.errors.average for one in (after, before) if one.errors is not None]
+    told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
+    words = f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
+    assumed = _assumed_numbers(name) if beside.has_classes else ""
+    return Judgement(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", assumed)
+
+
+def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> set[str]:
+    """The outputs that give several numbers, of which neither an op, a name, their range nor the data's classes say
+    that they are scores of classes. Of pictures and recordings, which are in files, most models tell classes.
+
+    Args:
+        graph: the model.
+        outputs: its outputs, as ``model`` gives them.
+        model: the model, to be run on one sample.
+        data: the samples.
+    """
+    unsaid = {name for name in outputs if not says_scores(graph, name)}
+    if not unsaid or data.files or data.classes:
+        return set()
+    answers = model.run(next(iter(data.take(1).samples())))
+    return {name for name, answer in zip(outputs, answers, strict=False) if name in unsaid and _are_numbers(answer)}
+
+
+def _are_numbers(answer: Array) -> bool:
+    return answer.ndim == 2 and answer.dtype.kind == "f" and answer.shape[1] > 1 and not are_probabilities(answer)
+
+
+def _assumed_numbers(name: str) -> str:
+    """What was assumed of such an output, and how to say otherwise."""
+    return (
+        f"what the numbers of '{name}' are: they were taken for values such as forecasts, and judged by signal to "
+        f"noise; if they are scores of classes, {option('max_accuracy_drop')}=5 judges by how many answers change"
+    )
