@@ -21,7 +21,7 @@ CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no c
 LEAST_DECIBELS = 20.0  # of results that are no scores of classes
 
 
-class Judgement(NamedTuple):
+class KeptAnswers(NamedTuple):
     """What became of an output's answers.
 
     Attributes:
@@ -37,9 +37,9 @@ class Judgement(NamedTuple):
     assumed: str = ""
 
 
-def judgement(
+def kept_answers(
     before: ModelVerdict, after: ModelVerdict, count: int, name: str, *, most: float | None, are_numbers: bool
-) -> Judgement:
+) -> KeptAnswers:
     """How a form's answers are, beside those of the float model.
 
     Args:
@@ -55,17 +55,17 @@ def judgement(
         most = most if most is not None else LOST_ANSWERS
         lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
         words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
-        return Judgement(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
+        return KeptAnswers(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
     if beside.has_classes and not are_numbers:
         most = most if most is not None else CHANGED_ANSWERS
         divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
         words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
-        return Judgement(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
+        return KeptAnswers(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
     off = [one.errors.average for one in (after, before) if one.errors is not None]
     told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
     words = f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
     assumed = _assumed_numbers(name) if beside.has_classes else ""
-    return Judgement(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", assumed)
+    return KeptAnswers(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", assumed)
 
 
 def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> set[str]:

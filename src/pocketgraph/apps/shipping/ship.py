@@ -16,8 +16,8 @@ from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.shipping.answer_judging import (
     CHANGED_ANSWERS,
     LOST_ANSWERS,
-    Judgement,
-    judgement,
+    KeptAnswers,
+    kept_answers,
     likely_numbers,
 )
 from pocketgraph.apps.shipping.device_times import device_times
@@ -339,22 +339,22 @@ class _Work:
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         main, *further = self.outputs
-        found = {main: self.judgement(found_all, main)}
+        found = {main: self.kept_answers(found_all, main)}
         for name in further if found[main].is_kept else ():
             first = [name, *(other for other in self.outputs if other != name)]  # each alone may need fewer inputs
             others = evaluate_with_reading(
                 [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
             )  # fmt: skip
-            found[name] = self.judgement(others, name)
+            found[name] = self.kept_answers(others, name)
         result.budget = found[main].budget
         result.unknown += [one.assumed for one in found.values() if one.assumed and one.assumed not in result.unknown]
         words = [one.words if name == main else f"'{name}': {one.words}" for name, one in found.items()]
         return all(one.is_kept for one in found.values()), "; ".join(words)
 
-    def judgement(self, found: Evaluation, name: str) -> Judgement:
+    def kept_answers(self, found: Evaluation, name: str) -> KeptAnswers:
         """Of the form, the second model that was evaluated, beside the float one."""
-        return judgement(found[0], found[1], found.samples, name, most=self.most, are_numbers=name in self.numbers)
+        return kept_answers(found[0], found[1], found.samples, name, most=self.most, are_numbers=name in self.numbers)
 
     def proof(self) -> str:
         """The options of ``verify`` with which what ships is held against the model as it was judged here."""
