@@ -23,7 +23,7 @@ MODULES = (
     "pocketgraph.graph.tensor",
     "pocketgraph.graph.text_format",
     "pocketgraph.inspect.summarize",
-    "pocketgraph.quantization.quantizer",
+    "pocketgraph.apps.quantizing",
     "pocketgraph.runtime.comparison.verification",
     "pocketgraph.runtime.interface",
     "pocketgraph.runtime.session",

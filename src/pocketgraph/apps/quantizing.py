@@ -1,50 +1,156 @@
-"""Quantizes a model whose saved file says how its pictures are scaled and what its classes are called."""
+"""The public door of quantization: its model describes itself in the file that is saved."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import fields
-from functools import partial, wraps
-from inspect import signature
-from typing import Any, ParamSpec
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
-from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.graph import Graph
+from pocketgraph.quantization.accuracy_budget import AccuracyBudget
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, check_together, silent
+from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
-from pocketgraph.quantization.quantizer import quantize as quantized
+from pocketgraph.quantization.quantizer import Quantizer
+from pocketgraph.quantization.stated_sizes import Sizes
 
-P = ParamSpec("P")
 
+def quantize(
+    model: Graph | str | os.PathLike[str],
+    samples: SampleSource | None = None,
+    *,
+    mode: Literal["static", "dynamic", "weights"] = "static",
+    form: Literal["tflite", "pb"] = "tflite",
+    outputs: Sequence[str] | None = None,
+    inputs: Sequence[str] | None = None,
+    feeds: Mapping[str, Any] | None = None,
+    signature: str | None = None,
+    shapes: Sizes | None = None,
+    limit: int = 100,
+    judge: SampleSource | None = None,
+    labels: str | os.PathLike[str] | Sequence[str] | None = None,
+    max_kl: float | None = None,
+    max_accuracy_drop: float | None = None,
+    activations: Literal["int8", "int16"] = "int8",
+    weights: Literal["int8", "int4"] = "int8",
+    io: Literal["float", "int8", "int16", "uint8"] = "float",
+    ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
+    rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
+    equalize: bool = False,
+    float_share: float = 0.12,
+    widen: float = 0.1,
+    keep: Sequence[str] = (),
+    without: Sequence[str] = (),
+    preset: str | None = None,
+    input_mean: float | None = None,
+    input_std: float | None = None,
+    input_width: int | None = None,
+    input_height: int | None = None,
+    sample_rate: int | None = None,
+    threads: int = 1,
+    seed: int = 0,
+    resume: str | os.PathLike[str] | None = None,
+    progress: Progress | None = None,
+    notify: Notify | None = None,
+) -> QuantizedModel:
+    """Makes an eight-bit model of a float one.
 
-def _describing(function: Callable[P, QuantizedModel]) -> Callable[P, QuantizedModel]:
-    """The function, whose result describes itself where it is saved."""
+    The samples show which values each tensor takes. Weights get a scale for each output channel and are fitted so that
+    each layer gives what the float one gave. The same model, samples, options and seed give the same bytes.
 
-    @wraps(function)
-    def call(*args: P.args, **how: P.kwargs) -> QuantizedModel:
-        given = signature(function).bind(*args, **how)
-        given.apply_defaults()
-        made = function(*args, **how)
-        reading = {part.name: given.arguments[part.name] for part in fields(SampleReading) if part.name != "notify"}
-        samples = given.arguments["samples"]
-        pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
-        made.describe = partial(_described, made, given.arguments["labels"], reading, pictures)
-        return made
+    Args:
+        model: a frozen graph, or a path: of one, or of the directory of a SavedModel or a training.
+        samples: realistic inputs, without labels: a path (a folder of pictures or recordings, an ``.npz`` or ``.npy``
+            file, a table, a list), or arrays by the inputs' names with samples along the first axis, or the only one.
+        mode: ``static``: weights and tensors in eight bits. ``dynamic``: LiteRT quantizes tensors as they come.
+            ``weights``: only those.
+        form: what can be saved: ``tflite``, or ``pb`` for both (then in more operations, those of the graph).
+        outputs, inputs: names of tensors; by default the model's own.
+        feeds: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
+        shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
+        limit: how many samples to calibrate with.
+        judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
+        labels: the names of the classes, or the file that has one a line, for samples with classes.
+        max_kl, max_accuracy_drop: what the model may lose: nats of divergence, percentage points of right answers.
+            Layers stay in float until that is kept.
+        activations, weights, io: the types of tensors, of weights, and of what goes in and out.
+        ranges, rounding, equalize, float_share, widen, keep, without, seed: see ``QuantizationOptions``.
+        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
+        threads: how many threads to compute with.
+        resume: a file in which an interrupted call finds what it had; it is deleted when the model is saved.
+        progress: told the stage, how many steps of it are done, and of how many.
+        notify: told what is easily overlooked, a sentence each.
 
-    return call
+    Returns:
+        The eight-bit model. ``save`` writes it, ``report`` says what each layer lost, ``judged`` what the model did.
+
+    Raises:
+        UsageError: there are no samples, something does not go together, or a name is of nothing.
+        FormatError: a file is damaged.
+        RunError: the budget cannot be kept, or samples or weights are not finite numbers.
+
+    >>> import numpy as np, pocketgraph
+    >>> from pocketgraph.graph import Graph, const
+    >>> from pocketgraph.graph.text_format import parse
+    >>> nodes = parse('''
+    ...     x = Placeholder(dtype=float, shape=[?,16])
+    ...     hidden = MatMul(x, a, T=float)
+    ...     active = Relu(hidden, T=float)
+    ...     y = MatMul(active, b, T=float)
+    ... ''')
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(16, 64)), rng.normal(size=(64, 4))
+    >>> graph = Graph([*nodes, const("a", a.astype(np.float32)), const("b", b.astype(np.float32))])
+    >>> small = pocketgraph.quantize(graph, rng.normal(size=(40, 16)).astype(np.float32))
+    >>> small.judged.comparison.snr > 30
+    True
+    >>> small.save("small.tflite", report="small.html")
+    >>> [row.model for row in pocketgraph.evaluate([graph, "small.tflite"], rng.normal(size=(20, 16)))]
+    ['graph', 'small.tflite']
+    """
+    tell = progress or silent
+    types = {"activations": activations, "weights": weights, "io": io}
+    check_together(form, mode, samples is not None, types, {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})
+    check_names(without)
+    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    way = Quantizer(
+        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
+        shapes or {},
+    )  # fmt: skip
+    if mode == "static":
+        options = QuantizationOptions(
+            ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
+            float_share=float_share, widen=widen, activations=activations, weights=weights,
+            with_tables=form == "tflite", without=way.without, threads=threads, seed=seed,
+        )  # fmt: skip
+        budget = AccuracyBudget(max_kl, max_accuracy_drop)
+        names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+        made = way.quantized(options, budget, limit, judge, names, resume, tell)
+    else:
+        made = way.with_quantized_weights(
+            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
+            threads=threads,
+        )  # fmt: skip
+    pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
+    made.describe = partial(_described, made, labels, replace(reading, notify=unheard), pictures)
+    return made
 
 
 def _described(
-    made: QuantizedModel, labels: Any, reading: Mapping[str, Any], pictures: str | os.PathLike[str] | None
+    made: QuantizedModel, labels: Any, reading: SampleReading, pictures: str | os.PathLike[str] | None
 ) -> bytes | None:
     """The file with how pictures are scaled, where they are not scaled the usual way, as the nodes that told it are
     part of the first layer now; else None."""
-    from pocketgraph.apps.shipping.file_metadata import described_file
+    from pocketgraph.apps.file_metadata import described_file
 
-    if SampleReading(**reading).scaling(made.graph).mean is None:
+    if reading.scaling(made.graph).mean is None:
         return None
     return described_file(
         made.graph, made.to_described_bytes, outputs=made.outputs, labels=labels, reading=reading, pictures=pictures
     )
-
-
-quantize = _describing(quantized)

@@ -28,16 +28,14 @@ if TYPE_CHECKING:
     from pocketgraph.quantization.evaluation.evaluator import evaluate
     from pocketgraph.quantization.evaluation.model_evaluation import Evaluation
     from pocketgraph.quantization.quantized_model import QuantizedModel
-    from pocketgraph.quantization.quantizer import quantize
 
-__all__ = ["Evaluation", "QuantizationOptions", "QuantizedModel", "evaluate", "quantize"]
+__all__ = ["Evaluation", "QuantizationOptions", "QuantizedModel", "evaluate"]
 
 _HOME = {
     "Evaluation": "evaluation.model_evaluation",
     "QuantizationOptions": "core.quantization_options",
     "QuantizedModel": "quantized_model",
     "evaluate": "evaluation.evaluator",
-    "quantize": "quantizer",
 }
 
 

@@ -1,22 +1,21 @@
-"""The public door: a float model and samples in, an eight-bit model out."""
+"""A float model and samples in, an eight-bit model out: what ``pocketgraph.quantize`` calls."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.class_scores import outputs_of_numbers
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
-from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
+from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import option
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing.ready_models import read_model
@@ -39,14 +38,13 @@ from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
 from pocketgraph.quantization.core.program_runner import Samples
-from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, check_together, silent
+from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
-from pocketgraph.quantization.quantization_steps import check_names
 from pocketgraph.quantization.quantized_model import QuantizedModel
-from pocketgraph.quantization.stated_sizes import Sizes, with_sizes
+from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
@@ -61,125 +59,7 @@ MOST_JUDGED_SAMPLES = 200
 """Samples that a model is judged on when nothing is said."""
 
 
-def quantize(
-    model: Graph | str | os.PathLike[str],
-    samples: SampleSource | None = None,
-    *,
-    mode: Literal["static", "dynamic", "weights"] = "static",
-    form: Literal["tflite", "pb"] = "tflite",
-    outputs: Sequence[str] | None = None,
-    inputs: Sequence[str] | None = None,
-    feeds: Mapping[str, Any] | None = None,
-    signature: str | None = None,
-    shapes: Sizes | None = None,
-    limit: int = 100,
-    judge: SampleSource | None = None,
-    labels: str | os.PathLike[str] | Sequence[str] | None = None,
-    max_kl: float | None = None,
-    max_accuracy_drop: float | None = None,
-    activations: Literal["int8", "int16"] = "int8",
-    weights: Literal["int8", "int4"] = "int8",
-    io: Literal["float", "int8", "int16", "uint8"] = "float",
-    ranges: Literal["auto", "minmax", "percentile", "mse", "entropy"] = "auto",
-    rounding: Literal["fitted", "adaround", "corrected", "nearest"] = "fitted",
-    equalize: bool = False,
-    float_share: float = 0.12,
-    widen: float = 0.1,
-    keep: Sequence[str] = (),
-    without: Sequence[str] = (),
-    preset: str | None = None,
-    input_mean: float | None = None,
-    input_std: float | None = None,
-    input_width: int | None = None,
-    input_height: int | None = None,
-    sample_rate: int | None = None,
-    threads: int = 1,
-    seed: int = 0,
-    resume: str | os.PathLike[str] | None = None,
-    progress: Progress | None = None,
-    notify: Notify | None = None,
-) -> QuantizedModel:
-    """Makes an eight-bit model of a float one.
-
-    The samples show which values each tensor takes. Weights get a scale for each output channel and are fitted so that
-    each layer gives what the float one gave. The same model, samples, options and seed give the same bytes.
-
-    Args:
-        model: a frozen graph, or a path: of one, or of the directory of a SavedModel or a training.
-        samples: realistic inputs, without labels: a path (a folder of pictures or recordings, an ``.npz`` or ``.npy``
-            file, a table, a list), or arrays by the inputs' names with samples along the first axis, or the only one.
-        mode: ``static``: weights and tensors in eight bits. ``dynamic``: LiteRT quantizes tensors as they come.
-            ``weights``: only those.
-        form: what can be saved: ``tflite``, or ``pb`` for both (then in more operations, those of the graph).
-        outputs, inputs: names of tensors; by default the model's own.
-        feeds: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
-        signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
-        shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
-        limit: how many samples to calibrate with.
-        judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
-        labels: the names of the classes, or the file that has one a line, for samples with classes.
-        max_kl, max_accuracy_drop: what the model may lose: nats of divergence, percentage points of right answers.
-            Layers stay in float until that is kept.
-        activations, weights, io: the types of tensors, of weights, and of what goes in and out.
-        ranges, rounding, equalize, float_share, widen, keep, without, seed: see ``QuantizationOptions``.
-        preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
-        threads: how many threads to compute with.
-        resume: a file in which an interrupted call finds what it had; it is deleted when the model is saved.
-        progress: told the stage, how many steps of it are done, and of how many.
-        notify: told what is easily overlooked, a sentence each.
-
-    Returns:
-        The eight-bit model. ``save`` writes it, ``report`` says what each layer lost, ``judged`` what the model did.
-
-    Raises:
-        UsageError: there are no samples, something does not go together, or a name is of nothing.
-        FormatError: a file is damaged.
-        RunError: the budget cannot be kept, or samples or weights are not finite numbers.
-
-    >>> import numpy as np, pocketgraph
-    >>> from pocketgraph.graph import Graph, const
-    >>> from pocketgraph.graph.text_format import parse
-    >>> nodes = parse('''
-    ...     x = Placeholder(dtype=float, shape=[?,16])
-    ...     hidden = MatMul(x, a, T=float)
-    ...     active = Relu(hidden, T=float)
-    ...     y = MatMul(active, b, T=float)
-    ... ''')
-    >>> rng = np.random.default_rng(0)
-    >>> a, b = rng.normal(size=(16, 64)), rng.normal(size=(64, 4))
-    >>> graph = Graph([*nodes, const("a", a.astype(np.float32)), const("b", b.astype(np.float32))])
-    >>> small = pocketgraph.quantize(graph, rng.normal(size=(40, 16)).astype(np.float32))
-    >>> small.judged.comparison.snr > 30
-    True
-    >>> small.save("small.tflite", report="small.html")
-    >>> [row.model for row in pocketgraph.evaluate([graph, "small.tflite"], rng.normal(size=(20, 16)))]
-    ['graph', 'small.tflite']
-    """
-    tell = progress or silent
-    types = {"activations": activations, "weights": weights, "io": io}
-    check_together(form, mode, samples is not None, types, {"max-kl": max_kl, "max-accuracy-drop": max_accuracy_drop})
-    check_names(without)
-    reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
-    way = _Quantizer(
-        model, samples, outputs or (), inputs or (), feeds or {}, reading, form, tuple(without), signature,
-        shapes or {},
-    )  # fmt: skip
-    if mode != "static":
-        return way.with_quantized_weights(
-            limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
-            threads=threads,
-        )  # fmt: skip
-    options = QuantizationOptions(
-        ranges=ranges, rounding=rounding, equalize=equalize, io=io, keep=[*keep, *way.inner_operations()],
-        float_share=float_share, widen=widen, activations=activations, weights=weights,
-        with_tables=form == "tflite", without=way.without, threads=threads, seed=seed,
-    )  # fmt: skip
-    budget = AccuracyBudget(max_kl, max_accuracy_drop)
-    names = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    return way.quantized(options, budget, limit, judge, names, resume, tell)
-
-
-class _Quantizer:
+class Quantizer:
     """A model on its way: its float program, lowered for the form that is asked for, and its samples."""
 
     def __init__(
@@ -209,7 +89,7 @@ class _Quantizer:
             reading.notify(switches_note(switches))
             feeds = {**switches, **feeds}
         self.outputs = list(outputs) or outputs_of_numbers(graph, default_fetches(graph), reading.notify)
-        graph = with_sizes(graph, self.outputs, stated or {}, tuple(feeds))
+        graph = with_sizes(graph, self.outputs, by_tensor(graph, stated or {}), tuple(feeds))
         self.audio = None if inputs else audio_preprocessing_of(graph, self.outputs, tuple(feeds))
         if not inputs and self.audio is None:
             graph = of_heard_length(graph, self.outputs, tuple(feeds), samples, reading)

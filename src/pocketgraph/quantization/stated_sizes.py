@@ -30,7 +30,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
     Args:
         graph: the model.
         outputs: what it computes.
-        shapes: sizes by input, by its tensor or as a signature calls it, "" for the only one.
+        shapes: sizes by an input's tensor (``by_tensor``), "" for the only one.
         fed: placeholders that are set to something else.
 
     Raises:
@@ -41,7 +41,7 @@ def with_sizes(graph: Graph, outputs: Sequence[str], shapes: Sizes, fed: Collect
     others = {node_name(name) for name in fed}
     inputs = [name for name in map(node_name, needed_placeholders(graph, list(outputs))) if name not in others]
     given: dict[str, tuple[int, ...]] = {}
-    for name, sizes in by_tensor(graph, shapes).items():
+    for name, sizes in shapes.items():
         node = node_name(name) if name else inputs[0] if len(inputs) == 1 else ""
         if node not in inputs:
             hint = (did_you_mean(name, inputs) if name else "") or f"it has {', '.join(inputs)}"

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from graph_files import graph_file
+from pocketgraph.apps.quantizing import quantize
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import from_bytes, to_bytes
 from pocketgraph.graph import Graph, Node, const
@@ -20,7 +21,6 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.quantizer import quantize
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import with_quantized_weights
 from pocketgraph.runtime import Session

@@ -12,7 +12,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from pocketgraph.apps.file_metadata import described_file
 from pocketgraph.apps.model_comparison import verify
+from pocketgraph.apps.quantizing import quantize
 from pocketgraph.apps.shipping.answer_judging import (
     CHANGED_ANSWERS,
     LOST_ANSWERS,
@@ -21,7 +23,6 @@ from pocketgraph.apps.shipping.answer_judging import (
     likely_numbers,
 )
 from pocketgraph.apps.shipping.device_times import device_times
-from pocketgraph.apps.shipping.file_metadata import described_file
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
@@ -53,7 +54,6 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization import quantize
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
@@ -281,7 +281,7 @@ class _Work:
                 is_folder = self.data is not None and os.path.isdir(self.data)
                 made.describe = partial(
                     described_file, graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels,
-                    reading=self.reading, pictures=self.data if is_folder else None,
+                    reading=SampleReading(**self.reading), pictures=self.data if is_folder else None,
                 )  # fmt: skip
                 made.save(path, report=self.path("report.html") if static else None)
                 return [note.removeprefix("warning: ") for note in made.notes]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
@@ -20,7 +19,7 @@ def described_file(
     *,
     outputs: Sequence[str],
     labels: str | os.PathLike[str] | None,
-    reading: Mapping[str, Any],
+    reading: SampleReading,
     pictures: str | os.PathLike[str] | None,
 ) -> bytes | None:
     """The content of a quantized file with what apps and task libraries have to know; None where that is nothing.
@@ -30,15 +29,14 @@ def described_file(
         made: the file's content with named metadata in it.
         outputs: what it gives.
         labels: the file with the names of classes; left out where they are not of a row of scores.
-        reading: how samples are read, by the names of ``SampleReading``.
+        reading: how samples are read.
         pictures: a folder of samples, if there is one.
     """
     if text_inputs(graph, outputs):
         return None
     for names in dict.fromkeys((labels or (), ())):
         try:
-            how = SampleReading(**reading)
-            model = model_to_export(graph, how, outputs=outputs, labels=names, samples=pictures, limit=1)
+            model = model_to_export(graph, reading, outputs=outputs, labels=names, samples=pictures, limit=1)
             return described(model, made)
         except UsageError:
             continue
