@@ -64,6 +64,11 @@ def waited_for(plan: Plan) -> set[str]:
     return {name for item in plan.items.values() for name in item.control}
 
 
+def trained_images(plan: Plan) -> set[Endpoint]:
+    """The tensors that convolutions take whose weights are trained."""
+    return {item.data[0] for item in plan.items.values() if item.node.op == "Conv2DBackpropFilter"}
+
+
 def nodes_of(layer: Iterable[Item | None]) -> list[Item]:
     """The nodes of a layer, of which None stand for gradients that nobody wants."""
     return [item for item in layer if item is not None]

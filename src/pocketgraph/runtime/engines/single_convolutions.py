@@ -26,6 +26,7 @@ from pocketgraph.runtime.engines.layer_nodes import (
     RunApart,
     are_float_images,
     are_free,
+    trained_images,
 )
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.trained_convolutions import TrainedConvolutions, trained_convolutions
@@ -42,10 +43,9 @@ class SingleConvolution(NamedTuple):
 
 def single_convolutions(plan: Plan, _: Collection[str]) -> list[SingleConvolution]:
     """Those of a plan that no other engine computes."""
-    items = plan.items.values()
-    images = {item.data[0] for item in items if item.node.op == "Conv2DBackpropFilter"}
+    images = trained_images(plan)
     found = [
-        item for item in items
+        item for item in plan.items.values()
         if item.node.op in BY_IMAGES or (item.node.op == "Conv2D" and item.data[0] in images)
     ]  # fmt: skip
     return [SingleConvolution(item) for item in found if are_free(plan, [item]) and are_float_images([item])]

@@ -21,7 +21,7 @@ from pocketgraph.litert.cost_model import (
 )
 from pocketgraph.litert.rewriting.winograd import share_in_tiles
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.layer_nodes import names_of, nodes_of
+from pocketgraph.runtime.engines.layer_nodes import names_of, nodes_of, trained_images
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.pooled_layers import PooledLayer, pooled_layers
 from pocketgraph.runtime.engines.rectified_layers import RectifiedLayer, rectified_layers
@@ -170,7 +170,7 @@ def _single_convolutions(
 ) -> dict[str, str]:
     """Why LiteRT shall not run convolutions that are trained, and their gradients, by name, where they are in no layer
     of ``layers_sooner_in_numpy`` (engines/single_convolutions.py); the arguments are those of it."""
-    trained = {item.data[0] for item in plan.items.values() if item.node.op == "Conv2DBackpropFilter"}
+    trained = trained_images(plan)
     found: dict[str, str] = {}
     for name, item in plan.items.items():
         refs: tuple[Endpoint | str, ...]
