@@ -25,7 +25,6 @@ ADDONS = ("AdjustHsvInYiq", "GatherTree", "ImageProjectiveTransformV2", "Resampl
 """Ops of the contrib libraries that TensorFlow Addons has for TensorFlow 2, with ``Addons>`` before the name."""
 
 OUTPUT = Path(__file__).parent.parent / "src" / "pocketgraph" / "graph" / "opdefs.jsonl.gz"
-FLAGS = ("is_stateful", "is_commutative", "is_aggregate", "allows_uninitialized_input")
 
 
 def read(path: str) -> dict[str, Any]:
@@ -84,11 +83,8 @@ def attribute(attr: Any, old: bool) -> list[Any]:
 def line(op: Any, old: Any, new: Any) -> str:
     known = {attr.name for attr in old.attr} if old else set()
     more: dict[str, Any] = {}
-    flags = [flag.removeprefix("is_") for flag in FLAGS if getattr(op, flag)]
-    if flags:
-        more["flags"] = flags
-    if op.HasField("deprecation"):
-        more["deprecated"] = [op.deprecation.version, op.deprecation.explanation]
+    if op.is_stateful:
+        more["stateful"] = 1
     if not old or not new:
         more["only"] = "1.15" if old else "2.x"
     entry = [

@@ -80,10 +80,6 @@ class OpDef(Record):
         inputs, outputs: the arguments in order.
         attrs: the attributes by name, in the definition's order.
         stateful: whether it may give different results for the same inputs, or has effects.
-        commutative: whether its two inputs may be exchanged.
-        aggregate: whether it sums its inputs.
-        takes_uninitialized: whether it accepts a variable that has no value yet.
-        deprecated: why and since which GraphDef version it should not be used; "" when it may.
         only: "1.15" or "2.x" when only that version knows the op.
     """
 
@@ -92,10 +88,6 @@ class OpDef(Record):
     outputs: tuple[Arg, ...]
     attrs: Mapping[str, AttrDef]
     stateful: bool = False
-    commutative: bool = False
-    aggregate: bool = False
-    takes_uninitialized: bool = False
-    deprecated: str = ""
     only: str = BOTH
 
     @property
@@ -304,8 +296,6 @@ def _line_in(table: str, op: str) -> str:
 
 def _decode(entry: list[Any]) -> OpDef:
     name, inputs, outputs, attrs, more = entry if len(entry) == 5 else [*entry, {}]
-    flags = more.get("flags", ())
-    version, explanation = more.get("deprecated", (0, ""))
     only = more.get("only", BOTH)
     described = [_attr(attr, NEW if only == NEW else OLD) for attr in attrs]
     return OpDef(
@@ -313,11 +303,7 @@ def _decode(entry: list[Any]) -> OpDef:
         tuple(_arg(*arg) for arg in inputs),
         tuple(_arg(*arg) for arg in outputs),
         MappingProxyType({attr.name: attr for attr in described}),
-        stateful="stateful" in flags,
-        commutative="commutative" in flags,
-        aggregate="aggregate" in flags,
-        takes_uninitialized="allows_uninitialized_input" in flags,
-        deprecated=f"since GraphDef version {version}: {explanation}" if version else "",
+        stateful=bool(more.get("stateful")),
         only=only,
     )
 
