@@ -85,6 +85,16 @@ def test_a_named_softmax_wins_over_the_logits_beside_it() -> None:
     assert sole_outputs(boxes) is None
 
 
+def test_results_that_are_handed_on_under_names_of_their_own_belong_together() -> None:
+    """As the Object Detection API exports a detector whose variables are in a checkpoint: its classes end in a sum."""
+    ends = {"classes": "Add(matmul, b, T=float)", "boxes": "Tanh(matmul, T=float)", "scores": "Rsqrt(matmul, T=float)"}
+    text = "".join(f"{name} = {end}\ndetection_{name} = Identity({name}, T=float)\n" for name, end in ends.items())
+    trained = parse(MNIST[: MNIST.index("    y =")] + text)
+    assert set(main_outputs(trained)) == set(sole_outputs(trained) or ()) == {f"detection_{name}" for name in ends}
+    unnamed = trained.map_nodes(lambda node: node.replace(op="Neg") if node.name == "detection_boxes" else node)
+    assert sole_outputs(unnamed) is None
+
+
 def test_what_the_file_states_comes_first() -> None:
     graph = parse(MNIST)
     assert likely_outputs(graph.replace(outputs=["ArgMax:0"]))[0] == ("ArgMax", "stated output")

@@ -14,7 +14,7 @@ from pocketgraph.graph.loss_arithmetic import answer_before_loss
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
-from pocketgraph.graph.output_likelihood import GOOD_NAME, POOR_OPS, likelihood
+from pocketgraph.graph.output_likelihood import GOOD_NAME, OWN_NAME, POOR_OPS, likelihood
 from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
 from pocketgraph.graph.training_nodes import LOSS_SCOPES, OF_SAVERS, is_of_training
@@ -211,16 +211,17 @@ class EntrySurvey:
         return found
 
     def equals(self) -> list[str]:
-        """The likeliest end, and those rivals that are exactly as likely and named like results, as it is: a detector's
-        boxes, scores and classes."""
+        """The likeliest end, and those rivals that are named like results, as it is, and exactly as likely, or handed on
+        under a name of their own, as it is: a detector's boxes, scores and classes."""
         ranked = self.outputs
         if not ranked:
             return []
         best, scores = ranked[0], {entry.name: entry.score for entry in ranked}
         if not GOOD_NAME.search(best.name):
             return [best.name]
-        rivals = (name for name in self.rivals() if scores[name] == best.score and GOOD_NAME.search(name))
-        return [best.name, *rivals]
+        own = {name for name in scores if self._graph[name].op == "Identity" and OWN_NAME.match(name)}
+        alike = (name for name in self.rivals() if scores[name] == best.score or {name, best.name} <= own)
+        return [best.name, *(name for name in alike if GOOD_NAME.search(name))]
 
     def is_apart(self, name: str, others: Sequence[str]) -> bool:
         """Whether a node is none of these, comes from none, leads to none and picks from none's scores."""

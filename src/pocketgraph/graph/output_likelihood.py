@@ -22,7 +22,7 @@ POOR_OPS = frozenset({
     "Switch", "LoopCond", "Const", "Pack", "Mean", "Sum", "InTopK", "InTopKV2", "Where", "RandomUniform",
 })  # fmt: skip
 """Not a trait: ends that nobody wants as results, because graphs leave them over."""
-_OWN_NAME = re.compile(r"(?!(Identity|concat)(_\d+)?$)[^/]+$")
+OWN_NAME = re.compile(r"(?!(Identity|concat)(_\d+)?$)[^/]+$")
 """tf.identity(result, name="answer"), in no scope; tf.concat of one value makes an Identity, too."""
 _WATCHED = POOR_OPS | {"Max", "Min", "All", "Any"}
 """Not a trait: ends that get names to be watched during training."""
@@ -37,7 +37,7 @@ def likelihood(name: str, op: str, *, is_handed_on: bool = False) -> tuple[float
         is_handed_on: whether the node itself is an Identity, which gives a value a name.
     """
     score, why = _ENDINGS.get(op, (0.5, f"ends in {op}"))
-    if is_handed_on and _OWN_NAME.match(name) and op not in _WATCHED:
+    if is_handed_on and OWN_NAME.match(name) and op not in _WATCHED:
         score += 2
         why += ", handed on under a name of its own"
     if GOOD_NAME.search(name):
