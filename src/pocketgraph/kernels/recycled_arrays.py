@@ -7,6 +7,7 @@ without the pass ``recycled_arrays`` has new memory for each.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import sys
 from collections.abc import Hashable
@@ -19,6 +20,7 @@ from pocketgraph.kernels.registry import Context
 
 PASS = "recycled_arrays"
 LEAST, MOST = 1 << 18, 1 << 27  # bytes of an array that is kept; the allocator keeps smaller ones itself
+KEPT_HEAP = 31 << 20  # bytes; glibc takes no threshold above 32 MB from what is freed
 _STATE = "recycled arrays"
 ALIGNMENT = 64
 """Bytes, of which the place of an aligned array is a multiple: what LiteRT takes without a copy."""
@@ -82,6 +84,17 @@ def recycled(
 def switch_off(state: dict[str, Any]) -> None:
     """Has kernels of a session make a new array for each result; ``state`` lives as long as the session."""
     state[_STATE] = RecycledArrays(is_on=False)
+
+
+def keep_heap() -> None:
+    """Has the C library keep what a step frees for the next one, up to 62 MB, for the rest of the process.
+
+    glibc gives the end of the heap back to the system where more than twice the largest block is free that was ever
+    freed, so a block that nobody touches is made and freed. Other C libraries, and a glibc whose thresholds
+    ``MALLOC_TRIM_THRESHOLD_`` and the like set, do as before.
+    """
+    with contextlib.suppress(MemoryError):
+        np.empty(KEPT_HEAP, np.uint8)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> Array:

@@ -28,6 +28,7 @@ STEP_PASSES = {
     "records_by_pattern": "Example records like many before are read by a regular expression that these taught",
     "crops_by_products": "CropAndResize multiplies by matrices of weights where that is quicker than pixel by pixel",
     "updates_in_place": "optimizers change large variables where their values lie",
+    "kept_heap": "what a step of training frees stays with the process for the next one",
     "recycled_arrays": "large results go into memory of earlier ones that nobody has any more",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.recycled_arrays import keep_heap
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.layer_nodes import RunApart, names_of, take_values
 from pocketgraph.runtime.engines.pooled_layers import pooled_layers, pooled_parts
@@ -40,4 +41,6 @@ def trained_layers(plan: Plan, wanted: Collection[Endpoint], run_apart: RunApart
             found = parts_of(plan, layer, run_apart) if names_of(layer).isdisjoint(taken) else []
             if take_values(plan, found):
                 parts += found
+    if parts and plan.uses("kept_heap"):
+        keep_heap()
     return parts
