@@ -14,8 +14,11 @@ from PIL import Image
 
 import pocketgraph
 from command_line import call
+from pocketgraph.apps.shipping import form_gain
+from pocketgraph.apps.shipping.form_gain import worse_than_floats
 from pocketgraph.apps.shipping.resuming import key_of
 from pocketgraph.apps.shipping.ship import ship
+from pocketgraph.apps.shipping.shipment import FROZEN, Shipment
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
@@ -431,6 +434,46 @@ def test_a_model_in_which_nothing_is_quantized_ships_as_floats(tmp_path: pathlib
     }
     assert ("half" in dtypes) == (found.form == "float16")
     assert found.form in ("float16", "float")
+
+
+def test_a_form_that_is_larger_than_floats_and_no_faster_does_not_ship(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each quantized tensor brings a scale, which outweighs what a few weights save."""
+    ops = ("Tanh", "Sigmoid", "Exp", "Square", "Abs", "Rsqrt", "Relu", "Neg", "Sigmoid", "Sqrt", "Tanh")
+    lines = [f"n{n + 1} = {op}(n{n}, T=float)\n" for n, op in enumerate(ops)]
+    nodes = parse(f"x = Placeholder(dtype=float, shape=[?,4])\nn0 = MatMul(x, w, T=float)\n{''.join(lines)}"
+                  f"y = Softmax(n{len(ops)}, T=float)")  # fmt: skip
+    pocketgraph.save(Graph([*nodes, const("w", np.eye(4, dtype=np.float32))]), tmp_path / "tiny.pb")
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(5).normal(size=(60, 4)).astype(np.float32))
+    small = ship(tmp_path / "tiny.pb", tmp_path / "mcu", tmp_path / "rows.npz", target="microcontroller")
+    assert small.form == "static"
+    monkeypatch.setattr(form_gain, "MUCH_FASTER", 0.0)  # times of so small a model are noise
+    found = ship(tmp_path / "tiny.pb", tmp_path / "out", tmp_path / "rows.npz")
+    assert found.tried[0].bytes == small.tried[0].bytes > found.tried[-1].bytes
+    assert "its file is larger than that of floats" in found.tried[0].words
+    assert "Ship model.tflite (floats)" in found.verdict
+    assert "Not weights and tensors in eight bits: its file is larger" in found.verdict
+    assert "float.tflite" not in os.listdir(tmp_path / "out")
+    assert ship(tmp_path / "tiny.pb", tmp_path / "out", tmp_path / "rows.npz").verdict == found.verdict
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "told"),
+    [
+        (900, (1.0, 1.0), ""), (2000, (1.0, 1.0), "its file is larger than that of floats, 2.00 kB for 1.50 kB"),
+        (2000, (1.0, 1.5), "2.00 kB for 1.50 kB, and a run takes 1.5 times as long"), (2000, (1.0, 0.5), ""),
+        (1200, (1.0, 1.0), ""), (1200, (1.0, 2.0), "a run takes 2.0 times as long as of floats"), (700, (1.0, 2.0), ""),
+    ],
+)  # fmt: skip
+def test_what_a_form_brings_is_weighed_in_bytes_and_time(
+    tmp_path: pathlib.Path, size: int, times: tuple[float, float], told: str
+) -> None:
+    (tmp_path / FROZEN).write_bytes(b"-" * 1000 if size > 700 else b"-" * 600)
+    form = Shipment("m.pb", str(tmp_path), "static", milliseconds=times)
+    found = worse_than_floats(form, size, lambda path: pathlib.Path(path).write_bytes(b"-" * 1500), "android")
+    assert told in found
+    assert bool(found) == bool(told)
 
 
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:

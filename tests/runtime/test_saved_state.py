@@ -1,4 +1,4 @@
-"""A session of a SavedModel's directory has the values of its variables and the rows of its tables."""
+"""A session of a SavedModel's directory, or one given a checkpoint, has the values of its variables and tables."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.errors import FormatError, PocketgraphError, RunError
+from pocketgraph.formats import load
+from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from support import assert_close, in_threads, model_dir, needs_shared, shared
+from support import ROOT, assert_close, in_threads, model_dir, needs_shared, shared
 
 COUNTER = "sm_counter/saved_model_counter/00000123"
 
@@ -110,11 +112,37 @@ def test_inputs_that_are_no_mapping() -> None:
 
 
 def test_a_graph_that_was_loaded_is_given_the_directory() -> None:
-    from pocketgraph.formats import load
-
     feeds = {"words": np.array([b"green"], object)}
     with Session(load(WORDS / "tf2")) as session:
         with pytest.raises(RunError):
             session.run_signature(feeds)
         session.restore(WORDS / "tf2")
         assert session.run_signature(feeds)["ids"].tolist() == [10]
+
+
+DIGITS = ROOT / "examples" / "digits"
+TRAINING = DIGITS / "training"
+
+
+@pytest.mark.parametrize("place", ["model.ckpt-1200", "model.ckpt-1200.index", ""])
+def test_the_graph_of_a_checkpoint_is_given_its_values(place: str) -> None:
+    """The loss on a batch is TensorFlow's (see fixtures/make_training.py)."""
+    with np.load(DIGITS / "data" / "held_out.npz") as data:
+        images, labels = data["images"][:64, ..., np.newaxis] / np.float32(255), data["labels"][:64]
+    feeds = {"train/images:0": images, "train/labels:0": labels.astype(np.int32), "is_training:0": True,
+             "dropout_rate:0": np.float32(0)}  # fmt: skip
+    with np.load(ROOT / "tests" / "fixtures" / "training" / "digits.npz") as golden:
+        expected = golden["losses"][0]
+    with Session(load(TRAINING / "model.ckpt-1200.meta")) as session:
+        session.restore(TRAINING / place)
+        (loss,) = session.run("loss/total:0", feeds)
+    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+
+
+def test_a_checkpoint_of_another_graph_is_refused(tmp_path: pathlib.Path) -> None:
+    graph = parse("v = VariableV2(dtype=float, shape=[2])\ny = Identity(v, T=float)")
+    with Session(graph) as session:
+        with pytest.raises(RunError, match="holds none of the graph's 1 variables"):
+            session.restore(TRAINING / "model.ckpt-1200")
+        with pytest.raises(FormatError, match="no"):
+            session.restore(tmp_path / "gone.ckpt")

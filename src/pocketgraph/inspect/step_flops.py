@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.formats.meta_graph import saved_model_file
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
@@ -69,7 +70,7 @@ def _traced(
 
     try:
         with Session(graph, engine="reference") as session:
-            if folder is not None:
+            if folder is not None and saved_model_file(folder) is not None:
                 session.restore(folder)
             return session.profile(list(fetches), dict(feeds), targets=tuple(targets))
     except PocketgraphError:

@@ -1,4 +1,4 @@
-"""What a SavedModel's directory holds beside the graph: the values of its variables and the rows of its tables."""
+"""What a SavedModel's directory or a checkpoint holds beside the graph: values of variables, and rows of tables."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError, PocketgraphError, RunError
 from pocketgraph.formats import open_checkpoint
+from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix
 from pocketgraph.formats.meta_graph import asset_files, init_op, read_saved_model, saved_model_file, with_tags
 from pocketgraph.freezing import graph_variables
 from pocketgraph.freezing.checkpoint_values import values_of
@@ -32,41 +33,55 @@ FILLED_FROM = frozenset(("InitializeTableFromTextFile", "InitializeTableFromText
 """The only ops that may read files here, and these only in the model's own directory."""
 
 
-def restore(folder: str, graph: Graph, state: dict[str, Any]) -> None:
-    """Puts what is stored in a SavedModel's directory into a session's state, as TensorFlow's loader does.
+def restore(path: str, graph: Graph, state: dict[str, Any]) -> None:
+    """Puts what a SavedModel's directory or a checkpoint holds into a session's state, as TensorFlow's loader does.
 
-    Variables that the files lack stay uninitialized, and say so when they are read. The node that fills tables runs as
-    well; files are read for that in the directory only, and a model that wants more of it is left as it is.
+    Variables that the files lack stay uninitialized, and say so when they are read. Of a SavedModel, the node that
+    fills tables runs as well; files are read for that in the directory only, and a model that wants more of it is
+    left as it is.
 
     Args:
-        folder: the directory; one that is no SavedModel has no state.
-        graph: the graph that was loaded from it.
+        path: the directory, or a checkpoint: what ``find_prefix`` takes.
+        graph: the graph that was loaded from it, or whose variables the checkpoint holds.
         state: of the session.
 
     Raises:
-        FormatError: the files are damaged.
-        RunError: tables cannot be filled from their files.
+        FormatError: the files are damaged, or there is neither.
+        RunError: tables cannot be filled from their files, or a checkpoint has none of the graph's variables.
     """
-    if saved_model_file(folder) is None:
+    if saved_model_file(path) is None:
+        checkpoint = find_prefix(path)
+        if not _assign(checkpoint, graph, state, has_saver=True):
+            raise RunError(
+                f"holds none of the graph's {len(graph_variables.variables(graph))} variables", where=checkpoint,
+                hint="load the graph that was trained (load of its .meta file), or give this graph's own checkpoint",
+            )  # fmt: skip
         return
-    found = find(folder)
+    found = find(path)
     if found.checkpoint is not None:
-        store, saved = open_checkpoint(found.checkpoint), saved_names(graph)
-        for name, variable in graph_variables.variables(graph).items():
-            with contextlib.suppress(FreezeError):
-                value = values_of([variable], store, saved, savers_first=found.has_saver)[name]
-                key, held = _held(graph[name], variable)
-                held.assign(value.numpy())
-                state[key] = held
-        _fill_ensembles(found.checkpoint, graph, state)
-    _fill_tables(folder, graph, state)
+        _assign(found.checkpoint, graph, state, has_saver=found.has_saver)
+    _fill_tables(path, graph, state)
 
 
-def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> None:
-    """Runs the part of the graph's saver that reads boosted trees from the checkpoint."""
+def _assign(checkpoint: str, graph: Graph, state: dict[str, Any], *, has_saver: bool) -> int:
+    """Gives variables and ensembles of trees what a checkpoint has for them; how many it has."""
+    store, saved = open_checkpoint(checkpoint), saved_names(graph)
+    count = 0
+    for name, variable in graph_variables.variables(graph).items():
+        with contextlib.suppress(FreezeError):
+            value = values_of([variable], store, saved, savers_first=has_saver)[name]
+            key, held = _held(graph[name], variable)
+            held.assign(value.numpy())
+            state[key] = held
+            count += 1
+    return count + _fill_ensembles(checkpoint, graph, state)
+
+
+def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> int:
+    """Runs the part of the graph's saver that reads boosted trees from the checkpoint; how many there are."""
     targets = [node.name for node in graph if node.op in ENSEMBLES]
     if not targets:
-        return
+        return 0
     prefixes = {node.inputs[0] for node in graph if node.op == "RestoreV2"}
     where = np.array(os.path.abspath(checkpoint).encode(), object)
     files = os.path.dirname(os.path.abspath(checkpoint))
@@ -74,6 +89,7 @@ def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> Non
         _run(graph, dict.fromkeys(prefixes, where), targets, frozenset(("RestoreV2",)), files, state)
     except PocketgraphError as error:
         raise RunError(f"the trees of the SavedModel cannot be restored: {error.what}", where=checkpoint) from error
+    return len(targets)
 
 
 def _held(node: Node, stored: graph_variables.VariableNode) -> tuple[str, Variable]:

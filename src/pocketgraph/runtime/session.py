@@ -309,22 +309,24 @@ class Session:
         checked = self._plans.checked
         return [(part.place, "not run" if part.verdict is None else part.verdict.value) for part in checked]
 
-    def restore(self, folder: str | os.PathLike[str]) -> None:
-        """Gives variables and tables what a SavedModel's directory holds for them.
+    def restore(self, path: str | os.PathLike[str]) -> None:
+        """Gives variables and tables what a SavedModel's directory or a checkpoint holds for them.
 
-        A session of the directory itself does this by itself; one of a Graph that was loaded from it does not.
+        A session of a SavedModel's directory does this by itself; one of a Graph that was loaded from it, or from a
+        checkpoint's ``.meta`` file, does not.
 
         Args:
-            folder: the directory.
+            path: the directory, or the checkpoint: its prefix, a file of it, or the directory of the training.
 
         Raises:
-            FormatError: the files are damaged.
-            RunError: tables cannot be filled from their files, or the session is closed.
+            FormatError: the files are damaged, or there is no checkpoint.
+            RunError: the checkpoint has none of the graph's variables, tables cannot be filled from their files, or
+                the session is closed.
         """
         from pocketgraph.runtime.saved_state import restore
 
         self._plans.check_open()
-        restore(os.fspath(folder), self.graph, self._state)
+        restore(os.fspath(path), self.graph, self._state)
 
     def variables(self) -> dict[str, Array]:
         """The present values of variables.
@@ -392,7 +394,9 @@ class Session:
 
     def _restore(self) -> None:
         """Gives variables and tables what the model's directory holds for them; once, before the first run."""
+        from pocketgraph.formats.meta_graph import saved_model_file
+
         with self._plans.lock:
-            if self._saved is not None:
+            if self._saved is not None and saved_model_file(self._saved) is not None:
                 self.restore(self._saved)
-                self._saved = None
+            self._saved = None

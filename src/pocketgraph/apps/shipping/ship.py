@@ -23,11 +23,13 @@ from pocketgraph.apps.shipping.answer_judging import (
     likely_numbers,
 )
 from pocketgraph.apps.shipping.device_times import device_times
+from pocketgraph.apps.shipping.form_gain import worse_than_floats
 from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import (
+    FORMS,
     FROZEN,
     MODEL,
     STATE,
@@ -223,7 +225,8 @@ class _Work:
             more = f"give more with {option('data')}, 100 are enough"
             why = f"others than {left} left to judge it on" if judged else f"samples that it was not made with: {more}"
             result.unknown.append(f"what it loses on {why}")
-        for form, make in self.forms(frozen, calibrated).items():
+        forms = self.forms(frozen, calibrated)
+        for form, make in forms.items():
             result.form = form
             try:
                 result.steps += make(self.path(MODEL))
@@ -235,7 +238,10 @@ class _Work:
                     raise
                 result.tried.append(Tried(form, False, str(error)))
                 continue
-            result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
+            size = os.path.getsize(self.path(MODEL))
+            if kept and (worse := worse_than_floats(result, size, forms["float"], self.target)):
+                kept, words, result.why_floats = False, f"{words}; {worse}", f"{FORMS[form]}: {worse}"
+            result.tried.append(Tried(form, kept, words, size))
             if kept:
                 break
         return self.finished()

@@ -40,8 +40,8 @@ class Tried:
 
     Attributes:
         form: its name.
-        is_kept: whether it keeps the budget.
-        words: what it loses, or why it could not be made.
+        is_kept: whether it ships: it keeps the budget, and brings something over floats.
+        words: what it loses, what is worse about it than floats, or why it could not be made.
         bytes: of its file; 0 where there is none.
     """
 
@@ -63,6 +63,7 @@ class Shipment:
         doubt: why the model's own answers cannot be right, in a sentence; empty where nothing says so.
         budget: what might be lost, in words.
         tried: the forms in the order in which they were tried; the last one ships.
+        why_floats: the form that keeps the budget and what is worse about it than floats; empty where there is none.
         steps: what was done before, a sentence each.
         app: what the app does in front of the model, a sentence each.
         unknown: what cannot be known, a sentence each.
@@ -82,6 +83,7 @@ class Shipment:
     doubt: str = ""
     budget: str = ""
     tried: list[Tried] = field(default_factory=list)
+    why_floats: str = ""
     steps: list[str] = field(default_factory=list)
     app: list[str] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
@@ -101,11 +103,13 @@ class Shipment:
     def verdict(self) -> str:
         """Ship it or not, and why, in plain words."""
         last = self.tried[-1]
+        model = f"{MODEL} ({FORMS[self.form]})"
+        why = f" Not {self.why_floats}." if self.why_floats and self.form == "float" else ""
         if self.doubt:
-            return f"Do not ship {MODEL} ({FORMS[self.form]}) yet: {self.doubt}"
+            return f"Do not ship {model} yet: {self.doubt}"
         if self.is_proved:
-            return f"Ship {MODEL} ({FORMS[self.form]}): {last.words}, within the budget of {self.budget}."
-        return f"Try {MODEL} ({FORMS[self.form]}) on data of your own before you ship it: {last.words}."
+            return f"Ship {model}: {last.words}, within the budget of {self.budget}.{why}"
+        return f"Try {model} on data of your own before you ship it: {last.words}.{why}"
 
 
 def frozen_beside(path: str | None) -> str:
