@@ -98,6 +98,7 @@ def test_our_own_quantized_graphs() -> None:
 
 def test_the_originals_eight_bit_ops() -> None:
     """quantize_nodes finds ranges while running, and so does the exported model."""
+    drawn = np.random.default_rng(3)  # not DRAWN, of which it depends on the tests before what is left
     graph = with_weights(
         """
         x = Placeholder(dtype=float, shape=[1,8,8,3])
@@ -108,11 +109,11 @@ def test_the_originals_eight_bit_ops() -> None:
         n = Const(int32 [1, 128])
         y = Reshape(c, n, T=float, Tshape=int32)
         """,
-        w=DRAWN.normal(size=(3, 3, 3, 8)).astype(np.float32),
+        w=drawn.normal(size=(3, 3, 3, 8)).astype(np.float32),
     )
     coded = transform(graph, "quantize_weights(minimum_size=16) quantize_nodes", inputs="x", outputs="y")
     assert any(node.op == "QuantizedConv2D" for node in coded)
-    x = DRAWN.normal(size=(1, 8, 8, 3)).astype(np.float32)
+    x = drawn.normal(size=(1, 8, 8, 3)).astype(np.float32)
     proto = exported(coded, ["y"])
     (actual,), (expected,) = run(proto, {"x": x}), reference(coded, {"x": x}, ["y"])
     peak = np.abs(expected).max()
@@ -294,4 +295,31 @@ def test_min_combined_counts_from_the_lowest_code_or_code_zero(
         y = QuantizeV2(x, low, high, T={kind}, mode="MIN_COMBINED")
     """
     (found,) = run(exported(text, ["y"]), {"x": np.float32(x)})
+    assert found.tolist() == wanted
+
+
+@pytest.mark.parametrize("is_fed", [True, False])
+@pytest.mark.parametrize(
+    ("kind", "low", "high", "x", "wanted"),
+    [
+        ("quint8", 0, 1e30, [9.8039215e27, 1.8235294e29, 5.2745097e29], [2, 46, 134]),
+        ("qint8", -1e30, 1e30, [-9.921569e29, -7.72549e29, 3.5294117e28], [-127, -99, 3]),
+        ("quint8", 0, 6, [2.552941, 4.4823527, 2.9294116], [108, 190, 124]),
+    ],
+)
+def test_codes_are_those_of_a_product_with_a_float32_factor(
+    kind: str, low: float, high: float, x: list[float], wanted: list[int], is_fed: bool
+) -> None:
+    """As in TensorFlow 1.15: a quotient by the step is on the other side of where two codes are equally near."""
+    ends = "".join(
+        f"""
+        {name} = {"Placeholder(dtype=float, shape=[])" if is_fed else f"Const(float {float(value)!r})"}"""
+        for name, value in (("low", low), ("high", high))
+    )
+    text = f"""
+        x = Placeholder(dtype=float, shape=[3]){ends}
+        q = QuantizeV2(x, low, high, T={kind}, mode="MIN_FIRST")
+    """
+    feeds = {"x": np.array(x, "f4"), "low": np.array(low, "f4"), "high": np.array(high, "f4")}
+    (found,) = run(exported(text, ["q"]), feeds)
     assert found.tolist() == wanted

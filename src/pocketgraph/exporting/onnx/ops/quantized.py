@@ -38,9 +38,9 @@ from pocketgraph.litert.operands import attr_text
 F32 = np.float32
 BYTES = ("uint8", "int8")
 WIDE = codes_of(np.dtype(np.int32))
-AWAY = 1 - 2.0**-23
-"""Of a step: QuantizeLinear takes the even one of two codes that are equally near, the original the one farther from
-zero, to which a quotient larger by a unit in the last place goes."""
+AWAY = 1 - 2.0**-24
+"""A step instead of 1: QuantizeLinear takes the even one of two codes that are equally near, the original the one
+farther from zero, to which a quotient larger by a unit in the last place goes."""
 
 
 @dataclass(frozen=True)
@@ -92,34 +92,6 @@ def grid(
     low, high = (emit.reshape(value, []) for value in (low, high))
     step = div(emit, sub(emit, high, low), emit.const(F32(kind.high - kind.low)))
     return Grid(step, _zero_of(emit, div(emit, low, step), dtype))
-
-
-def rounding_grid(
-    emit: OnnxEmit, low: OnnxValue, high: OnnxValue, dtype: DType, mode: str, *, narrow: bool, to_even: bool
-) -> Grid:
-    """The numbers among which QuantizeV2 finds the nearest one, with its own float32 factor where the range is known.
-
-    In the mode MIN_FIRST their zero is ``low * scale`` rounded, that of Dequantize ``low / step``: where it is halfway
-    between two codes, these are two. MIN_COMBINED counts from the lowest code, or from code 0 of signed ones, and there
-    decides which of two codes that are equally near is the farther one.
-    """
-    of = grid(emit, low, high, dtype, mode, narrow=narrow)
-    if of.only is not None:
-        return of
-    kind, ends, away = codes_of(dtype.numpy), known(emit, low, high), 1.0 if to_even else AWAY
-    if ends is None:
-        low, high = (emit.reshape(value, []) for value in (low, high))
-        scale = div(emit, emit.const(F32(kind.high - kind.low)), sub(emit, high, low))
-        return Grid(mul(emit, of.step, emit.const(F32(away))), _zero_of(emit, mul(emit, low, scale), dtype))
-    factor = scaled_range(*ends, kind, narrow)[2] if mode == "SCALED" else F32((kind.high - kind.low) / width(*ends))
-    zero, rest = 0, 0.0
-    if mode == "MIN_FIRST":
-        zero = int(np.clip(kind.low - half_away(F32(ends[0]) * factor), kind.low, kind.high))
-    elif mode == "MIN_COMBINED":
-        zero = 0 if kind.signed else kind.low
-        rest = ends[0] + (zero - kind.low) / float(factor)
-    step, code = emit.const(F32(away / float(factor))), emit.const(np.array(zero, dtype.numpy))
-    return Grid(step, code, emit.const(F32(rest)) if rest else None)
 
 
 def _zero_of(emit: OnnxEmit, lowest: OnnxValue, dtype: DType) -> OnnxValue:
@@ -227,29 +199,50 @@ def scaled_codes(emit: OnnxEmit, node: Node) -> OnnxValue | None:
 
 @converts("QuantizeV2")
 def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
+    """As the original computes it: a product with a float32 factor, which is rounded.
+
+    A quotient by the step would be another float32 number, and next to where two codes are equally near another code.
+    """
     value, low, high = emit.inputs(0, 3)
     mode, dtype = attr_text(node, "mode", "MIN_COMBINED"), plain_type(node.dtype("T"))
     if dtype.name not in BYTES or int(node.attr("axis", -1)) != -1:
         raise emit.unsupported("only one range of eight bits has a QDQ form")
-    ends = known(emit, low, high)
+    ends, kind = known(emit, low, high), codes_of(dtype.numpy)
     least = float(node.attr("ensure_minimum_range", 0.01))
-    narrow = mode == "SCALED" and bool(node.attr("narrow_range", False))
+    zero = emit.const(np.zeros((), dtype.numpy))
     if ends is not None:
         first, last = widened_range(*ends, least)
+        number = F32((kind.high - kind.low) / width(first, last) if first != last else 0)
         if mode == "SCALED":
-            first, last, _ = scaled_range(first, last, codes_of(dtype.numpy), narrow)
-        low, high = (emit.const(F32(end)) for end in (first, last))
-        value = elementwise(emit, "Max", [value, low]) if narrow else value
+            narrow = bool(node.attr("narrow_range", False))
+            first, last, number = scaled_range(first, last, kind, narrow)
+            value = elementwise(emit, "Max", [value, emit.const(F32(first))]) if narrow else value
+        elif mode == "MIN_FIRST":
+            place = np.clip(kind.low - half_away(F32(first) * number), kind.low, kind.high)
+            zero = emit.const(place.astype(dtype.numpy))
+        low, high, factor = (emit.const(F32(end)) for end in (first, last, number))
     else:
-        low, high = (emit.reshape(end, []) for end in (low, high))
-        size = elementwise(emit, "Max", [unary(emit, "Abs", low), unary(emit, "Abs", high)])
-        gap = mul(emit, elementwise(emit, "Max", [size, emit.const(F32(1))]), emit.const(F32(least)))
-        low = elementwise(emit, "Min", [low, emit.const(F32(0))])
-        above = elementwise(emit, "Max", [high, emit.const(F32(0))])
-        high = elementwise(emit, "Max", [above, add(emit, low, gap)])
+        if mode != "MIN_FIRST":
+            raise emit.unsupported(f"a range that is found while running, in the mode {mode}")
+        low, high = _widened(emit, low, high, least)
+        factor = div(emit, emit.const(F32(kind.high - kind.low)), sub(emit, high, low))
+        zero = _zero_of(emit, mul(emit, low, factor), dtype)
+    scaled = mul(emit, sub(emit, value, low) if mode == "MIN_COMBINED" else value, factor)
+    if mode == "MIN_COMBINED" and kind.signed:
+        scaled = sub(emit, scaled, emit.const(F32(kind.half)))
     to_even = attr_text(node, "round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN"
-    numbers = rounding_grid(emit, low, high, dtype, mode, narrow=narrow, to_even=to_even)
-    return in_codes(emit, value, numbers, dtype), low, high
+    step = emit.const(F32(1 if to_even else AWAY))
+    return linear(emit, "QuantizeLinear", scaled, [step, zero], dtype), low, high
+
+
+def _widened(emit: OnnxEmit, low: OnnxValue, high: OnnxValue, least: float) -> tuple[OnnxValue, OnnxValue]:
+    """A range that is found while running, with zero and of some width, as ``widened_range``."""
+    low, high = (emit.reshape(end, []) for end in (low, high))
+    size = elementwise(emit, "Max", [unary(emit, "Abs", low), unary(emit, "Abs", high)])
+    gap = mul(emit, elementwise(emit, "Max", [size, emit.const(F32(1))]), emit.const(F32(least)))
+    low = elementwise(emit, "Min", [low, emit.const(F32(0))])
+    above = elementwise(emit, "Max", [high, emit.const(F32(0))])
+    return low, elementwise(emit, "Max", [above, add(emit, low, gap)])
 
 
 @converts("Dequantize")
