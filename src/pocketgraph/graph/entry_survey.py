@@ -211,8 +211,8 @@ class EntrySurvey:
         return found
 
     def equals(self) -> list[str]:
-        """The likeliest end, and those rivals that are named like results, as it is, and exactly as likely, or handed on
-        under a name of their own, as it is: a detector's boxes, scores and classes."""
+        """The likeliest end, and those rivals that are named like results, as it is, and exactly as likely, or handed
+        on under a name of their own, as it is: a detector's boxes, scores and classes."""
         ranked = self.outputs
         if not ranked:
             return []
