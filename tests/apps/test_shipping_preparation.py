@@ -451,15 +451,15 @@ def test_a_file_with_open_sizes_is_timed_as_is_proposed(tmp_path: pathlib.Path) 
 def test_outputs_that_need_fewer_inputs_are_judged_each(tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(0)
     graph = parse(f"""
-        x = Placeholder(dtype=float, shape=[1,8])
-        z = Placeholder(dtype=float, shape=[1,8])
-        w = Const(float {rng.normal(size=(8, 4)).tolist()})
+        x = Placeholder(dtype=float, shape=[1,64])
+        z = Placeholder(dtype=float, shape=[1,64])
+        w = Const(float {rng.normal(size=(64, 64)).tolist()})
         y = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
         sum = AddV2(x, z, T=float)
         v = MatMul(sum, w, T=float, transpose_a=false, transpose_b=false)
     """).replace(outputs=["y", "v"])
     save(graph, tmp_path / "net.pb")
-    arrays = {name: rng.normal(size=(40, 8)).astype(np.float32) for name in ("x", "z")}
+    arrays = {name: rng.normal(size=(40, 64)).astype(np.float32) for name in ("x", "z")}
     np.savez(tmp_path / "data.npz", **arrays)
     found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz", outputs=["v", "y"])
     assert "name the outputs" not in str(found.tried)
