@@ -6,7 +6,7 @@ import pytest
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.order import reachable, topological
+from pocketgraph.graph.order import descendants, reachable, topological
 from pocketgraph.graph.text_format import parse
 
 
@@ -91,6 +91,25 @@ def test_reachable_goes_backwards_and_stops() -> None:
     assert reachable(graph, ["y"], stop=["x:0"]) == {"y", "x"}
     assert reachable(graph, ["y"], data_only=True) == {"y", "x", "image", "file"}
     assert reachable(graph, []) == set()
+
+
+def test_descendants_go_forwards_and_stop() -> None:
+    graph = parse("""
+        a = Placeholder(dtype=float)
+        b = Relu(a)
+        c = NoOp(^b)
+        d = Exit(b)
+        e = Relu(d)
+    """)
+    assert descendants(graph, ["a"]) == {"b", "c", "d", "e"}
+    assert descendants(graph, ["a"], lambda node: node.op != "Exit") == {"b", "c"}
+    assert descendants(graph, ["e"]) == set()
+
+
+def test_a_node_loses_its_waits_for_some_and_nothing_else() -> None:
+    node = parse("y = Mul(gone, x, ^gone, ^kept)")["y"]
+    assert node.without_waits({"gone"}).inputs == ("gone", "x", "^kept")
+    assert node.without_waits({"other"}) is node
 
 
 def test_reachable_says_what_is_missing() -> None:

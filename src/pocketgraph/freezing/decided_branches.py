@@ -92,13 +92,7 @@ def without_redundant_control_inputs(graph: Graph) -> Graph:
     They are what is left of a branch's pivot when the branch is taken out, and of a function's reads of variables.
     """
     redundant = _from_constants(graph)
-
-    def change(node: Node) -> Node:
-        if not any(ref[1:] in redundant for ref in node.control_inputs):
-            return node
-        return node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in redundant)])
-
-    return graph.map_nodes(change)
+    return graph.map_nodes(lambda node: node.without_waits(redundant))
 
 
 def _from_constants(graph: Graph) -> set[str]:

@@ -10,7 +10,7 @@ from pocketgraph.errors import FreezeError, option
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import MERGES
+from pocketgraph.graph.order import MERGES, descendants
 
 FUSED = ops_with("fused_batch_norm")
 _THROUGH = ops_with("passes", "view")
@@ -142,16 +142,10 @@ def _producer(graph: Graph, ref: str) -> Node | None:
 
 def _on_branches(graph: Graph) -> set[str]:
     """The nodes behind a Switch and in front of its Merge; loops are no branches."""
-    found: set[str] = set()
-    waiting = []
+    switches = []
     for node in graph:
         if node.op in ("Switch", "RefSwitch") and len(node.data_inputs) == 2:
             decides = graph.find_producer(node.data_inputs[1])
             if decides is None or decides.op != "LoopCond":
-                waiting.append(node.name)
-    while waiting:
-        for node in graph.consumers.get(waiting.pop(), ()):
-            if node.op not in MERGES and node.name not in found:
-                found.add(node.name)
-                waiting.append(node.name)
-    return found
+                switches.append(node.name)
+    return descendants(graph, switches, lambda node: node.op not in MERGES)

@@ -172,6 +172,12 @@ class Node:
             extra=self.extra,
         )
 
+    def without_waits(self, gone: Collection[str]) -> Node:
+        """The node without its control inputs from nodes of these names; the same node where it has none."""
+        if not any(ref[1:] in gone for ref in self.control_inputs):
+            return self
+        return self.replace(inputs=[ref for ref in self.inputs if not (ref.startswith("^") and ref[1:] in gone)])
+
     def with_attrs(self, **changes: AttrValue | None) -> Node:
         """A copy with other attributes.
 

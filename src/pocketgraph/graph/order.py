@@ -10,7 +10,7 @@ from pocketgraph.graph.graph import MERGES, Graph
 from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 
-__all__ = ["MERGES", "in_order", "inside_loops", "reachable", "stands_in_order", "topological"]
+__all__ = ["MERGES", "descendants", "in_order", "inside_loops", "reachable", "stands_in_order", "topological"]
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -182,13 +182,25 @@ def dependents(
             yield node
 
 
+def descendants(graph: Graph, sources: Iterable[str], goes_on: Callable[[Node], bool] = lambda node: True) -> set[str]:
+    """The names of the nodes that read these nodes, or read one that does; data and control edges count.
+
+    Args:
+        graph: the graph.
+        sources: names of nodes; they are among the results only where a cycle leads back to them.
+        goes_on: says of which nodes that are met belong to it; the others are not followed.
+    """
+    found: set[str] = set()
+    waiting = list(sources)
+    while waiting:
+        for reader in graph.consumers.get(waiting.pop(), ()):
+            if reader.name not in found and goes_on(reader):
+                found.add(reader.name)
+                waiting.append(reader.name)
+    return found
+
+
 def inside_loops(graph: Graph) -> set[str]:
     """The names of nodes between where a loop is entered and where it is left, whose values nobody can fetch."""
-    found: set[str] = set()
-    waiting = [node for node in graph if node.op in ops_with("enter")]
-    while waiting:
-        node = waiting.pop()
-        if node.name not in found and node.op not in ops_with("exit"):
-            found.add(node.name)
-            waiting.extend(graph.consumers.get(node.name, ()))
-    return found
+    enters = {node.name for node in graph if node.op in ops_with("enter")}
+    return enters | descendants(graph, enters, lambda node: node.op not in ops_with("exit"))

@@ -7,7 +7,7 @@ from typing import Any
 
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.order import topological
+from pocketgraph.graph.order import descendants, topological
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_feeds
@@ -203,14 +203,7 @@ def first_difference(before: Graph, after: Graph, feeds: Mapping[str, Array], ou
 
 def _fed_by(graph: Graph, feeds: Mapping[str, Array]) -> set[str]:
     """The nodes that the feeds have a part in; the others are weights, which rules change on purpose."""
-    found: set[str] = set()
-    waiting = [node_name(name) for name in feeds]
-    while waiting:
-        for reader in graph.consumers.get(waiting.pop(), ()):
-            if reader.name not in found:
-                found.add(reader.name)
-                waiting.append(reader.name)
-    return found
+    return descendants(graph, map(node_name, feeds))
 
 
 def _comparable(node: Node, before: Graph) -> bool:

@@ -13,6 +13,7 @@ from pocketgraph.graph.attr import Func
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied, reachable_functions
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import descendants
 from pocketgraph.passes.constant_values import ConstantValues
 from pocketgraph.passes.control_flow_lowering import (
     PARALLEL,
@@ -264,17 +265,15 @@ class _CallExpansion:
 
 def _in_control_flow(graph: Graph) -> set[str]:
     """The nodes that run only on a branch or in a loop of TensorFlow 1, as far as one Merge."""
-    waiting = [node.name for node in graph if node.op in ("Switch", "Enter", "RefSwitch", "RefEnter")]
-    found: set[str] = set()
-    while waiting:
-        for node in graph.consumers.get(waiting.pop(), ()):
-            if node.name in found or node.op == "Exit":
-                continue
-            if node.op == "Merge" and not any(_is_turn(graph, ref) for ref in node.data_inputs):
-                continue
-            found.add(node.name)
-            waiting.append(node.name)
-    return found
+
+    def goes_on(node: Node) -> bool:
+        return node.op not in ("Exit", "Merge") or (
+            node.op == "Merge" and any(_is_turn(graph, ref) for ref in node.data_inputs)
+        )
+
+    return descendants(
+        graph, (node.name for node in graph if node.op in ("Switch", "Enter", "RefSwitch", "RefEnter")), goes_on
+    )
 
 
 def _is_turn(graph: Graph, ref: str) -> bool:

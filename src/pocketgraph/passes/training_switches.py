@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import descendants
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
@@ -63,29 +64,16 @@ def flag_in_use(graph: Graph, node: Node) -> bool | None:
 def _branches(graph: Graph, name: str) -> tuple[set[str], set[str]]:
     """The nodes that run where a bool is false, and where it is true: behind its switches, before they merge."""
     found: tuple[set[str], set[str]] = (set(), set())
-    deciding, waiting = {name}, [name]
-    while waiting:
-        for node in graph.consumers.get(waiting.pop(), ()):
-            if node.op in ops_with("passes") and node.name not in deciding:
-                deciding.add(node.name)
-                waiting.append(node.name)
+    deciding = {name} | descendants(graph, [name], lambda node: node.op in ops_with("passes"))
     for switch in graph:
         if switch.op not in ("Switch", "RefSwitch") or node_name(switch.data_inputs[1]) not in deciding:
             continue
         for reader in graph.consumers.get(switch.name, ()):
             ports = {parse_ref(ref).port for ref in reader.data_inputs if node_name(ref) == switch.name}
             if len(ports) == 1 and reader.op not in ops_with("merge"):
-                _follow(graph, reader, found[ports.pop()])
+                inside = descendants(graph, [reader.name], lambda node: node.op not in ops_with("merge"))
+                found[ports.pop()].update(inside, [reader.name])
     return found
-
-
-def _follow(graph: Graph, first: Node, found: set[str]) -> None:
-    waiting = [first]
-    while waiting:
-        node = waiting.pop()
-        if node.name not in found and node.op not in ops_with("merge"):
-            found.add(node.name)
-            waiting += graph.consumers.get(node.name, ())
 
 
 def _has_training(graph: Graph, names: Collection[str]) -> bool:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
+from pocketgraph.graph.order import descendants
 
 Path = tuple[tuple[str, int], ...]
 """The branches that a node is in, outermost first: the tensor that decides, and which of its two ways."""
@@ -97,14 +98,8 @@ class WhileLoop:
 
     def _closure(self, names: Iterable[str], ends: set[str]) -> set[str]:
         """What these nodes lead to, up to and without the ends."""
-        found: set[str] = set()
-        stack = list(names)
-        while stack:
-            name = stack.pop()
-            if name not in found and name not in ends:
-                found.add(name)
-                stack += [reader.name for reader in self.graph.consumers.get(name, ())]
-        return found
+        first = {name for name in names if name not in ends}
+        return first | descendants(self.graph, first, lambda node: node.name not in ends)
 
     def _closure_of_rounds(self) -> set[str]:
         """What the way into a round leads to."""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from pocketgraph.freezing.for_inference.remove_training_nodes import Version, without_waits
+from pocketgraph.freezing.for_inference.remove_training_nodes import Version
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
@@ -80,7 +80,7 @@ def fold_batch_norms(graph: Graph, *, like: Version = "2.x") -> Graph:
     gone |= {name for name in weights if all(user.name in gone for user in graph.consumers.get(name, ()))}
     kept = [node for node in graph if node.name not in gone]
     if like == "2.x":
-        kept = [without_waits(node, gone) for node in kept]
+        kept = [node.without_waits(gone) for node in kept]
     return graph.replace([*kept, *new])
 
 

@@ -72,11 +72,7 @@ def fuse_decomposed_batch_norms(graph: Graph) -> Graph:
         if name in gone:
             gone.discard(name)
             waiting += [node_name(ref) for ref in graph[name].data_inputs]
-    kept = []
-    for node in graph:
-        if node.name not in gone:
-            waits = [ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in gone)]
-            kept.append(node if len(waits) == len(node.inputs) else node.replace(inputs=waits))
+    kept = [node.without_waits(gone) for node in graph if node.name not in gone]
     return graph.replace([*kept, *new])
 
 

@@ -31,7 +31,7 @@ def remove_training_nodes(graph: Graph, protected_nodes: Collection[str] = (), *
     """
     splices = frozenset({"Identity"}) if like == "1.15" else frozenset({"Identity", "StopGradient"})
     checks = {n.name: n for n in graph if n.op == "CheckNumerics" and n.name not in protected_nodes}
-    nodes = [without_waits(node, checks) for node in graph]
+    nodes = [node.without_waits(checks) for node in graph]
     awaited = {ref[1:] for node in nodes for ref in node.control_inputs if node.name not in checks}
     beside = {target for node in nodes for target in colocated_with(node)} if like == "2.x" else set()
     passed = {name: node.data_inputs[0] for name, node in checks.items() if node.data_inputs}
@@ -41,13 +41,6 @@ def remove_training_nodes(graph: Graph, protected_nodes: Collection[str] = (), *
             passed[node.name] = node.data_inputs[0]
     kept = [_redirected(node, passed) for node in nodes if node.name not in passed]
     return graph.replace(kept, functions={}, versions=Versions(), signatures={}, extra=b"")
-
-
-def without_waits(node: Node, gone: Collection[str]) -> Node:
-    """The node without the control inputs from these nodes."""
-    if not any(ref[1:] in gone for ref in node.control_inputs):
-        return node
-    return node.replace(inputs=[ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in gone)])
 
 
 def _redirected(node: Node, passed: dict[str, str]) -> Node:

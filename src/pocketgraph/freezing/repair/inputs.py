@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name, opdefs, parse_ref
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import descendants, reachable
 
 _SOURCES = ("QueueDequeue", "IteratorGetNext", "ReaderRead", "Unstage", "StageGet", "BoundaryDequeue")
 """Not a trait: how the names of ops begin that feed training."""
@@ -35,7 +35,8 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
     sources = [node for node in graph if node.op.startswith(_SOURCES)]
     if not sources:
         return graph, lines
-    fed = _behind(graph, {node.name for node in sources})
+    begins = {node.name for node in sources}
+    fed = begins | descendants(graph, begins)
     defaults: dict[str, Node] = {}
     for node in graph:
         if node.op == "PlaceholderWithDefault" and node.data_inputs and node_name(node.data_inputs[0]) in fed:
@@ -54,18 +55,6 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         last = next((node for node in left if not any(_needs(graph, other, node.name) for other in left)), left[0])
         graph, cut = _cut(graph, last)
         lines += cut
-
-
-def _behind(graph: Graph, names: set[str]) -> set[str]:
-    """The nodes that need any of these."""
-    found = set(names)
-    waiting = list(names)
-    while waiting:
-        for node in graph.consumers.get(waiting.pop(), ()):
-            if node.name not in found:
-                found.add(node.name)
-                waiting.append(node.name)
-    return found
 
 
 def _needs(graph: Graph, node: Node, name: str) -> bool:

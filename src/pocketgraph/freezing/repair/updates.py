@@ -41,10 +41,7 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         if node.name in updates:
             renames[node.name] = node.data_inputs[0]
             continue
-        if any(ref[1:] in updates for ref in node.control_inputs):
-            kept = [ref for ref in node.inputs if not (ref.startswith("^") and ref[1:] in updates)]
-            node = node.replace(inputs=kept)
-        nodes.append(node)
+        nodes.append(node.without_waits(updates))
     lines = [f"'{name}' ({node.op} to '{updated_variable(graph, node)}') is dropped" for name, node in updates.items()]
     return rename_inputs(graph.replace(nodes), renames), lines
 
