@@ -42,8 +42,8 @@ class IdentifiedFile(FileFacts):
         """What to type next.
 
         A graph that needs no freezing is looked at, one with a checkpoint beside it is frozen, and repaired where
-        training left something behind; the graph beside a checkpoint need not be named, one of several entry points without a
-        default has to be.
+        training left something behind; the graph beside a checkpoint need not be named, one of several entry points
+        without a default has to be.
         """
         if self.graphs and not any(graph.variables for graph in self.graphs):
             return f"pocketgraph summarize {quoted(self.path)}"
