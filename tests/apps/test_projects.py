@@ -143,7 +143,7 @@ def parsed_files(out: pathlib.Path, language: str, *suffixes: str) -> int:
 def test_android_files_parse(which: str, tmp_path: pathlib.Path) -> None:
     out = project(which, "android", "tflite", tmp_path / "out")
     assert parsed_files(out, "kotlin", ".kt", ".kts") == (7 if which == "classifier" else 6)
-    assert parsed_files(out, "java", ".java") == 4
+    assert parsed_files(out, "java", ".java") == 5
     manifest = ElementTree.parse(out / "app/src/main/AndroidManifest.xml").getroot()
     names = "{http://schemas.android.com/apk/res/android}name"
     activities = [item.get(names, "") for item in manifest.iter("activity")]

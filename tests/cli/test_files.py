@@ -186,20 +186,33 @@ def test_identify_leads_from_a_training_directory_to_freezing_it(capsys: pytest.
 
 def test_identify_names_a_signature_where_none_is_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     folder = pathlib.Path(__file__).resolve().parents[1] / "fixtures" / "saved_models"
-    for name, ending in (("on_device", "--signature=infer"), ("choices", f"={folder / 'choices'} -o frozen.pb")):
+    for name, ending in (("on_device", "--signature=infer"), ("choices", f" {folder / 'choices'} -o frozen.pb")):
         code, out, _ = call(capsys, "identify", folder / name)
         assert (code, out.strip().endswith(ending)) == (0, True), out
 
 
+@pytest.mark.parametrize("place", ["saved_models_with_tables/tf2", "saved_models/augmentation"])
 def test_what_identify_proposes_for_a_saved_model_runs(
-    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    place: str, tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = pathlib.Path(__file__).parent.parent / "fixtures" / "saved_models_with_tables" / "tf2"
+    folder = pathlib.Path(__file__).parent.parent / "fixtures" / place
     code, out, _ = call(capsys, "identify", folder)
     assert code == 0
     monkeypatch.chdir(tmp_path)
     assert call(capsys, *shlex.split(out.rpartition("next: pocketgraph ")[2]))[0] == 0
     assert (tmp_path / "frozen.pb").exists()
+
+
+def test_identify_lists_the_variables_of_a_checkpoint(capsys: pytest.CaptureFixture[str]) -> None:
+    folder = pathlib.Path(__file__).parents[2] / "examples" / "digits" / "training"
+    code, out, _ = call(capsys, "identify", folder, "--variables")
+    _, *lines = out.splitlines()
+    store = formats.open_checkpoint(folder)
+    assert (code, [line.split()[0] for line in lines]) == (0, sorted(store))
+    sizes = ",".join(map(str, store[lines[0].split()[0]].shape))
+    assert lines[0].endswith(f" float[{sizes}]")
+    listed = json.loads(call(capsys, "identify", folder, "--json")[1])[0]["variables"]
+    assert [one["name"] for one in listed] == sorted(store)
 
 
 @needs_shared

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shlex
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from command_line import call
 from pocketgraph.formats import load, save
+from pocketgraph.graph import Signature
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
 
@@ -32,6 +34,17 @@ def test_a_saved_model_has_its_values_itself(
     assert (tmp_path / "frozen.pb").exists()
     for command in others:
         assert call(*command) == 0, command
+
+
+def test_the_signatures_of_a_saved_model_are_listed(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[2])\ny = Neg(x, T=float)\nz = Exp(x, T=float)")
+    signature = Signature({"image": "x:0"}, {"scores": "y:0", "best": "z:0"})
+    save(graph.replace(signatures={"serving_default": signature}), tmp_path / "served", form="saved_model")
+    assert call("summarize", tmp_path / "served") == 0
+    assert "\nsignature serving_default: image = x:0 -> best = z:0, scores = y:0\n" in capsys.readouterr().out
+    assert call("summarize", tmp_path / "served", "--json") == 0
+    stated = json.loads(capsys.readouterr().out)["signatures"]["serving_default"]
+    assert stated == {"inputs": {"image": "x:0"}, "outputs": {"best": "z:0", "scores": "y:0"}}
 
 
 @needs_shared

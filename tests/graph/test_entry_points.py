@@ -354,6 +354,12 @@ def test_the_class_beside_the_probabilities_is_no_rival_in_training() -> None:
         classes = AsString(class, T=int64)
     """
     assert sole_outputs(parse(text)) == ["probabilities"]
+    words = """
+        names = HashTableV2(key_dtype=int64, value_dtype=string)
+        unknown = Const(string "?")
+        classes = LookupTableFindV2(names, class, unknown, Tin=int64, Tout=string)
+    """
+    assert sole_outputs(parse(text.replace("classes = AsString(class, T=int64)", words))) == ["probabilities"]
     other = "others = MatMul(logits, w, T=float)\nbest = ArgMax(others"
     assert sole_outputs(parse(text.replace("best = ArgMax(logits", other))) is None
 

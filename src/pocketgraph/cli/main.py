@@ -112,7 +112,7 @@ FORMER = {
     "mo": "export MODEL.pb -o MODEL.onnx",
     "ovc": "export MODEL.pb -o MODEL.onnx",
     "quantize_graph": "transform_graph MODEL.pb -o SMALL.pb --inputs=IN --outputs=OUT --transforms=smallest",
-    "inspect_checkpoint": "identify CHECKPOINT",
+    "inspect_checkpoint": "identify CHECKPOINT --variables",
     "saved_model_cli": "summarize SAVED_MODEL",
     "export_inference_graph": "freeze_graph TRAINING -o FROZEN.pb",
     "export_tflite_ssd_graph": "freeze_graph TRAINING -o FROZEN.pb",

@@ -67,6 +67,7 @@ class FileFacts:
         graphs: the graphs in it.
         tensors: of a checkpoint, how many; None for other kinds.
         tensor_bytes: of these, without strings.
+        variables: each of these, in the order of their names.
         prefix: of the checkpoint.
         damage: why it cannot be read, "" when it can.
         model: the signatures of a LiteRT or ONNX file; None for other kinds.
@@ -82,6 +83,7 @@ class FileFacts:
     damage: str = ""
     model: ModelFacts | None = None
     metadata: Metadata | None = None
+    variables: tuple[DeclaredTensor, ...] = ()
 
 
 def facts(path: PathLike) -> FileFacts:
@@ -189,13 +191,19 @@ def of_checkpoint(identity: Identity) -> FileFacts:
     for entry in entries.values():
         count = checkpoint_base.elements_of(entry.shape)
         total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
+    variables = tuple(
+        DeclaredTensor(name, DType.of(entry.dtype).name if entry.dtype in {*KNOWN, STRING} else "?", entry.shape)
+        for name, entry in entries.items()
+    )
     return FileFacts(
-        identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix
+        identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix,
+        variables=variables,
     )  # fmt: skip
 
 
 KNOWN = frozenset((*range(1, 7), *range(8, 20), 22, 23))
 """Numbers of the types whose elements have a size."""
+STRING = 7  # the number of the type whose elements have none
 
 
 def bytes_of(path: str) -> int:

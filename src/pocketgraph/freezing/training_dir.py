@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats.checkpoints.checkpoint_state import find_prefix, is_checkpoint, step_of
+from pocketgraph.formats.content import Kind
+from pocketgraph.formats.detect import inside, of_directory
 from pocketgraph.formats.meta_graph import saved_model_file
 
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
@@ -59,6 +61,8 @@ def find(path: str | os.PathLike[str], checkpoint: str | os.PathLike[str] | None
     if saved_model_file(text) is not None:
         variables = os.path.join(text, "variables", "variables")
         return TrainedModel(text, prefix or (variables if os.path.isfile(variables + ".index") else None), True)
+    if prefix is None and of_directory(text) is Kind.DIRECTORY and (hint := inside(text)):
+        raise FormatError("there is no checkpoint in this directory", where=text, hint=hint)
     prefix = prefix or find_prefix(text)
     graph = _graph_in(text, prefix)
     return TrainedModel(graph, prefix, graph.endswith(".meta"))

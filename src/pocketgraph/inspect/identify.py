@@ -41,24 +41,27 @@ class IdentifiedFile(FileFacts):
     def next(self) -> str:
         """What to type next.
 
-        A graph that needs no freezing is looked at, one with a checkpoint beside it is frozen; the graph beside a
-        checkpoint need not be named, one of several entry points without a default has to be.
+        A graph that needs no freezing is looked at, one with a checkpoint beside it is frozen, and repaired where
+        training left something behind; the graph beside a checkpoint need not be named, one of several entry points
+        without a default has to be.
         """
         if self.graphs and not any(graph.variables for graph in self.graphs):
             return f"pocketgraph summarize {quoted(self.path)}"
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
+        is_saved_model = self.kind is Kind.SAVED_MODEL and not self.damage
         is_graph = self.kind in GRAPHS and not self.damage
-        if is_directory or is_graph or "--input_checkpoint=" in self.identity.next:
+        if is_directory or is_saved_model or is_graph or "--input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
             path = quoted(self.path)
             with contextlib.suppress(PocketgraphError):
-                if find(self.path).checkpoint is None:
+                if not is_saved_model and find(self.path).checkpoint is None:
                     return self.identity.next
                 with contextlib.suppress(PocketgraphError):
                     return freeze_command(self.path, ready(self.path), "frozen.pb")
-                return f"pocketgraph freeze_graph {path} -o frozen.pb"
+                if not is_saved_model:
+                    return f"pocketgraph freeze_graph {path} -o frozen.pb"
             if is_directory:
                 return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"
         signatures = self.graphs[0].signatures if self.graphs else ()
@@ -83,9 +86,14 @@ class IdentifiedFile(FileFacts):
             "prefix": self.prefix,
             "damage": self.damage,
             "next": self.next,
+            "variables": [{"name": one.name, "dtype": one.dtype, "shape": list(one.shape)} for one in self.variables],
             **({self.kind.name.lower(): self._model_dict()} if self.kind is Kind.ONNX and self.model else {}),
             **({"litert": self._model_dict()} if self.kind is Kind.TFLITE and self.model else {}),
         }
+
+    def variable_lines(self) -> list[str]:
+        """The variables of a checkpoint for people, a line each: name, type and shape."""
+        return [_tensor_text(one.name, one) for one in self.variables]
 
     def _model_dict(self) -> dict[str, Any]:
         """The signatures and metadata of a LiteRT or ONNX file for programs."""

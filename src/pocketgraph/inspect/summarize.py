@@ -138,6 +138,16 @@ class Summary:
         """The results that make the model whole (see ``entry_points.main_outputs``)."""
         return tuple(entry_points.main_outputs(self.graph))
 
+    @property
+    def signature_lines(self) -> list[str]:
+        """The entry points that the file states, a line each: the key of every input and output, and its tensor."""
+        lines = []
+        for key, signature in sorted(self.graph.public_signatures.items()):
+            sides = (sorted(side.items()) for side in (signature.inputs, signature.outputs))
+            named = (", ".join(f"{name} = {tensor}" for name, tensor in side) or "nothing" for side in sides)
+            lines.append(f"signature {key}: {' -> '.join(named)}")
+        return lines
+
     @cached_property
     def _likely(self) -> tuple[list[LikelyEntry], list[LikelyEntry]]:
         return entry_points.likely_inputs(self.graph), entry_points.likely_outputs(self.graph)

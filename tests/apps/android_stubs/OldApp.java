@@ -8,7 +8,10 @@ import java.nio.DoubleBuffer;
 import java.nio.FloatBuffer;
 import java.nio.IntBuffer;
 import java.util.Arrays;
+import java.util.Iterator;
+import org.tensorflow.Graph;
 import org.tensorflow.Operation;
+import org.tensorflow.Output;
 
 /** What apps of TensorFlow Mobile do, in its newer and its older words. */
 public final class OldApp {
@@ -41,6 +44,16 @@ public final class OldApp {
     Operation operation = model.graphOperation("y");
     check(operation.output(0).shape().size(1) == 2, "the size of an output");
     check(operation.output(0).shape().size(0) == -1, "an open size");
+    Graph graph = model.graph();
+    check(graph.operation("detection_boxes") == null, "an operation that is not there");
+    check(graph.operation("x").type().equals("Placeholder"), "an input");
+    Output<Float> output = graph.operation("y").output(0);
+    check(output.shape().numDimensions() == 2 && output.op().name().equals("y"), "an output");
+    int count = 0;
+    for (Iterator<Operation> all = graph.operations(); all.hasNext(); all.next()) {
+      count++;
+    }
+    check(count >= 4, "all operations");
     model.feed("x:0", new float[] {1, 2, 3, 4}, 2, 2);
     model.feed("k", new int[] {3}, 1);
     model.run(new String[] {"y", "n:0"}, true);
@@ -76,8 +89,14 @@ public final class OldApp {
     check(model.readNodeFloat("y", y) == 0 && y[1] == 8, "y");
     check(model.readNodeFloat("z", y) == -1, "no z");
     check(Log.last.equals("Output [z] not found, aborting!"), Log.last);
-    model.fillNodeFromDoubleBuffer("x", IntBuffer.wrap(new int[] {1, 2}), DoubleBuffer.wrap(new double[] {1, 2}));
-    check(model.runInference(new String[] {"y"}) == -1, "k is gone after a run");
+    model.fillNodeFromDoubleBuffer("x", IntBuffer.wrap(new int[] {1, 2}), DoubleBuffer.wrap(new double[] {1, 3}));
+    check(model.runInference(new String[] {"y"}) == 0, "k is still fed");
+    FloatBuffer into = FloatBuffer.allocate(2);
+    check(model.readNodeIntoFloatBuffer("y", into) == 0 && into.get(1) == 12, "a buffer");
+    check(model.readNodeIntoFloatBuffer("z", into) == -1, "no z");
+    model.fillNodeFloat("x", new int[] {1, 2}, new float[] {1, 2});
+    model.run(new String[] {"y"});
+    check(model.runInference(new String[] {"y"}) == -1, "k is gone after run");
     check(!model.getStatString().isEmpty(), "statistics");
     model.close();
   }

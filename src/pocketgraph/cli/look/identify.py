@@ -12,7 +12,8 @@ from pocketgraph.cli.shared.output import CALLED, echo
 @click.command("identify")
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON, a list with one entry a path.")
-def command(paths: tuple[str, ...], as_json: bool) -> None:
+@click.option("--variables", is_flag=True, help="List a checkpoint's variables: name, type, shape.")
+def command(paths: tuple[str, ...], as_json: bool, variables: bool) -> None:
     """Say what each PATH is, who wrote it, what is in it, and what to type next.
 
     Leaves with 1 when one of them does not exist, is damaged, or lacks a file.
@@ -28,5 +29,7 @@ def command(paths: tuple[str, ...], as_json: bool) -> None:
     else:
         for one in found:
             echo(str(one).replace(one.path, "-") if one.path in CALLED else str(one))
+            for line in one.variable_lines() if variables else ():
+                echo(f"  {line}")
     if not all(one.is_whole for one in found):
         raise click.exceptions.Exit(1)

@@ -64,6 +64,7 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
         dims = None if e.shape.dims is None else list(e.shape.dims)
         return {"name": e.name, "op": e.op, "dtype": e.dtype.name if e.dtype else None, "shape": dims, "why": e.why}
 
+    public = facts.graph.public_signatures
     return {
         "file": path,
         "nodes": len(facts.graph),
@@ -78,6 +79,7 @@ def as_dict(facts: Summary, path: str) -> dict[str, Any]:
         "variable_parameters": facts.variable_parameters,
         "control_edges": facts.control_edges,
         "devices": facts.devices,
+        "signatures": {key: {"inputs": {**one.inputs}, "outputs": {**one.outputs}} for key, one in public.items()},
         "ops": dict(facts.op_counts),
     }
 
@@ -98,6 +100,8 @@ def show(facts: Summary, path: str, all_ops: bool, ready: ReadyModel | None = No
     console.print(f", {counted(len(graph.functions), 'function')}" if graph.functions else "")
 
     _print_ends(facts, console)
+    for line in facts.signature_lines if not is_model_file(graph) else ():
+        console.print(escape(line), soft_wrap=True)
     console.print(
         f"constants: {len(facts.constants)} with {human_readable(facts.const_parameters)} parameters, "
         f"{bytes_text(facts.const_bytes)}; variables: {len(facts.variables) + len(facts.resource_variables)} with "

@@ -19,6 +19,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Locale;
 import java.util.Map;
+import org.tensorflow.Graph;
 import org.tensorflow.Operation;
 import org.tensorflow.lite.DataType;
 import org.tensorflow.lite.Interpreter;
@@ -29,7 +30,7 @@ import org.tensorflow.lite.Tensor;
  * runInference and readNode….
  *
  * <p>Tensors have the names of the graph that the file was made from, {@code node} or {@code node:index}. What is fed is
- * copied, and gone after a run; an output is fetched under just the name that was given to run. One thread at a time may
+ * copied, and gone after {@link #run}; an output is fetched under just the name that was given to run. One thread at a time may
  * use it.
  */
 public class TensorFlowInferenceInterface implements AutoCloseable {
@@ -275,6 +276,15 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
 
   /** Runs the model; with {@code enableStats} {@link #getStatString} says how long it took. */
   public void run(String[] outputNames, boolean enableStats) {
+    try {
+      runFed(outputNames, enableStats);
+    } finally {
+      feeds.clear();
+      shapes.clear();
+    }
+  }
+
+  private void runFed(String[] outputNames, boolean enableStats) {
     fetches.clear();
     fetchedTypes.clear();
     try {
@@ -318,9 +328,6 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
       Log.e(TAG, "Failed to run TensorFlow inference with inputs:" + feeds.keySet()
           + ", outputs:" + java.util.Arrays.toString(outputNames));
       throw e;
-    } finally {
-      feeds.clear();
-      shapes.clear();
     }
   }
 
@@ -391,15 +398,21 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
 
   /** An input or output of the file as the operation of that name; LiteRT knows no others. */
   public Operation graphOperation(String operationName) {
-    Integer place = outputs.get(plain(operationName));
-    if (place != null) {
-      return new Operation(operationName, interpreter.getOutputTensor(place).shapeSignature());
+    Operation found = graph().operation(plain(operationName));
+    if (found == null) {
+      throw new RuntimeException("Node '" + operationName + "' does not exist in model '" + modelName + "'");
     }
-    place = inputs.get(plain(operationName));
-    if (place != null) {
-      return new Operation(operationName, interpreter.getInputTensor(place).shapeSignature());
-    }
-    throw new RuntimeException("Node '" + operationName + "' does not exist in model '" + modelName + "'");
+    return found;
+  }
+
+  /** The inputs and outputs of the file as a graph. */
+  public Graph graph() {
+    List<Operation> found = new ArrayList<>();
+    inputs.forEach((name, place) ->
+        found.add(new Operation(name, "Placeholder", interpreter.getInputTensor(place).shapeSignature())));
+    outputs.forEach((name, place) ->
+        found.add(new Operation(name, "Identity", interpreter.getOutputTensor(place).shapeSignature())));
+    return new Graph(found);
   }
 
   /** "" before a run with statistics. */
@@ -426,10 +439,10 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
     logsStats = enabled;
   }
 
-  /** 0, or -1 when the run failed. */
+  /** 0, or -1 when the run failed. What was fed stays fed, as it did then. */
   public int runInference(String[] outputNames) {
     try {
-      run(outputNames);
+      runFed(outputNames, false);
       return 0;
     } catch (RuntimeException e) {
       Log.e(TAG, "Failed to run inference", e);
@@ -495,20 +508,20 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
     return read(outputName, () -> fetch(outputName, dst));
   }
 
-  public void readNodeIntoFloatBuffer(String outputName, FloatBuffer dst) {
-    fetch(outputName, dst);
+  public int readNodeIntoFloatBuffer(String outputName, FloatBuffer dst) {
+    return read(outputName, () -> fetch(outputName, dst));
   }
 
-  public void readNodeIntoIntBuffer(String outputName, IntBuffer dst) {
-    fetch(outputName, dst);
+  public int readNodeIntoIntBuffer(String outputName, IntBuffer dst) {
+    return read(outputName, () -> fetch(outputName, dst));
   }
 
-  public void readNodeIntoDoubleBuffer(String outputName, DoubleBuffer dst) {
-    fetch(outputName, dst);
+  public int readNodeIntoDoubleBuffer(String outputName, DoubleBuffer dst) {
+    return read(outputName, () -> fetch(outputName, dst));
   }
 
-  public void readNodeIntoByteBuffer(String outputName, ByteBuffer dst) {
-    fetch(outputName, dst);
+  public int readNodeIntoByteBuffer(String outputName, ByteBuffer dst) {
+    return read(outputName, () -> fetch(outputName, dst));
   }
 
   private int read(String outputName, Runnable fetching) {

@@ -1,7 +1,7 @@
 package org.tensorflow;
 
-/** An output of an operation. */
-public final class Output {
+/** An output of an operation, of elements of type T. */
+public final class Output<T> {
   private final Operation operation;
   private final int index;
   private final Shape shape;
