@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 import re
 import xml.etree.ElementTree as ElementTree
-from itertools import combinations
+from itertools import combinations, pairwise
 
+import numpy as np
 import pytest
 
 from pocketgraph.pages.document import fragment, report
@@ -81,25 +82,38 @@ def test_what_is_not_finite_is_not_known() -> None:
     assert "inf" not in re.sub(r"<title>.*?</title>", "", drawn)
 
 
-def test_labels_of_a_curve_are_apart() -> None:
-    points = [(f"layer{'x' * n}", 20.0 + n / 9, False) for n in range(12)]
-    drawn = curve(points, 60.0, "dB", [0, 1, 2, 3, 4])
-    svg = ElementTree.fromstring(drawn.removeprefix('<div class="wide">').removesuffix("</div>"))
-    boxes = []
-    for label in (label for label in svg.iter("text") if label.get("class") == "worst"):
-        x, width = float(label.attrib["x"]), 6 * len(label.text or "")
-        left = x if label.get("text-anchor") == "start" else x - width
-        boxes.append((left, left + width, float(label.attrib["y"])))
-    assert len(boxes) == 5
-    for (left, right, low), (other_left, other_right, other_low) in combinations(boxes, 2):
-        assert right < other_left or other_right < left or abs(low - other_low) >= 12
+def drawing(drawn: str) -> ElementTree.Element:
+    """The svg of a curve."""
+    return ElementTree.fromstring(re.search(r"<svg.*</svg>", drawn)[0])  # type: ignore[index]
+
+
+@pytest.mark.parametrize("values", [
+    [20.0 + n / 9 for n in range(12)], [60, 31, 52, 50, 30, 47, 29, 45, 44, 28, 46, 27], [0.0] * 400, [60.0] * 400,
+])  # fmt: skip
+def test_what_a_curve_names_stands_below_it_and_digits_in_it_apart_and_beside_the_line(values: list[float]) -> None:
+    worst = sorted(range(len(values)), key=lambda at: values[at])[:5]
+    points = [(f"block_{at}/{'long_' * 20}/add_1:0", value, False) for at, value in enumerate(values)]
+    drawn = curve(points, 60.0, "dB", worst)
+    svg = drawing(drawn)
+    digits = [label for label in svg.iter("text") if label.get("class") == "worst"]
+    assert [label.text for label in digits] == list("12345")
+    assert re.findall(r"<li>(block_\d+)", drawn) == [f"block_{at}" for at in worst], "each whole name, in this order"
+    boxes = [(x - 4, x + 4, y - 9, y) for x, y in ((float(d.attrib["x"]), float(d.attrib["y"])) for d in digits)]
+    for one, other in combinations(boxes, 2):
+        assert one[1] < other[0] or other[1] < one[0] or one[3] <= other[2] or other[3] <= one[2]
+    (line,) = svg.iter("polyline")
+    places = [tuple(map(float, place.split(","))) for place in line.attrib["points"].split()]
+    for left, right, top, low in boxes:
+        for (x, y), (to_x, to_y) in pairwise(places):
+            along = np.linspace(0, 1, 200)
+            inside_x = (x + along * (to_x - x) > left) & (x + along * (to_x - x) < right)
+            inside_y = (y + along * (to_y - y) > top) & (y + along * (to_y - y) < low)
+            assert not (inside_x & inside_y).any(), "the line goes through a digit"
 
 
 def test_words_of_a_curve_can_be_read() -> None:
     """Between 9 and 14 pixels, however narrow the page: it scrolls before they shrink."""
-    svg = ElementTree.fromstring(
-        curve([("a", 1.0, False)], 2.0, "dB").removeprefix('<div class="wide">').removesuffix("</div>")
-    )
+    svg = drawing(curve([("a", 1.0, False)], 2.0, "dB"))
     wide = float(svg.attrib["viewBox"].split()[2])
     most, least = (11 * float(size) / wide for size in re.findall(r"width:(\d+)px", svg.attrib["style"]))
     assert 9 <= least <= most <= 14

@@ -13,7 +13,6 @@ from pocketgraph.pages.page_glossary import WORDS
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
 TYPED = re.compile(r"`([^`]+)`")
-LETTER = 6.5  # units of a drawing that a letter of a label is wide
 NUMBERS = re.compile(r"\d+")
 FEWEST = 4  # names that make a group
 
@@ -198,7 +197,7 @@ def meter(share: float) -> str:
 
 
 def curve(points: Sequence[tuple[str, float, bool]], most: float, unit: str, worst: Sequence[int] = ()) -> str:
-    """A line through numbers in order, with the worst of them named.
+    """A line through numbers in order, with the worst of them named below it, under the digits that they have in it.
 
     Args:
         points: a name, a number, and whether it is quiet.
@@ -220,54 +219,49 @@ def curve(points: Sequence[tuple[str, float, bool]], most: float, unit: str, wor
     )
     places = [(left + at * step, height(value)) for at, (_, value, _) in enumerate(points)]
     line = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
-    named = set(worst)
+    named = list(dict.fromkeys(worst))[:LABELLED]
     dots = "".join(
         f'<circle class="dot{" worst" if at in named else " quiet" if is_quiet else ""}" cx="{x:.1f}" cy="{y:.1f}" '
         f'r="{4 if at in named else 3 if len(points) < 200 else 1.5}"><title>{text(name)}: {value:.4g} {text(unit)}'
         "</title></circle>"
         for at, ((x, y), (name, value, is_quiet)) in enumerate(zip(places, points, strict=True))
     )
+    digits = [(number, *places[at], _is_dip(places, at)) for number, at in enumerate(named, 1)]
     labels = "".join(
-        f'<text class="worst" x="{x:.1f}" y="{low:.1f}" text-anchor="{"start" if at_start else "end"}">'
-        f"{text(_short(points[at][0]))}</text>"
-        for at, x, low, at_start in _spread(
-            [(at, *places[at], len(_short(points[at][0]))) for at in list(named)[:LABELLED]], wide, tall
-        )
+        f'<text class="worst" x="{x:.1f}" y="{y:.1f}" text-anchor="middle">{number}</text>'
+        for number, x, y in _spread(digits, wide, tall)
     )
+    listed = "".join(f"<li>{text(points[at][0])}</li>" for at in named)
+    names_below = f'<ol class="notes">{listed}</ol>' if listed else ""
     sizes = f"max-width:{wide * 6 // 5}px;min-width:{wide * 9 // 10}px"  # so that words stay between 10 and 13 px
     return (
         f'<div class="wide"><svg viewBox="0 0 {wide} {tall}" width="100%" style="{sizes}" '
         f'role="img"><text x="4" y="12">{text(unit)}</text>{grid}<polyline class="line" points="{line}"/>{dots}{labels}'
-        "</svg></div>"
+        f"</svg></div>{names_below}"
     )
 
 
-def _spread(
-    places: Sequence[tuple[int, float, float, int]], wide: int, tall: int
-) -> list[tuple[int, float, float, bool]]:
-    """Labels above their points, moved down so that no two stand on each other; those at the right end at theirs.
+def _is_dip(places: Sequence[tuple[float, float]], at: int) -> bool:
+    """Whether the line comes down to a point, so that there is room below it."""
+    beside = [places[other][1] for other in (at - 1, at + 1) if 0 <= other < len(places)]
+    return bool(beside) and sum(beside) / len(beside) < places[at][1]
+
+
+def _spread(places: Sequence[tuple[int, float, float, bool]], wide: int, tall: int) -> list[tuple[int, float, float]]:
+    """Digits above their points, or below where the line comes down to these; no two on each other.
 
     Args:
-        places: which point, where it is, and how many letters its label has.
+        places: each digit, where its point is, and whether it goes below.
         wide, tall: of the drawing.
     """
-    found: list[tuple[int, float, float, bool]] = []
-    taken: list[tuple[float, float, float]] = []
-    for at, x, y, count in sorted(places, key=lambda place: place[2]):
-        at_start, low = x < wide / 2, max(y - 8, 24.0)
-        left = x if at_start else x - count * LETTER
-        right = left + count * LETTER
-        for begin, end, other in sorted(taken, key=lambda label: label[2]):
-            if begin < right and left < end and abs(other - low) < 13:
-                low = other + 13
-        low = min(low, tall - 4)
-        taken.append((left, right, low))
-        found.append((at, x, low, at_start))
+    found: list[tuple[int, float, float]] = []
+    for number, x, y, is_below in places:
+        low = min(y + 16, tall - 4.0) if is_below else max(y - 8, 24.0)
+        aside = 9 if x < wide / 2 else -9
+        while any(abs(other_x - x) < 9 and abs(other - low) < 12 for _, other_x, other in found):
+            x += aside
+        found.append((number, x, low))
     return found
-
-
-def _short(name: str) -> str:
-    return name if len(name) <= 44 else f"…{name[-43:]}"
 
 
 def histogram(bars: Sequence[float], labels: Sequence[str] = (), *, cut: Sequence[bool] = (), title: str = "") -> str:

@@ -43,6 +43,10 @@ LABELLED = ("classify", "detect", "stylize", "speech", "segment")
 PLACES = "[[80, 60], [320, 240], [560, 400]]"
 
 
+PANEL = "#answers, #classes, #numbers, #settings, #tools, #still"
+RUNS_ON = "(part) => part.scrollWidth > part.clientWidth"
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
     with browser(FAKE) as started:
@@ -114,9 +118,10 @@ def test_an_application(name: str, chromium: Any, packages: pathlib.Path, tmp_pa
             page.goto(url)
             until(page, "document.body.dataset.kind")
             found.append(seen(page, tmp_path / "photo.png", name))
-            for width in (400, 1200):
+            for width in (360, 900, 1200):
                 page.set_viewport_size({"width": width, "height": 800})
                 assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0, url
+                assert page.evaluate(f"[...document.querySelectorAll('{PANEL}')].filter({RUNS_ON}).length") == 0, url
     live, web = found
     assert live["terms"] == web["terms"]
     if name in ("speech", "benchmark"):  # what they are given is not the same twice

@@ -82,6 +82,28 @@ def test_a_spoken_word_in_the_browser(tmp_path: pathlib.Path) -> None:
         assert page.inner_text("#word") == "yes"
 
 
+GPU = ("--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader", "--ignore-gpu-blocklist")
+"""Flags of a browser with a graphics processor that is computed by the processor."""
+
+
+def test_a_graphics_processor_gives_the_same_answers(tmp_path: pathlib.Path) -> None:
+    make_project("web", parse(BRIGHTNESS), tmp_path / "site")
+    built(tmp_path / "site")
+    with served(tmp_path / "site") as (url, _), browser((*FAKE, *GPU)) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#classes li')")
+        if not page.evaluate("navigator.gpu?.requestAdapter().then(Boolean)"):
+            pytest.skip("this Chromium has no WebGPU")
+        is_on_it, difference, tolerance = page.evaluate("""async () => {
+            const { Model } = await import("./engine.js"), about = await (await fetch("model.json")).json();
+            const model = await Model.open(about, "webgpu");
+            return [model.compiled.isFullyAccelerated, await model.difference(), about.tolerance];
+        }""")
+        assert is_on_it
+        assert difference <= tolerance
+
+
 def test_a_port_that_is_taken_is_said_in_a_line(tmp_path: pathlib.Path) -> None:
     node = shutil.which("node")
     if node is None:

@@ -16,10 +16,13 @@ function places(details, known) {
   return new Set(found).size === known.length && !found.includes(-1) ? found : known.map((_, i) => i);
 }
 
+let runtime;   // one for all models of the page
+
 // The model, compiled; `run` takes and gives arrays of numbers.
 export class Model {
   static async open(about, accelerator = "wasm") {
-    await loadLiteRt("litert/wasm/", { threads: globalThis.crossOriginIsolated === true });
+    runtime ??= loadLiteRt("litert/wasm/", { threads: globalThis.crossOriginIsolated === true });
+    await runtime;
     const model = new Model();
     model.about = about;
     model.compiled = await loadAndCompile("model.tflite", { accelerator });
@@ -38,10 +41,10 @@ export class Model {
     try {
       outputs = await (at ? this.compiled.run(at.signature, tensors) : this.compiled.run(tensors));
       const found = [];
-      outputs.forEach((output, place) => {
+      for (const [place, output] of outputs.entries()) {
         const i = this.leaving[place];
-        found[i] = numbers(output.toTypedArray().slice(), this.about.outputs[i]);
-      });
+        found[i] = numbers(await output.data(), this.about.outputs[i]);   // also of what a graphics processor holds
+      }
       return found;
     } finally {
       for (const tensor of [...tensors, ...outputs]) tensor.delete();
@@ -104,11 +107,11 @@ export class Engine {
     if (!navigator.gpu || !(await navigator.gpu.requestAdapter().catch(() => null))) return wasm;
     try {
       const graphics = await Model.open(about, "webgpu");
-      if (!((await graphics.difference()) <= about.tolerance)) return wasm;
-      const [one, other] = [await this.timed(wasm), await this.timed(graphics)];
-      if (other >= one) return wasm;
-      document.body.dataset.accelerator = "webgpu";
-      return graphics;
+      const isRight = (await graphics.difference()) <= about.tolerance;
+      const isChosen = isRight && (await this.timed(graphics)) < (await this.timed(wasm));
+      (isChosen ? wasm : graphics).compiled.delete();
+      if (isChosen) document.body.dataset.accelerator = "webgpu";
+      return isChosen ? graphics : wasm;
     } catch {
       return wasm;
     }
