@@ -19,7 +19,7 @@ from pocketgraph.quantization.core.quantization_options import QuantizationOptio
 from pocketgraph.quantization.float_program import Simplified, simplified
 from pocketgraph.quantization.pipeline import quantize_program
 from pocketgraph.runtime.description import LATE
-from pocketgraph.runtime.unsupported_help import RAGGED_ROWS, help_with
+from pocketgraph.runtime.unsupported_help import help_with, ragged_feeds
 
 MOST_NAMED = 3
 """Nodes of one op that a message names."""
@@ -41,7 +41,7 @@ class LackingError(UsageError):
         loops = _loops(graph, reasons)
         frames = _frames(graph, loops)
         helps = {name: help_with(graph, name) for name in reasons}
-        ragged = [name for name, hint in helps.items() if hint.startswith(RAGGED_ROWS)]
+        ragged = [name for name in reasons if ragged_feeds(graph, name)]
         by_reason: dict[tuple[str, str], list[str]] = defaultdict(list)
         for name, reason in reasons.items():
             if name not in ragged and not _is_of_loops(graph, name, loops, frames):

@@ -26,7 +26,6 @@ RAGGED_SCOPE = re.compile(
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
-RAGGED_ROWS = "rows of different lengths (a RaggedTensor)"
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 """Not a trait: what goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
@@ -43,11 +42,15 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         argument: of the Python function at hand, with which placeholders are set for good.
     """
     feed = option("feed", argument)
-    node = graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
+    node = _written(graph, name)
     if node is None:
         return ""
-    if ragged := _help_with_ragged_rows(graph, node):
-        return ragged
+    if ragged := ragged_feeds(graph, name):
+        return (
+            f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(ragged)}), have no "
+            "form on a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut "
+            f"behind the ragged part with {option('inputs')}"
+        )
     if node.op in ops_with("box_selection", "sequence_decoding"):
         heads = heads_before(graph, node)
         if heads:
@@ -127,20 +130,22 @@ def _help_with_branches(graph: Graph, feed: str) -> str:
     )
 
 
-def _help_with_ragged_rows(graph: Graph, node: Node) -> str:
-    """What would help where a node is computed from a ragged tensor that is fed as values and row splits."""
-    before = reachable(graph, [node.name], missing_ok=True) | {node.name}
+def _written(graph: Graph, name: str) -> Node | None:
+    """The node of the graph that a name, perhaps of an unrolled loop, is of."""
+    return graph.nodes.get(name) or graph.nodes.get(name.partition(ROUND)[0])
+
+
+def ragged_feeds(graph: Graph, name: str) -> list[str]:
+    """The placeholders of a ragged tensor, values and row splits, that a node is computed from; none without one."""
+    node = _written(graph, name)
     parts = [one.name for one in graph if one.op.startswith("Ragged") or RAGGED_SCOPE.search(one.name)]
-    behind = reachable(graph, parts, missing_ok=True) if not before.isdisjoint(parts) else set()
-    fed = [one.name for one in graph if one.op == "Placeholder" and one.name in behind]
-    splits = [name for name in fed if graph[name].attr("dtype", FLOAT) in (INT32, INT64)]
-    if not any(len(shape.dims or ()) == 1 for name in splits if (shape := graph[name].shape()) is not None):
-        return ""
-    return (
-        f"{RAGGED_ROWS}, fed as values and row splits ({', '.join(fed)}), have no form on "
-        "a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut behind "
-        f"the ragged part with {option('inputs')}"
-    )
+    if node is None or not parts or (reachable(graph, [node.name], missing_ok=True) | {node.name}).isdisjoint(parts):
+        return []
+    behind = reachable(graph, parts, missing_ok=True)
+    fed = [one for one in graph if one.op == "Placeholder" and one.name in behind]
+    shapes = [one.shape() for one in fed if one.attr("dtype", FLOAT) in (INT32, INT64)]
+    has_splits = any(shape is not None and len(shape.dims or ()) == 1 for shape in shapes)
+    return [one.name for one in fed] if has_splits else []
 
 
 def _only_names_classes(node: Node) -> bool:

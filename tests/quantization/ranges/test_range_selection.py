@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -123,3 +125,47 @@ def test_few_samples_keep_every_value() -> None:
         assert span.high >= cut[value.name].high
     assert any(many.ranges[value] != many.seen[value].range for value in many.ranges)
     assert judged(program, few.converted.program, samples(20, seed=9)).snr > 25
+
+
+def squared_error(observed: Observation, span: Range) -> float:
+    """As defined, bin by bin."""
+    quantization = span.quantization()
+    scale, zero = quantization.scales[0], quantization.zero_points[0]
+    low, high = (-128 - zero) * scale, (127 - zero) * scale
+    outside = np.maximum(low - observed.centres, 0) + np.maximum(observed.centres - high, 0)
+    each = np.where(outside > 0, outside**2, scale**2 / 12)
+    each[np.abs(observed.centres) <= observed.centres[1] - observed.centres[0]] = 0
+    return float((each * observed.counts).sum())
+
+
+def divergence(observed: Observation, span: Range) -> float:
+    """As defined, bin by bin."""
+    quantization = span.quantization()
+    scale, zero = quantization.scales[0], quantization.zero_points[0]
+    centres, full = observed.centres[observed.counts > 0], observed.counts[observed.counts > 0] / observed.counts.sum()
+    index = np.clip(np.rint(centres / scale) + zero + 128, 0, 255).astype(np.int64)
+    is_inside = (centres >= (-128.5 - zero) * scale) & (centres <= (127.5 - zero) * scale)
+    mass = np.bincount(index, weights=full, minlength=256)
+    width = np.bincount(index, weights=is_inside.astype(float), minlength=256)
+    shown = np.where(is_inside, mass[index] / np.maximum(width[index], 1), 0) + 1e-9
+    return float((full * np.log(full / shown)).sum())
+
+
+@pytest.mark.parametrize(("method", "cost"), [("mse", squared_error), ("entropy", divergence)])
+@pytest.mark.parametrize("kind", ["normal", "tails", "relu", "tanh", "above"])
+def test_no_range_that_is_tried_costs_less_by_the_definition(
+    kind: str, method: str, cost: Callable[[Observation, Range], float]
+) -> None:
+    rng = np.random.default_rng(len(kind))
+    drawn = {
+        "normal": rng.normal(size=9000), "tails": rng.standard_t(2, size=9000),
+        "tanh": np.tanh(rng.normal(size=9000) * 3),
+        "relu": np.maximum(rng.normal(size=9000), 0), "above": rng.normal(40, 3, size=9000),
+    }[kind]  # fmt: skip
+    observation = seen(*np.split(drawn, 6))
+    shares = np.linspace(0.3, 1, 36)
+    low, high = float(observation.low), float(observation.high)
+    tried = [Range(low * a, high * b) for s in shares for a, b in ((s, s), (1, s), (s, 1)) if low < 0 < high or a == b]
+    tried = [Range(max(each.low, low), min(each.high, high)) for each in tried if max(each.low, low) <= each.high]
+    least = min(cost(observation, each) for each in tried)
+    assert cost(observation, choose(observation, method)) == pytest.approx(least, rel=1e-9)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -10,18 +11,20 @@ import numpy as np
 
 from pocketgraph import cluster
 from pocketgraph.errors import UsageError, did_you_mean
+from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.value_range import LEVELS, Range, dequantized, quantized
+from pocketgraph.quantization.core.value_range import HIGHEST, LOWEST, Range, dequantized, quantized
 
 TRIED_SHARES = tuple(np.linspace(0.3, 1.0, 36))
 PERCENTILE = 99.99
 FEW_VALUES = 320  # different ones, of a tensor whose values are known one by one: 256 and some
 FEWEST_OF_EACH_VALUE = 64  # times that each must have been seen on average, to tell them from a few values of many
+UNSHOWN = 1e-9  # probability of what no code shows, for its logarithm
 TRIED_STRETCHES = (1.0, *np.linspace(0.98, 1.02, 41))  # tried to get values away from the middle between two codes
 
-Cost: TypeAlias = Callable[[Range], float]
-"""What a range costs a tensor: the less, the better."""
+Costs: TypeAlias = Callable[[Array, Array], Array]
+"""What ranges cost a tensor, by their scales and zero points: the less, the better."""
 
 
 def min_max(seen: Observation) -> Range:
@@ -42,12 +45,12 @@ def percentile(seen: Observation, share: float = PERCENTILE) -> Range:
 
 def least_squares(seen: Observation) -> Range:
     """The range with the least mean squared error of rounding and clipping together."""
-    return _best(seen, _squared_error(seen))
+    return _Candidates(_shares(seen)).best(_squared_errors(seen))
 
 
 def least_divergence(seen: Observation) -> Range:
     """The range whose codes' distribution is nearest to the values' own (Kullback-Leibler)."""
-    return _best(seen, _divergence(seen))
+    return _Candidates(_shares(seen)).best(_divergences(seen))
 
 
 CHOICES: dict[str, Callable[[Observation], Range]] = {
@@ -62,8 +65,9 @@ def choose(seen: Observation, method: str) -> Range:
         UsageError: there is no such method.
     """
     if method == "auto":
-        spans = [choice(seen) for choice in CHOICES.values()]
-        return beside_ties(seen, min(spans, key=_squared_error(seen)))
+        shares, errors = _Candidates(_shares(seen)), _squared_errors(seen)  # once for the two that search
+        spans = [min_max(seen), percentile(seen), shares.best(errors), shares.best(_divergences(seen))]
+        return beside_ties(seen, _Candidates(spans).best(errors))
     if method not in CHOICES:
         hint = did_you_mean(method, CHOICES) or f"there are {', '.join(CHOICES)} and auto"
         raise UsageError(f"there is no way '{method}' to choose ranges", hint=hint)
@@ -89,13 +93,26 @@ def has_few_values(seen: Observation) -> bool:
     return bool(different <= FEW_VALUES and seen.counts.sum() >= FEWEST_OF_EACH_VALUE * different)
 
 
-def _best(seen: Observation, cost: Cost) -> Range:
-    spans = []
-    for share in TRIED_SHARES:
-        spans.append(_within(seen, seen.low * share, seen.high * share))
+class _Candidates:
+    """Ranges to choose from, with the scale and zero point of each; of equal ones the first is taken."""
+
+    def __init__(self, spans: Iterable[Range]) -> None:
+        self.spans = list(dict.fromkeys(spans))
+        quantizations = [span.quantization() for span in self.spans]
+        self.scales = np.array([one.scales[0] for one in quantizations])
+        self.zeros = np.array([one.zero_points[0] for one in quantizations])
+
+    def best(self, costs: Costs) -> Range:
+        return self.spans[int(np.argmin(costs(self.scales, self.zeros)))]
+
+
+def _shares(seen: Observation) -> Iterator[Range]:
+    """From all of the range to the least share, with both ends cut off or one."""
+    for share in reversed(TRIED_SHARES):
         if seen.low < 0 < seen.high:
-            spans += [_within(seen, seen.low, seen.high * share), _within(seen, seen.low * share, seen.high)]
-    return min(reversed(spans), key=cost)
+            yield _within(seen, seen.low * share, seen.high)
+            yield _within(seen, seen.low, seen.high * share)
+        yield _within(seen, seen.low * share, seen.high * share)
 
 
 def _within(seen: Observation, low: float, high: float) -> Range:
@@ -103,22 +120,23 @@ def _within(seen: Observation, low: float, high: float) -> Range:
     return Range(low, high) if low <= high else seen.range
 
 
-def _squared_error(seen: Observation) -> Cost:
+def _squared_errors(seen: Observation) -> Costs:
     """Mean squared error: a twelfth of the squared step inside, the squared distance outside."""
-    centres, counts = seen.centres, seen.counts
-    at_zero = np.abs(centres) <= max(centres[1] - centres[0], 1e-30)
+    centres, counts = seen.centres, seen.counts.copy()
     total = max(counts.sum(), 1)
+    counts[np.abs(centres) <= max(centres[1] - centres[0], 1e-30)] = 0  # zero has a code of its own
+    sums = [np.concatenate(([0.0], np.cumsum(counts * centres**power))) for power in range(3)]
 
-    def cost(span: Range) -> float:
-        quantization = span.quantization()
-        scale, zero = quantization.scales[0], quantization.zero_points[0]
-        low, high = (-128 - zero) * scale, (127 - zero) * scale
-        outside = np.maximum(low - centres, 0) + np.maximum(centres - high, 0)
-        each = np.where(outside > 0, outside**2, scale**2 / 12)
-        each[at_zero] = 0  # zero has a code of its own
-        return float((each * counts).sum() / total)
+    def costs(scales: Array, zeros: Array) -> Array:
+        low, high = (LOWEST - zeros) * scales, (HIGHEST - zeros) * scales
+        first, last = centres.searchsorted(low), centres.searchsorted(high, "right")
+        under = low**2 * sums[0][first] - 2 * low * sums[1][first] + sums[2][first]
+        count, linear, square = (each[-1] - each[last] for each in sums)
+        inside = (sums[0][last] - sums[0][first]) * scales**2 / 12
+        found: Array = (inside + under + high**2 * count - 2 * high * linear + square) / total
+        return found
 
-    return cost
+    return costs
 
 
 def _rounding_error(seen: Observation, span: Range) -> float:
@@ -128,23 +146,27 @@ def _rounding_error(seen: Observation, span: Range) -> float:
     return float((apart**2 * seen.counts).sum())
 
 
-def _divergence(seen: Observation) -> Cost:
+def _divergences(seen: Observation) -> Costs:
     """Of the values' distribution from the one that the codes can show."""
-    is_occupied = seen.counts > 0  # others have no part in it
-    centres = seen.centres[is_occupied]
-    full = seen.counts[is_occupied] / seen.counts.sum()
+    share = seen.counts / seen.counts.sum()
+    is_occupied = share > 0  # others have no part in it
+    own = float((share[is_occupied] * np.log(share[is_occupied])).sum())
+    shares, occupied = (np.concatenate(([0], np.cumsum(each))) for each in (share, is_occupied))
+    start, width = seen.centres[0], max(seen.centres[1] - seen.centres[0], 1e-30)
 
-    def cost(span: Range) -> float:
-        quantization = span.quantization()
-        scale, zero = quantization.scales[0], quantization.zero_points[0]
-        index = np.clip(np.rint(centres / scale) + zero + 128, 0, LEVELS).astype(np.int64)
-        is_inside = (centres >= (-128.5 - zero) * scale) & (centres <= (127.5 - zero) * scale)
-        mass = np.bincount(index, weights=full, minlength=LEVELS + 1)
-        width = np.bincount(index, weights=is_inside.astype(float), minlength=LEVELS + 1)
-        shown = np.where(is_inside, mass[index] / np.maximum(width[index], 1), 0) + 1e-9
-        return float((full * np.log(full / shown)).sum())
+    def costs(scales: Array, zeros: Array) -> Array:
+        bounds = (np.arange(LOWEST, HIGHEST + 2) - 0.5 - zeros[:, np.newaxis]) * scales[:, np.newaxis]
+        places = np.ceil((bounds - start) / width).clip(0, len(share)).astype(np.intp)  # of the first bin in each code
+        inside, below = np.diff(shares[places]), shares[places[:, 0]]
+        beyond = shares[-1] - shares[places[:, -1]]
+        shown = inside.copy()
+        shown[:, 0] += below  # the ends stand for what is beyond them
+        shown[:, -1] += beyond
+        shown /= np.maximum(np.diff(occupied[places]), 1)
+        lost: Array = own - (inside * np.log(shown + UNSHOWN)).sum(axis=1) - (below + beyond) * math.log(UNSHOWN)
+        return lost
 
-    return cost
+    return costs
 
 
 @dataclass(frozen=True)
