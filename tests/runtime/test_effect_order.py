@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from pocketgraph import Session
+from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
@@ -113,3 +114,56 @@ def test_an_assignment_waits_for_a_read_behind_a_known_value() -> None:
     total = Maximum(read, half, ^counted, T=float)
     """
     assert totals(text) == [[1, 1], [2, 3], [3, 5]]
+
+
+CHECKED = """
+    x = Placeholder(dtype=float, shape=[2])
+    ok = Placeholder(dtype=bool, shape=[])
+    what = Const(string "not ok")
+    check = Assert(ok, what, T=[string])
+"""
+BEHIND_A_PREDICATE = """
+    known = Const(bool true, ^check)
+    split = Switch(x, known, T=float)
+    taken = Neg(split:1, T=float)
+    y = Merge(split, taken, T=float, N=2)
+"""
+AT_A_SWITCH = BEHIND_A_PREDICATE.replace(", ^check", "").replace("known, T", "known, ^check, T")
+AT_A_LOOP = """
+    sizes = Shape(x, ^check, T=float, out_type=int32)
+    none = Const(int32 0)
+    one = Const(int32 1)
+    first = GatherV2(sizes, none, none, Tparams=int32, Tindices=int32, Taxis=int32)
+    entered = Enter(first, T=int32, frame_name="loop", is_constant=false)
+    rounds = Placeholder(dtype=int32, shape=[])
+    last = Enter(rounds, T=int32, frame_name="loop", is_constant=true)
+    step = Enter(one, T=int32, frame_name="loop", is_constant=true)
+    round = Merge(entered, again, T=int32, N=2)
+    less = Less(round, last, T=int32)
+    goes_on = LoopCond(less)
+    split = Switch(round, goes_on, T=int32)
+    next = AddV2(split:1, step, T=int32)
+    again = NextIteration(next, T=int32)
+    y = Exit(split, T=int32)
+"""
+
+
+@pytest.mark.parametrize("way", [BEHIND_A_PREDICATE, AT_A_SWITCH, AT_A_LOOP])
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_an_assertion_ends_the_run_though_a_branch_or_a_loop_behind_it_is_known(way: str, engine: str | None) -> None:
+    graph = parse(CHECKED + way)
+    rounds = {"rounds:0": np.int32(5)} if "rounds" in graph else {}
+    with Session(graph, engine=engine) as session:
+        (good,) = session.run(["y:0"], {"x:0": [1, 2], "ok:0": True, **rounds})
+        np.testing.assert_array_equal(good, 5 if rounds else [-1, -2])
+        with pytest.raises(RunError, match="not ok"):
+            session.run(["y:0"], {"x:0": [1, 2], "ok:0": False, **rounds})
+
+
+def test_a_read_in_a_known_branch_waits_for_an_assignment_before_it() -> None:
+    way = """
+    known = Const(bool true, ^counted)
+    split = RefSwitch(v, known, T=float)
+    total = AddV2(split:1, half, T=float)
+    """
+    assert totals(VARIABLE + way + COUNTED) == [[2, 3], [3, 5], [4, 7]]

@@ -57,3 +57,8 @@ def test_no_index_is_marked_in_rows_of_any_length() -> None:
 def test_no_picture_takes_no_memory_for_its_places(op: str) -> None:
     with pytest.raises(RunError, match=r"a result of shape \[2000000000\] would take 16,000,000,000 bytes"):
         run(op, np.zeros((0, 2, 2, 4), np.float32), np.array([2_000_000_000, 3], np.int32))
+
+
+def test_places_that_no_index_names_are_empty_texts() -> None:
+    stitched = run("DynamicStitch", np.array([2], np.int32), np.array([b"a"], object))[0]
+    assert stitched.tolist() == [b"", b"", b"a"]

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, kept_nan, reserve, widened
+from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, kept_nan, nothing, reserve, widened
 from pocketgraph.kernels.registry import kernel
 
 MANY = 1 << 20  # elements of which it is looked at how large what is made of them will be
@@ -231,7 +231,7 @@ def dynamic_stitch(*indices_and_data: Array) -> Array:
     indices, data = indices_and_data[:half], indices_and_data[half:]
     row = data[0].shape[indices[0].ndim :]
     count = max([max(i.ravel().tolist()) for i in indices if i.size], default=-1) + 1
-    result = np.zeros(reserve((count, *row), data[0].dtype), dtype=data[0].dtype)
+    result = nothing(reserve((count, *row), data[0].dtype), data[0].dtype)
     for places, rows in zip(indices, data, strict=True):
         if rows.shape != places.shape + row:
             raise ValueError(f"shapes that do not fit: {list(places.shape)} places for {list(rows.shape)}")

@@ -13,7 +13,8 @@ from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.math.linear_algebra import adjoint_of, square_matrices
 from pocketgraph.kernels.registry import kernel
 
-ITERATIONS = 100  # of a matrix square root, which converges quadratically
+ROUNDED = 1e-13  # share of the largest element below which an eigenvalue's imaginary part is rounding
+MOST_ROOTS = 60  # before a logarithm's series
 SMALL = 0.25  # distance from the unit matrix at which a logarithm's series is taken
 LOG_POINTS = 12
 
@@ -93,48 +94,83 @@ def matrix_exponential(input: Array) -> Array:
     return np.asarray(total).astype(input.dtype)
 
 
-def _root(x: Array) -> Array:
-    """The principal square root by Denman and Beavers' iteration (1976).
+def _schur(x: Array) -> tuple[Array, Array]:
+    """Unitary matrices and upper triangular ones, ``unitary @ triangular @ adjoint(unitary)`` of which is ``x``; NaN
+    where ``x`` is not finite. One eigenvector after the other is split off, which holds for defective matrices too.
+    Eigenvalues of matrices of real numbers that are real but for rounding are so."""
+    size = x.shape[-1]
+    finite = np.isfinite(x).all(axis=(-2, -1), keepdims=True)
+    triangular = np.where(finite, x, 0).astype(np.complex128)
+    unitary = np.broadcast_to(np.eye(size, dtype=np.complex128), x.shape).copy()
+    for row in range(size - 1):
+        block = triangular[..., row:, row:]
+        basis = np.concatenate([np.linalg.eig(block)[1][..., :1], np.eye(size - row) + 0 * block], axis=-1)
+        turned = np.linalg.qr(basis)[0]
+        triangular[..., row:, row:] = adjoint_of(turned) @ block @ turned
+        triangular[..., :row, row:] = triangular[..., :row, row:] @ turned
+        unitary[..., row:] = unitary[..., row:] @ turned
+    bound = ROUNDED * np.abs(triangular).max(axis=(-2, -1), keepdims=True)
+    rounded = np.eye(size, dtype=bool) & (x.imag == 0).all(axis=(-2, -1), keepdims=True)
+    triangular.imag[rounded & (np.abs(triangular.imag) <= bound)] = 0
+    return unitary, np.where(finite, np.triu(triangular), np.nan)
 
-    Raises:
-        ValueError: there is none, or it is not found.
-    """
-    root, inverse = x, np.broadcast_to(np.eye(x.shape[-1], dtype=x.dtype), x.shape)
-    try:
-        for _ in range(ITERATIONS):
-            after = 0.5 * (root + np.linalg.inv(inverse))
-            inverse = 0.5 * (inverse + np.linalg.inv(root))
-            moved = float(np.abs(after - root).max(initial=0))
-            root = after
-            if moved <= 1e-15 * float(np.abs(root).max(initial=0)):
-                break
-    except np.linalg.LinAlgError as error:
-        raise ValueError("the matrix has no principal square root") from error
-    return np.asarray(root)
+
+def _triangular_root(x: Array) -> Array:
+    """The principal square root of upper triangular matrices (Björck and Hammarling, 1983)."""
+    root = np.zeros_like(x)
+    for column in range(x.shape[-1]):
+        root[..., column, column] = np.sqrt(x[..., column, column])
+        for row in reversed(range(column)):
+            between = slice(row + 1, column)
+            inner = (root[..., row, between] * root[..., between, column]).sum(axis=-1)
+            both = root[..., row, row] + root[..., column, column]
+            root[..., row, column] = (x[..., row, column] - inner) / both
+    return root
+
+
+def _back(function: Array, unitary: Array, like: Array) -> Array:
+    """A function of the triangular matrices as one of the matrices that they were made of."""
+    result = unitary @ function @ adjoint_of(unitary)
+    return np.asarray(result if like.dtype.kind == "c" else result.real).astype(like.dtype)
 
 
 @kernel("MatrixSquareRoot")
 def matrix_square_root(input: Array) -> Array:
+    """The principal square root; NaN where there is none, as of a real matrix with an eigenvalue below 0."""
     wide = square_matrices(input)
-    return _root(wide).astype(input.dtype) if input.size else input.copy()
+    if not input.size:
+        return np.asarray(input.copy())
+    unitary, triangular = _schur(wide)
+    with np.errstate(all="ignore"):
+        root = _back(_triangular_root(triangular), unitary, input)
+    if input.dtype.kind == "c":
+        return root
+    values = np.linalg.eigvals(np.where(np.isfinite(wide), wide, 0))
+    no_root = ((values.real < 0) & (values.imag == 0)).any(axis=-1)
+    return np.asarray(np.where(no_root[..., None, None], np.asarray(np.nan, input.dtype), root))
 
 
 @kernel("MatrixLogarithm")
 def matrix_logarithm(input: Array) -> Array:
     """The principal logarithm: roots are taken until the matrix is near 1, where an integral over Gauss' points has it
-    (Higham, Functions of Matrices, 2008, 11.4)."""
-    if not square_matrices(input).size:
+    (Higham, Functions of Matrices, 2008, 11.4). NaN where there is none, as of a singular matrix."""
+    wide = square_matrices(input)
+    if not input.size:
         return np.asarray(input.copy())
-    work, doublings = square_matrices(input).astype(np.complex128), 0
-    one = np.eye(work.shape[-1])
-    while float(np.abs(work - one).max()) > SMALL and doublings < 60:
-        work, doublings = _root(work), doublings + 1
-    points, weights = np.polynomial.legendre.leggauss(LOG_POINTS)
-    away = work - one
-    total: Any = 0
-    for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
-        total = total + weight * np.linalg.solve(one + point * away, away)
-    return np.asarray(total * 2.0**doublings).astype(input.dtype)
+    unitary, work = _schur(wide)
+    singular = (np.diagonal(work, axis1=-2, axis2=-1) == 0).any(axis=-1)
+    one, doublings = np.eye(work.shape[-1]), 0
+    work = np.where(singular[..., None, None], one, work)
+    with np.errstate(all="ignore"):
+        while float(np.nanmax(np.abs(work - one), initial=0)) > SMALL and doublings < MOST_ROOTS:
+            work, doublings = _triangular_root(work), doublings + 1
+        points, weights = np.polynomial.legendre.leggauss(LOG_POINTS)
+        away = work - one
+        total: Any = 0
+        for point, weight in zip((points + 1) / 2, weights / 2, strict=True):
+            total = total + weight * np.linalg.solve(one + point * away, away)
+        result = _back(np.asarray(total * 2.0**doublings), unitary, input)
+    return np.asarray(np.where(singular[..., None, None], np.asarray(np.nan * (1 + 1j), input.dtype), result))
 
 
 @kernel("TridiagonalMatMul")

@@ -9,12 +9,12 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.frames import ENTER, EXIT
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 UNORDERED = ops_with("variable", "reference_variable", "table", "random", "control_flow")
 """Ops that need not wait for others, and others not for them."""
-CONTROL_FLOW = ops_with("control_flow")
 READS = ops_with("reads_handle", "reference", "passes")
 
 
@@ -52,14 +52,15 @@ def with_effects_in_order(
     added: dict[str, list[str]] = {}
     for name in _order(before, after):
         now = seen[name] = _joined(_sources(before, after[name], after), seen, bits)
-        if (name not in effects and name not in held) or after[name].node.op in CONTROL_FLOW:
-            continue  # an Exit runs in its loop, where nothing outside can be waited for
+        if name not in effects and name not in held:
+            continue
+        waiting = _entry(before, after, name) if after[name].node.op in EXIT else name
         for number in numbers(earlier.get(name, 0) & ~now):
             waited = names[number]
             is_idle = _only_reads(effects[waited].node.op) and (waited not in after or name not in effects)
             if not now >> number & 1 and not is_idle:
                 now |= earlier[waited] | bits[waited]
-                added.setdefault(name, []).append(waited)
+                added.setdefault(waiting, []).append(waited)
         seen[name] = now
     if not added:
         return graph
@@ -70,6 +71,21 @@ def with_effects_in_order(
             else node
         )
     )
+
+
+def _entry(before: Plan, after: Mapping[str, Item], exit_name: str) -> str:
+    """An Enter of the loop that an Exit leaves: what is outside can be waited for there, and not in the loop."""
+    depth = before.frames[exit_name].depth + 1
+    waiting, seen = [exit_name], {exit_name}
+    while waiting:
+        name = waiting.pop()
+        frame = before.frames.get(name)
+        if after[name].node.op in ENTER and frame is not None and frame.depth == depth:
+            return name
+        fresh = [source for source in _sources(before, after[name], after) if source not in seen]
+        seen.update(fresh)
+        waiting.extend(fresh)
+    return exit_name
 
 
 def _only_reads(op: str) -> bool:

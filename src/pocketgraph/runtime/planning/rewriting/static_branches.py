@@ -9,6 +9,8 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.frames import MERGE, NEXT, SWITCH
 from pocketgraph.runtime.engines.needed import Item, item_of
+from pocketgraph.runtime.engines.reference_arguments import is_reference_output
+from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure
 
 
 def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
@@ -31,6 +33,7 @@ def without_static_branches(
 ) -> Graph:
     """The graph with each such Switch passed by and each Merge that has one live input left replaced by an Identity.
 
+    What passes a Switch by waits in its place where effects are behind its predicate, or it waited itself.
     Nodes on a branch that is never taken keep their names but nobody needs them any more.
     """
     dead = _dead(items, fed, predicates)
@@ -41,32 +44,40 @@ def without_static_branches(
         if item.node.op in MERGE and name not in dead:
             live = [e for e in item.data if e in fed or not _is_dead(e, dead, predicates)]
             if len(live) == 1 and name not in index_taken:
-                endpoint = live[0]
-                source = _past_switches(endpoint, items, fed, predicates)
                 waits = tuple(f"^{c}" for c in item.control if c not in dead)
                 changed[name] = Node(
-                    name, "Identity", (str(source), *waits), {k: v for k, v in item.node.attrs.items() if k == "T"}
+                    name, "Identity", (str(live[0]), *waits), {k: v for k, v in item.node.attrs.items() if k == "T"}
                 )
+    behind = _behind_effects(items, fed)
     nodes = []
     for node in graph:
         fresh = changed.get(node.name, node)
         if node.name in items:
             item = item_of(fresh)
-            data = [_past_switches(e, items, fed, predicates) for e in item.data]
-            if data != list(item.data):
-                fresh = fresh.replace(inputs=[*map(str, data), *(f"^{c}" for c in item.control)])
+            passed: list[str] = []
+            data = [_past_switches(e, items, fed, predicates, passed) for e in item.data]
+            if passed:
+                lost = [source for name in passed for source in _sources(items[name], fed) if source in behind]
+                every = dict.fromkeys((*item.control, *(source for source in lost if source not in dead)))
+                fresh = fresh.replace(inputs=[*map(str, data), *(f"^{each}" for each in every)])
         nodes.append(fresh)
     return graph.replace(nodes)
 
 
 def _past_switches(
-    endpoint: Endpoint, items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapping[str, bool]
+    endpoint: Endpoint,
+    items: Mapping[str, Item],
+    fed: Collection[Endpoint],
+    predicates: Mapping[str, bool],
+    passed: list[str],
 ) -> Endpoint:
+    """What a Switch of the way hands on, and the one before it; their names are added to ``passed``."""
     for _ in range(len(predicates)):
         if endpoint in fed or endpoint.node not in predicates:
             break
         if endpoint.port != int(predicates[endpoint.node]):
             break
+        passed.append(endpoint.node)
         endpoint = items[endpoint.node].data[0]
     return endpoint
 
@@ -79,10 +90,7 @@ def _is_dead(endpoint: Endpoint, dead: Collection[str], predicates: Mapping[str,
 
 def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapping[str, bool]) -> set[str]:
     """The nodes that never run."""
-    consumers: dict[str, list[str]] = {}
-    for name, item in items.items():
-        for source in {e.node for e in item.data if e not in fed} | set(item.control):
-            consumers.setdefault(source, []).append(name)
+    consumers = _consumers(items, fed)
     dead: set[str] = set()
     waiting = [consumer for switch in predicates for consumer in consumers.get(switch, ())]
     while waiting:
@@ -99,3 +107,38 @@ def _dead(items: Mapping[str, Item], fed: Collection[Endpoint], predicates: Mapp
             dead.add(name)
             waiting.extend(consumers.get(name, ()))
     return dead
+
+
+def _behind_effects(items: Mapping[str, Item], fed: Collection[Endpoint]) -> set[str]:
+    """The nodes that have an effect, or read what effects change, and those that come after such a node."""
+    waiting = [name for name, item in items.items() if _has_effect(item, items, fed)]
+    consumers = _consumers(items, fed) if waiting else {}
+    behind: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name not in behind:
+            behind.add(name)
+            waiting.extend(consumers.get(name, ()))
+    return behind
+
+
+def _has_effect(item: Item, items: Mapping[str, Item], fed: Collection[Endpoint]) -> bool:
+    if item.node.op in UNORDERED:
+        return False
+    return not is_pure(item.node.op) or any(
+        endpoint not in fed and is_reference_output(items[endpoint.node].node.op, endpoint.port)
+        for endpoint in item.data
+    )
+
+
+def _consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for name, item in items.items():
+        for source in _sources(item, fed):
+            found.setdefault(source, []).append(name)
+    return found
+
+
+def _sources(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
+    """The nodes that one runs after."""
+    return dict.fromkeys((*(e.node for e in item.data if e not in fed), *item.control))
