@@ -8,7 +8,6 @@ import numpy as np
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.operator_traits import HYBRID
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.pages.quantities import counted
@@ -27,6 +26,7 @@ from pocketgraph.quantization.fitting.weight_only_fitting import (
     WeightOnlyCodes,
     fitted_to_samples,
     fitted_to_training,
+    multiplies_codes,
     nearest_codes,
     wider_weights,
 )
@@ -79,7 +79,7 @@ def quantize_weights(
         )
     else:
         codes = fitted_to_training(program, layers, graphs, rounding=rounding, threads=threads, progress=tell)
-    wider = wider_weights(codes)
+    wider = wider_weights(codes, dynamic=dynamic)
     weights = {operation: found for operation, found in codes.weights.items() if operation not in wider}
     halves = [operation for operation, bits_of_floats in wider.items() if bits_of_floats == 16]
     light = with_quantized_weights(program, dynamic=dynamic, weights=weights, halves=halves, with_tables=with_tables)
@@ -149,8 +149,8 @@ def with_quantized_weights(
 
     Args:
         program: the float program; it stays as it is.
-        dynamic: have LiteRT compute with eight bits too where it quantizes operands by itself; otherwise, and for all
-            other operators, weights are expanded to float when the model is loaded.
+        dynamic: have LiteRT compute with eight bits too where it quantizes operands by itself and that pays; otherwise,
+            and for all other operators, weights are expanded to float when the model is loaded.
         bits: 8, or 4 for the large layers.
         with_tables: have constants that rows are taken from in eight bits as well, as embeddings are.
         weights: the codes of each layer that gets some; by default the nearest ones of all large layers.
@@ -177,7 +177,7 @@ def with_quantized_weights(
             if kernel not in kernels:
                 kernels[kernel] = quantized_kernel(kernel.name, chosen[original])
             coded = kernels[kernel]
-            if dynamic and operation.code in HYBRID:
+            if dynamic and multiplies_codes(original):
                 operation.inputs[at] = coded
                 if operation.code == "FULLY_CONNECTED":
                     operation.options["asymmetric_inputs"] = True

@@ -12,18 +12,19 @@ import pytest
 import pocketgraph
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
-from pocketgraph.graph.dtype import FLOAT, HALF
+from pocketgraph.graph.dtype import FLOAT, HALF, INT8
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
-from pocketgraph.quantization.core.operator_rules import weights
+from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
-from pocketgraph.quantization.fitting.weight_only_fitting import least_noise
-from pocketgraph.quantization.float_program import lowered_graph
+from pocketgraph.quantization.fitting.weight_only_fitting import least_noise, nearest_codes, wider_weights
+from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.quantization.observing.synthetic_inputs import synthetic_inputs
 from pocketgraph.quantization.weight_only import quantize_weights
 from quantize_nets import judged
+from support import with_weights
 
 LAYERS = ((3, 3, 3, 16), (1, 1, 16, 96), (1, 1, 96, 96), (1, 1, 96, 64))
 
@@ -110,6 +111,39 @@ def test_small_layers_that_codes_would_hurt_have_float16_weights() -> None:
         kept = weights(layer).constant
         assert kept is not None
         assert np.allclose(value.constant.numpy().astype(np.float32), kept.numpy(), rtol=1e-3, atol=1e-6)
+
+
+def test_layers_of_few_products_for_each_value_do_not_quantize_it_at_each_run() -> None:
+    """LiteRT takes longer to find a tensor's range than 16 channels of products with codes save."""
+    exact, graph = program()
+    made = quantize_weights(exact, lambda: iter(()), 0, dynamic=True, graphs=(trained(), graph))
+    kinds = {
+        weights(operation).shape[-1:] + weights(operation).shape[:1]: weights(operation).dtype
+        for operation in made.converted.program.operations
+        if operation.code == "CONV_2D"
+    }
+    assert kinds == {(3, 16): FLOAT, (16, 96): FLOAT, (96, 96): INT8, (96, 64): INT8}
+
+
+def test_layers_that_are_much_of_the_work_get_no_floats_where_codes_are_quicker() -> None:
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[1,16,16,16])
+        w = Const(float 0.0)
+        c = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+        shape = Const(int32 [1, 4096])
+        r = Reshape(c, shape, T=float, Tshape=int32)
+        m = Const(float 0.0)
+        y = MatMul(r, m, T=float)
+        """,
+        w=np.random.default_rng(0).normal(size=(3, 3, 16, 16)).astype(np.float32),
+        m=np.random.default_rng(1).normal(size=(4096, 256)).astype(np.float32),
+    )
+    convolution, product = (o for o in float_program(graph, ["y"]).operations if is_layer(o))
+    codes = nearest_codes({convolution: 8, product: 8})
+    codes.noise, codes.float16_noise = {convolution: 0.1}, {convolution: 1e-6}
+    assert wider_weights(codes, dynamic=False) == {convolution: 32}
+    assert wider_weights(codes, dynamic=True) == {}
 
 
 @pytest.mark.parametrize("seed", range(8))

@@ -48,14 +48,14 @@ def use_eight_bits(program: Program) -> None:
         _stay_in_codes(program)
         program.drop_unused()
     for operation in list(program.operations):
-        if operation.code == "CONV_2D" and operation.whole is not None and _pays(operation):
+        if operation.code == "CONV_2D" and operation.whole is not None and int8_weights_pay(operation):
             multiply_whole_numbers(program, operation)
-        elif operation.code in HYBRID and operation.may_code and (has_grids or _pays(operation)):
+        elif operation.code in HYBRID and operation.may_code and (has_grids or int8_weights_pay(operation)):
             _code_weights(program, operation, has_grids)
 
 
-def _pays(operation: Operation) -> bool:
-    """Whether int8 weights make up for the search for the range of the values."""
+def int8_weights_pay(operation: Operation) -> bool:
+    """Whether int8 weights of a HYBRID operation make up for finding the range of its operand at each run."""
     source, weights, result = operation.inputs[0], operation.inputs[1], operation.outputs[0]
     if operation.code != "CONV_2D" or source is None or weights is None:
         return True

@@ -65,6 +65,7 @@ FEWEST_SYNTHETIC, MOST_SYNTHETIC = 8, 64  # made-up inputs
 FEWEST_CODED_ELEMENTS = 256  # weights of a layer; fewer are never worth codes
 MOST_SPARED_ELEMENTS = 16384  # weights of a layer; more never stay in float for their noise
 MOST_SPARED_BYTES_SHARE = 0.01  # of all weights' bytes; what floats of layers that codes would hurt may add
+MOST_SPARED_WORK_SHARE = 0.02  # of all multiplications; a layer of more stays no float where codes make it quicker
 
 # Time
 CONVERSION_NS = (60.0, 0.05)

@@ -21,6 +21,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.rewriting.eight_bit import int8_weights_pay
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.passes.trained_statistics import ChannelStatistics, trained_statistics
 from pocketgraph.quantization.conversion.float16_weights import fits_float16
@@ -207,11 +208,16 @@ def _uses(program: Program) -> Counter[Value]:
     return Counter(operator_rules.weights(o) for o in program.operations if operator_rules.is_quantizable_layer(o))
 
 
+def multiplies_codes(operation: Operation) -> bool:
+    """Whether LiteRT is to quantize a layer's operand and multiply codes; else expanded weights are quicker."""
+    return operation.code in HYBRID and int8_weights_pay(operation)
+
+
 def _put(made: Operation, weights: QuantizedWeights, *, dynamic: bool) -> None:
     """Gives an operation of a copied program its codes, in place: as such where LiteRT computes with them."""
     kernel = operator_rules.weights(made)
     replace_weights(made, weights.numpy(), weights.bias)
-    if dynamic and made.code in HYBRID:
+    if dynamic and multiplies_codes(made):
         made.inputs[LINEAR[made.code][1]] = quantized_kernel(kernel.name, weights)
         if made.code == "FULLY_CONNECTED":
             made.options["asymmetric_inputs"] = True
@@ -239,19 +245,26 @@ def _across(operation: Operation, channels: Array) -> Array:
     return result
 
 
-def wider_weights(codes: WeightOnlyCodes) -> dict[Operation, int]:
+def wider_weights(codes: WeightOnlyCodes, *, dynamic: bool) -> dict[Operation, int]:
     """The small layers that get no codes, and the bits of their floats, 16 or 32.
 
     They are those where floats spare most noise, all together in little more bytes than a plain converter leaves in
-    float. Where nothing is known of a layer's noise, it stays in float if it has few weights.
+    float. Where nothing is known of a layer's noise, it stays in float if it has few weights. With ``dynamic``, layers
+    that LiteRT computes with codes stay in float only where they are little of the work.
     """
     few = [o for o in codes.weights if operator_rules.weights(o).size < step_limits.FEWEST_COMPRESSED_ELEMENTS]
     room = step_limits.MOST_SPARED_BYTES_SHARE * sum(operator_rules.weights(o).size for o in codes.weights)
     room += sum(_stored_bytes(codes, o, 32) for o in few if o in codes.noise)
     room += sum(_stored_bytes(codes, o, 0) for o in codes.noise if o not in few)
-    found = least_noise([_forms(codes, operation) for operation in codes.noise], room)
+    work = step_limits.MOST_SPARED_WORK_SHARE * step_limits.total_multiplications(codes.weights)
+    forms = {o: _forms(codes, o) for o in codes.noise}
+    for operation in forms:
+        is_work = step_limits.multiplications(operation) > work and operation not in few
+        if dynamic and is_work and multiplies_codes(operation):
+            forms[operation] = {0: forms[operation][0]}
+    found = least_noise(list(forms.values()), room)
     chosen = {o: 32 for o in few if o not in codes.noise}
-    return chosen | {operation: bits for operation, bits in zip(codes.noise, found, strict=True) if bits}
+    return chosen | {operation: bits for operation, bits in zip(forms, found, strict=True) if bits}
 
 
 def _forms(codes: WeightOnlyCodes, operation: Operation) -> dict[int, tuple[float, float]]:
