@@ -92,6 +92,10 @@ def test_the_readme_lists_every_command() -> None:
     assert set(COMMANDS) <= set(re.findall(r"`([a-z_]+)`", first_column))
 
 
+def test_the_floor_plan_is_read_in_ten_minutes() -> None:
+    assert len(text_of("docs/architecture.md").splitlines()) <= 150
+
+
 def test_words_of_the_code_are_used_in_it() -> None:
     """Each stands in names of the code: in a file's, or in a class's, function's or variable's."""
     found = re.findall(

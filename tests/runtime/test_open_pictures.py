@@ -17,7 +17,6 @@ from pocketgraph.graph import Graph, const
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.sizes.open_program import OpenProgram
-from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
@@ -40,20 +39,6 @@ def verdicts(monkeypatch: pytest.MonkeyPatch) -> list[Agreement | None]:
         return results
 
     monkeypatch.setattr(FirstComparison, "__call__", noted)
-    return found
-
-
-@pytest.fixture
-def resized(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The shapes that programs for all sizes ran with."""
-    found: list[Any] = []
-    run = Resizable.run
-
-    def noted(self: Resizable, shapes: Shapes, inputs: Any) -> tuple[list[Array], float]:
-        found.append(shapes)
-        return run(self, shapes, inputs)
-
-    monkeypatch.setattr(Resizable, "run", noted)
     return found
 
 

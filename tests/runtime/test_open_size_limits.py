@@ -10,7 +10,7 @@ import pytest
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.sizes.resizable import Resizable, Shapes
+from pocketgraph.litert.sizes.resizable import Shapes
 from pocketgraph.runtime import Session
 
 Array = np.ndarray[Any, Any]
@@ -49,20 +49,6 @@ CENTRES = of_two(
         y = Slice(met, start, inner, T=float, Index=int32)
     """,
 )
-
-
-@pytest.fixture
-def resized(monkeypatch: pytest.MonkeyPatch) -> list[Shapes]:
-    """The shapes that programs for all sizes ran with."""
-    found: list[Shapes] = []
-    run = Resizable.run
-
-    def noted(self: Resizable, shapes: Shapes, inputs: Any) -> tuple[list[Array], float]:
-        found.append(shapes)
-        return run(self, shapes, inputs)
-
-    monkeypatch.setattr(Resizable, "run", noted)
-    return found
 
 
 def pictures(rows: int, columns: int) -> dict[str, Array]:

@@ -303,16 +303,10 @@ class _WayBack:
     def _added_up(self, backwards: LoopGradient, enter: Node, gradient: str) -> str:
         """The sum of the gradients of all rounds by a value that stays the same."""
         source = enter.data_inputs[0]
-        value, left, again = backwards.round_trip(self._zeros(source), self.builder.dtype(gradient).base)
+        value, left, again = backwards.round_trip(self.builder.zeros_like(source), self.builder.dtype(gradient).base)
         with backwards.inside():
             again(self.builder.add("AddN", [value, gradient]))
         return left
-
-    def _zeros(self, ref: str) -> str:
-        builder = self.builder
-        if builder.dtype(ref) is RESOURCE:
-            ref = builder.add("ReadVariableOp", ref, dtype=builder.graph.producer(ref).dtype("dtype"))
-        return builder.add("ZerosLike", ref)
 
     def _arrive(self, arriving: dict[str, list[str]], ref: str, gradient: str) -> None:
         if passes(self.builder.inferred.dtype(ref)) and canonical(ref) not in self.stop:

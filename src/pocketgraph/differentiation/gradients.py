@@ -8,7 +8,6 @@ from pocketgraph.differentiation.backpropagation import GradientTarget, backprop
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, check_graph
-from pocketgraph.graph.dtype import RESOURCE
 from pocketgraph.passes.inlining import inlined
 
 
@@ -86,16 +85,10 @@ def gradients(
                 f"{', '.join(y_refs)} does not depend on {', '.join(apart)}", hint="unconnected='zero' gives zeros"
             )
         results = [
-            _zeros(builder, x) if gradient is None else gradient for x, gradient in zip(x_refs, found, strict=True)
+            builder.zeros_like(x, name="zeros_like") if gradient is None else gradient
+            for x, gradient in zip(x_refs, found, strict=True)
         ]
     return builder.finished(results).replace(outputs=results)
-
-
-def _zeros(builder: GraphBuilder, x: str) -> str:
-    """Zeros in the shape of a tensor, or of the variable behind a handle."""
-    if builder.dtype(x) is RESOURCE:
-        x = builder.add("ReadVariableOp", x, dtype=builder.graph.producer(x).dtype("dtype"))
-    return builder.add("ZerosLike", x, name="zeros_like")
 
 
 def without_calls(graph: Graph, names: Iterable[str]) -> Graph:

@@ -11,7 +11,7 @@ import numpy as np
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, const, node_name, opdefs, parse_ref
 from pocketgraph.graph.attr import same_value
-from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.dtype import INT32, RESOURCE
 from pocketgraph.kernels.shapes.infer import Inferred, infer
 
 
@@ -132,6 +132,12 @@ class GraphBuilder:
             control = control or ([] if refs else [self.loop.pivot])
         refs += [f"^{node}" for node in control]
         return self._placed(Node(self.unique(name or op), op, refs, complete, self.device))
+
+    def zeros_like(self, ref: str, *, name: str = "") -> str:
+        """Zeros in the shape of a tensor, or of the variable behind a handle."""
+        if self.dtype(ref) is RESOURCE:
+            ref = self.add("ReadVariableOp", ref, dtype=self.graph.producer(ref).dtype("dtype"))
+        return self.add("ZerosLike", ref, name=name)
 
     def const(self, value: Any, dtype: DType = INT32, *, name: str = "Const") -> str:
         """Adds a constant."""

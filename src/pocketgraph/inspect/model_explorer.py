@@ -10,13 +10,13 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pocketgraph.errors import FormatError, PocketgraphError, printable
-from pocketgraph.formats.files import check_place, mapped, write_atomically
+from pocketgraph.errors import PocketgraphError, printable
+from pocketgraph.formats.files import check_place, write_atomically
 from pocketgraph.graph import Graph, Node, Tensor, canonical
-from pocketgraph.graph import node_name as plain_name
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.spelling import print_attr, print_tensor
 from pocketgraph.inspect.flops import count_graph
+from pocketgraph.inspect.view.overlay import layers_of_report
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
 
@@ -26,7 +26,6 @@ MAIN = "main"
 CONTROL = "control"
 HOT, COLD = "#f28b82", "#e8f0fe"
 """Colours of the most and the least."""
-MEASURES = ("activation_noise", "from_weights", "weight_noise")
 """The figures of a layer in the report of ``quantize`` by which it is judged, the best one first; decibels."""
 RISING, FALLING = ((0, COLD), (1, HOT)), ((0, HOT), (1, COLD))
 OVERLAYS = {
@@ -123,20 +122,11 @@ def sensitivity_of_report(path: str | os.PathLike[str]) -> dict[str, float]:
     Raises:
         FormatError: the file is no such report.
     """
-    try:
-        layers = json.loads(bytes(mapped(path)))["layers"]
-        measure = next(
-            (key for key in MEASURES if any(layer.get(key) is not None for layer in layers)),
-            MEASURES[0],
-        )
-        return {
-            plain_name(str(layer["name"])): float(layer[measure]) for layer in layers if layer.get(measure) is not None
-        }
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(
-            "this is no report of quantize", where=os.fspath(path),
-            hint="give the .json file that `pocketgraph quantize` writes beside its report",
-        ) from error  # fmt: skip
+
+    def decibels(layer: Mapping[str, Any], measure: str) -> float | None:
+        return None if layer.get(measure) is None else float(layer[measure])
+
+    return {name: value for name, value in layers_of_report(os.fspath(path), decibels).items() if value is not None}
 
 
 Shaped = tuple[str, str, "int | None"]

@@ -164,3 +164,10 @@ def strings(items: Sequence[bytes], shape: Sequence[int]) -> Array:
     flat = np.empty(len(items), dtype=object)
     flat[:] = items
     return flat if len(shape) == 1 else flat.reshape(tuple(shape))
+
+
+def places_in_rows(rows: Sequence[Sequence[object]]) -> tuple[Array, Array]:
+    """The indices [items, 2] of rows of different lengths, and their shape [2], as sparse tensors have them; int64."""
+    places = [(row, column) for row, items in enumerate(rows) for column in range(len(items))]
+    shape = np.array([len(rows), max(map(len, rows), default=0)], dtype=np.int64)
+    return np.array(places, dtype=np.int64).reshape(-1, 2), shape

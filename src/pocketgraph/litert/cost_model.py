@@ -20,6 +20,7 @@ LEAST_SMALL_PART_NODES = 7  # nodes: likewise, where each goes over SMALL_TENSOR
 SMALL_TENSOR = 512  # elements: what NumPy goes over in a microsecond
 FEW_SCORES = 4096  # scores: what NumPy sorts out in a millisecond; making LiteRT ready for it takes ten
 SUPPRESSED_BOXES = 8  # boxes: from which NonMaxSuppression on LiteRT pays
+FEW_SUMMED = 128  # numbers: that Python adds up sooner than NumPy does
 
 # Making a quicker way ready (after so many calls)
 
@@ -106,6 +107,7 @@ MOST_LAYERS_PER_RANGE = 2  # layers: for each range found while running, from wh
 
 MOVED_NUMBER = 16  # multiplications: that take as long as moving one number
 ADDED_PART = 4  # elements: of a window, that take as long as adding one part of a window to the others
+COPIED_PART = 6  # elements: of a window, that take as long as copying the image, or a slice of it
 LEAST_CONVOLUTION = 50_000  # multiplications: of a convolution (1 µs), below which wider ones gain nothing
 WIDER_SHARE = 0.9  # share: of the former work, below which several pixels are taken together
 TWICE_THE_CHANNELS = 1.5  # share: of the time that a kernel of twice as many channels takes (AVX-512)

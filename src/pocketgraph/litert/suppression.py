@@ -19,11 +19,10 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.arrays import integer, number
 from pocketgraph.kernels.image.non_max_suppression import best_apart, combined
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.cost_model import SUPPRESSED_BOXES
+from pocketgraph.litert.cost_model import FEW_SUMMED, SUPPRESSED_BOXES
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.program import Operation, Program, Value
 
-FEW = 128  # numbers that Python compares sooner than NumPy
 SMALLEST = 64  # boxes of the smallest program
 LARGEST = 4096  # boxes of the largest: up to here float32 tells the ranks apart, and then some
 SMALLEST_AREA = 1e-30  # well above where float32 rounds an area to nothing
@@ -70,7 +69,7 @@ def _apart(boxes: Array, scores: Array, some: Array | None, limit: int, threshol
     sorted_boxes = boxes.take(order, 0)
     sides = sorted_boxes[:, 2:] - sorted_boxes[:, :2]
     areas = np.abs(sides[:, 0] * sides[:, 1])
-    if order.size <= FEW:  # NumPy would take longer; a NaN or an infinite number is in the sum, too
+    if order.size <= FEW_SUMMED:  # NumPy would take longer; a NaN or an infinite number is in the sum, too
         few = areas.tolist()
         is_plain = min(few) > SMALLEST_AREA and sum(few) < np.inf
     else:

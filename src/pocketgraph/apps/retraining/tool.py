@@ -5,18 +5,17 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from time import perf_counter
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.speech import hears
-from pocketgraph.apps.retraining.base_model import Cut, cut_model, found_cut, output_of
+from pocketgraph.apps.retraining.base_model import Cut
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
 from pocketgraph.apps.retraining.distortions import Distortions
-from pocketgraph.apps.retraining.example_lists import CATEGORIES, Example, by_category, check_counts, examples_of
+from pocketgraph.apps.retraining.example_lists import CATEGORIES
 from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
 from pocketgraph.apps.retraining.judgement import (
     STILL_RISING,
@@ -29,20 +28,20 @@ from pocketgraph.apps.retraining.judgement import (
     learning_curve,
     mistakes_of,
 )
-from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, FeatureModel, PhotoFeatures
-from pocketgraph.apps.retraining.recording_features import RECORDINGS, RecordingFeatures
+from pocketgraph.apps.retraining.photo_features import FeatureModel
 from pocketgraph.apps.retraining.retrained_graph import with_head
-from pocketgraph.apps.retraining.softmax_head import Head, cross_validated, joined, solved
+from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.apps.retraining.table_features import (
-    TableFeatures,
-    columns_alike,
-    examples_of_table,
     is_table,
-    read_table,
-    taken_by,
 )
 from pocketgraph.apps.retraining.trained_tail import tail_of
-from pocketgraph.datasets import file_lists
+from pocketgraph.apps.retraining.training_features import (
+    ExampleFeatures,
+    base_of_files,
+    base_of_table,
+    features_of,
+    training_of,
+)
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -183,10 +182,10 @@ def retrain(
     place = os.fspath(folder)
     shares = {"testing": testing, "validation": validation}
     if is_table(place):
-        base = _base_of_table(place, graph, bottleneck, shares, tuning, notify, how.get("threads"))
+        base = base_of_table(place, graph, bottleneck, shares, tuning, notify, how.get("threads"))
         bottleneck_dir = ""  # rows are quick, and many
     else:
-        base = _base_of_files(
+        base = base_of_files(
             place, graph, bottleneck, shares, distortions, tuning, notify, seed=seed, rate=sample_rate, how=how
         )
     source, cut, labels, tuning = base.source, base.cut, base.labels, base.tuning
@@ -197,29 +196,18 @@ def retrain(
         left_out.append(error.where or "")
 
     cached = Bottlenecks(source, content_digest(base.graph), bottleneck_dir)
-    data = _features(base, cached, progress and partial(progress, "photos"), broken)
-    chosen, x, y, variants = _training(base, data, cached, copies, progress and partial(progress, "variants"))
-    weights = _class_weights(y, len(labels)) if class_weights else None
-    groups = [entry.group for entry in chosen]
-    strength, held = cross_validated(
-        x, y, len(labels), variants=variants, groups=groups, seed=seed, class_weights=weights
-    )
+    data = features_of(base, cached, progress and partial(progress, "photos"), broken)
+    training = training_of(base, data, cached, copies, class_weights, progress and partial(progress, "variants"))
+    strength, held = training.cross_validated(seed)
     figures: list[tuple[int, Mapping[str, float]]] = []
-    head, _ = solved(
-        *joined(x, y, variants, np.ones(len(chosen), bool)),
-        len(labels),
-        strength,
-        class_weights=weights,
-        most=steps,
-        on_step=lambda step, loss: figures.append((step, {"cross_entropy": loss})),
-    )
+    head = training.solved(strength, steps, lambda step, loss: figures.append((step, {"cross_entropy": loss})))
     trained, tail = base.graph, None
     if tuning is not None:
         tail = tail_of(base.graph, source.entrance, cut.tensor, tuning.layers)
         by_name = {name: [data.examples[row] for row in data.places[name]] for name in CATEGORIES}
         trained, head = fine_tuned(
-            tail, source, cut.tensor, head, by_name, labels, tuning, folder=bottleneck_dir, class_weights=weights,
-            seed=seed, threads=how.get("threads"), progress=progress,
+            tail, source, cut.tensor, head, by_name, labels, tuning, folder=bottleneck_dir,
+            class_weights=training.weights, seed=seed, threads=how.get("threads"), progress=progress,
             on_step=lambda step, measured: figures.append((step, measured)),
         )  # fmt: skip
     made = with_head(trained, cut.tensor, head, final, _rank(source, cut))
@@ -237,129 +225,19 @@ def retrain(
         {name: len(data.places[name]) for name in CATEGORIES},
         _accuracy(data, scores, held, HEAD_ALONE if tail is not None else "cross_validation"),
         confusion_of(data.classes[judged], scores[judged].argmax(axis=1), len(labels)),
-        confusion_of(y, held.argmax(axis=1), len(labels)),
+        confusion_of(training.classes, held.argmax(axis=1), len(labels)),
         mistakes_of([data.examples[row] for row in judged], scores[judged], data.classes[judged], labels),
-        mistakes_of(chosen, held, y, labels),
-        learning_curve(x, y, len(labels), strength, groups, seed),
-        certainties(held, y),
+        mistakes_of(training.examples, held, training.classes, labels),
+        learning_curve(training.features, training.classes, len(labels), strength, training.groups, seed),
+        certainties(held, training.classes),
         source.scaling,
-        _milliseconds(final_model.prepared(chosen[0].path)),
+        _milliseconds(final_model.prepared(training.examples[0].path)),
         tuple(figures),
         tuple(left_out),
     )
 
 
-class _Base(NamedTuple):
-    """What is retrained, and how it takes examples."""
-
-    graph: Graph
-    cut: Cut
-    source: FeatureModel
-    labels: list[str]
-    examples: list[Example]
-    distortions: Distortions
-    tuning: Tuning | None
-
-
-def _base_of_table(
-    place: str,
-    graph: Graph | None,
-    bottleneck: str | None,
-    shares: Mapping[str, float],
-    tuning: Tuning | None,
-    notify: Callable[[str], None],
-    threads: int | None,
-) -> _Base:
-    """A base of rows; without a graph one that makes the table's columns alike."""
-    rows = read_table(place, None if graph is None else taken_by(graph, _cut(graph, bottleneck).tensor))
-    labels, examples = examples_of_table(rows, **shares, warn=notify)
-    graph, cut = (graph, _cut(graph, bottleneck)) if graph is not None else columns_alike(rows, examples)
-    source = TableFeatures(graph, cut.tensor, rows, threads=threads)
-    tuning = tuning and replace(tuning, plain=(PLAIN,), variants=1)
-    return _Base(graph, cut, source, labels, examples, Distortions(), tuning)
-
-
-def _base_of_files(
-    place: str,
-    graph: Graph | None,
-    bottleneck: str | None,
-    shares: Mapping[str, float],
-    distortions: Distortions,
-    tuning: Tuning | None,
-    notify: Callable[[str], None],
-    *,
-    seed: int,
-    rate: int | None,
-    how: dict[str, Any],
-) -> _Base:
-    """A base of photos or recordings."""
-    if graph is None:
-        raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
-    is_of_sound = hears(graph)
-    kind = RECORDINGS if is_of_sound else file_lists.SUFFIXES
-    labels, examples = examples_of(place, **shares, suffixes=kind, warn=notify)
-    if is_of_sound:
-        distortions = replace(distortions, flip=False)
-    if tuning is not None:
-        distortions = distortions if distortions else replace(distortions, phone=True)
-        tuning = replace(tuning, plain=(PLAIN, MIRRORED) if distortions.flip else (PLAIN,))
-    if is_of_sound:
-        cut = _cut(graph, bottleneck)
-        source: FeatureModel = RecordingFeatures(graph, cut.tensor, rate=rate, threads=how.get("threads"), seed=seed)
-    else:
-        cut, model = cut_model(graph, bottleneck, **how)
-        source = PhotoFeatures(model, distortions, seed)
-    return _Base(graph, cut, source, labels, examples, distortions, tuning)
-
-
-class _Features(NamedTuple):
-    """The examples that opened: what the base makes of each, its class, and the rows of each category."""
-
-    examples: list[Example]
-    features: Array
-    classes: Array
-    places: dict[str, Array]
-
-
-def _features(
-    base: _Base,
-    cached: Bottlenecks,
-    progress: Callable[[int, int], None] | None,
-    broken: Callable[[FormatError], None],
-) -> _Features:
-    """
-    Raises:
-        UsageError: a class has too few examples that open, or the base gives numbers that are not finite.
-    """
-    examples, plain = cached.all(base.examples, progress=progress, broken=broken)
-    for label in base.labels:
-        check_counts(label, [entry for entry in examples if entry.label == label])
-    places = {name: np.array(rows, np.int64) for name, rows in by_category(examples).items()}
-    classes = np.array([base.labels.index(entry.label) for entry in examples], np.int64)
-    features = plain[:, 0]
-    if not np.isfinite(features).all():
-        tensor = base.cut.tensor
-        raise UsageError(f"the base gives numbers that are not finite at '{tensor}'", hint="look at mean and std")
-    return _Features(examples, features, classes, places)
-
-
-def _training(
-    base: _Base,
-    data: _Features,
-    cached: Bottlenecks,
-    copies: int,
-    progress: Callable[[int, int], None] | None,
-) -> tuple[list[Example], Array, Array, Array | None]:
-    """The examples that train, their features and classes, and the features of their variants, if there are any."""
-    train = data.places["training"]
-    chosen = [data.examples[row] for row in train]
-    more = [MIRRORED] if base.distortions.flip else []
-    more += range(DISTORTED, DISTORTED + copies) if base.distortions and base.tuning is None else []
-    variants = cached.all(chosen, more, progress=progress)[1] if more else None
-    return chosen, data.features[train], data.classes[train], variants
-
-
-def _accuracy(data: _Features, scores: Array, held: Array, of_held: str) -> dict[str, float]:
+def _accuracy(data: ExampleFeatures, scores: Array, held: Array, of_held: str) -> dict[str, float]:
     """Shares of right answers by category, and under ``of_held`` that of training examples that were held out."""
     answers = scores.argmax(axis=1)
     found = {
@@ -367,11 +245,6 @@ def _accuracy(data: _Features, scores: Array, held: Array, of_held: str) -> dict
     }
     found[of_held] = float((held.argmax(axis=1) == data.classes[data.places["training"]]).mean())
     return found
-
-
-def _class_weights(classes: Array, count: int) -> Array:
-    """One over how frequent each class is."""
-    return len(classes) / (count * np.maximum(np.bincount(classes, minlength=count), 1))
 
 
 def _milliseconds(run: Callable[[], object]) -> float:
@@ -390,7 +263,3 @@ def _rank(source: FeatureModel, cut: Cut) -> int:
     if rank < 1:
         raise UsageError(f"'{cut.tensor}' is a single number", hint=f"name another with {option('bottleneck_tensor')}")
     return rank
-
-
-def _cut(graph: Graph, bottleneck: str | None) -> Cut:
-    return found_cut(graph, output_of(graph) if bottleneck is None else bottleneck, bottleneck)

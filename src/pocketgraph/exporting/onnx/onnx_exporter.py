@@ -15,7 +15,7 @@ from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel
 from pocketgraph.exporting.onnx.protobuf_writer import LARGEST, constant_bytes, model_proto
 from pocketgraph.exporting.onnx.to_onnx import OPSET, Converted, converted
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.tflite.open_size_programs import how_to_fix
+from pocketgraph.exporting.tflite.open_size_programs import fixed_sizes_note
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.dtype import BFLOAT16
 from pocketgraph.graph.tensor import Array
@@ -53,10 +53,7 @@ def write(
         if fixed or not is_open:
             raise
         made = converted_entry(model, entry, opset, fixed=True)
-        sizes = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
-        notes.append(
-            f"open sizes are fixed ({sizes}): with others, {next(iter(refusal.reasons.values()))}{how_to_fix(entry)}"
-        )
+        notes.append(fixed_sizes_note(entry, f"with others, {next(iter(refusal.reasons.values()))}"))
     beside = path + BESIDE if external_data or constant_bytes(made.body) > LARGEST else ""
     name = model.about.name or os.path.splitext(os.path.basename(path))[0]
     proto = model_proto(made.body, opset, name, VERSION, beside=beside)

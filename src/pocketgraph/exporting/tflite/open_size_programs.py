@@ -66,8 +66,13 @@ def open_program(entry: EntryPoint, model: ExportModel) -> tuple[Opened | None, 
                 else "",
             )
         why = found
-    shown = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
-    return None, f"open sizes are fixed ({shown}): {why}{how_to_fix(entry)}"
+    return None, fixed_sizes_note(entry, why)
+
+
+def fixed_sizes_note(entry: EntryPoint, why: str) -> str:
+    """What to say of an entry point whose open sizes are fixed, and why."""
+    sizes = ", ".join(f"{port.name} {list(port.sizes or ())}" for port in entry.inputs if not port.is_fixed)
+    return f"open sizes are fixed ({sizes}): {why}{how_to_fix(entry)}"
 
 
 def how_to_fix(entry: EntryPoint) -> str:

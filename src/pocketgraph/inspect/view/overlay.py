@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS
 from pocketgraph.runtime import StepTrace
 from pocketgraph.runtime.description import Description
 
+Figures = TypeVar("Figures")
 MEASURES = ("activation_noise", "from_weights", "weight_noise")
 """The figures by which layers are ranked, the best one first; decibels."""
 FIGURES = (
@@ -62,15 +63,27 @@ def read_layers(path: str) -> dict[str, OverlayFigures]:
     Raises:
         FormatError: the file is no such report.
     """
+    return layers_of_report(path, _layer)
+
+
+def layers_of_report(path: str, figures: Callable[[Mapping[str, Any], str], Figures]) -> dict[str, Figures]:
+    """What there is to say of each layer of such a report, by name of its node.
+
+    Args:
+        path: the file.
+        figures: says it, of the layer's entries and the name of the one that tells the decibels that are left.
+
+    Raises:
+        FormatError: the file is no such report.
+    """
     hint = "give the .json file that `pocketgraph quantize` writes beside its report"
     try:
-        content = json.loads(bytes(mapped(path)))
-        layers = content["layers"]
+        layers = json.loads(bytes(mapped(path)))["layers"]
         measure = next(
             (key for key in MEASURES if any(layer.get(key) is not None for layer in layers)),
             MEASURES[0],
         )
-        return {node_name(str(layer["name"])): _layer(layer, measure) for layer in layers}
+        return {node_name(str(layer["name"])): figures(layer, measure) for layer in layers}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError("this is no report of quantize", where=path, hint=hint) from error
 

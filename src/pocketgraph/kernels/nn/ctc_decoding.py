@@ -15,7 +15,7 @@ from itertools import count
 import numpy as np
 
 from pocketgraph.budgets import timed
-from pocketgraph.kernels.arrays import Array, ints, reserve
+from pocketgraph.kernels.arrays import Array, ints, places_in_rows, reserve
 from pocketgraph.kernels.registry import kernel
 
 NEVER = -math.inf
@@ -155,13 +155,10 @@ def ctc_beam_search_decoder(
     """
     if inputs.ndim != 3 or not inputs.shape[2]:
         raise ValueError(f"inputs is not a 3-Tensor of (time, batch, classes): {list(inputs.shape)}")
-    times, batch, _ = inputs.shape
-    lengths = ints(sequence_length)
-    if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
-        raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
+    lengths = _lengths(inputs, sequence_length)
     if not 1 <= top_paths <= beam_width:
         raise ValueError("requested more paths than the beam width." if top_paths > 0 else "top_paths must be positive")
-    scores = np.empty(reserve((batch, top_paths), inputs.dtype), inputs.dtype)
+    scores = np.empty(reserve((len(lengths), top_paths), inputs.dtype), inputs.dtype)
     found: list[list[list[int]]] = []
     for entry, length in enumerate(lengths):
         beams = search(inputs[:length, entry], beam_width)[:top_paths]
@@ -169,14 +166,23 @@ def ctc_beam_search_decoder(
             raise ValueError("Less leaves in the beam search than requested.")
         scores[entry] = [beam.total for beam in beams]
         found.append([beam.labels(merge_repeated) for beam in beams])
-    indices, values, shapes = [], [], []
-    for path in range(top_paths):
-        rows = [paths[path] for paths in found]
-        places = [(r, i) for r, row in enumerate(rows) for i in range(len(row))]
-        indices.append(np.array(places, dtype=np.int64).reshape(-1, 2))
-        values.append(np.array([label for row in rows for label in row], dtype=np.int64))
-        shapes.append(np.array([batch, max(map(len, rows), default=0)], dtype=np.int64))
-    return (*indices, *values, *shapes, scores)
+    decoded = [_sparse([paths[path] for paths in found]) for path in range(top_paths)]
+    return (*(array for arrays in zip(*decoded, strict=True) for array in arrays), scores)
+
+
+def _lengths(inputs: Array, sequence_length: Array) -> tuple[int, ...]:
+    """How many steps each entry of a batch has."""
+    times, batch, _ = inputs.shape
+    lengths = ints(sequence_length)
+    if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
+        raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
+    return lengths
+
+
+def _sparse(rows: list[list[int]]) -> tuple[Array, Array, Array]:
+    """(indices, values, shape) of the labels of each entry."""
+    indices, shape = places_in_rows(rows)
+    return indices, np.array([label for row in rows for label in row], dtype=np.int64), shape
 
 
 @kernel("CTCGreedyDecoder")
@@ -184,13 +190,10 @@ def ctc_greedy_decoder(
     inputs: Array, sequence_length: Array, *, merge_repeated: bool = False, blank_index: int = -1
 ) -> tuple[Array, Array, Array, Array]:
     """(indices, values, shape, negated score) of the likeliest class at each time of (time, batch, classes)."""
-    times, batch, classes = inputs.shape
-    lengths = ints(sequence_length)
-    if len(lengths) != batch or any(not 0 <= n <= times for n in lengths):
-        raise ValueError(f"sequence lengths {list(lengths)[:9]} do not fit {list(inputs.shape)}")
+    lengths, classes = _lengths(inputs, sequence_length), inputs.shape[2]
     blank = blank_index % classes
     best = _likeliest(inputs)
-    rows, scores = [], np.zeros((batch, 1), dtype=inputs.dtype)
+    rows, scores = [], np.zeros((len(lengths), 1), dtype=inputs.dtype)
     for entry, length in enumerate(lengths):
         path = best[:length, entry].tolist()
         scores[entry] = -sum(inputs[t, entry, c] for t, c in enumerate(path))
@@ -198,14 +201,7 @@ def ctc_greedy_decoder(
         rows.append(
             [c for c, last in zip(path, before, strict=False) if c != blank and not (merge_repeated and c == last)]
         )
-    places = [(r, i) for r, row in enumerate(rows) for i in range(len(row))]
-    width = max((len(row) for row in rows), default=0)
-    return (
-        np.array(places, dtype=np.int64).reshape(-1, 2),
-        np.array([c for row in rows for c in row], dtype=np.int64),
-        np.array([batch, width], dtype=np.int64),
-        scores,
-    )
+    return (*_sparse(rows), scores)
 
 
 def _likeliest(inputs: Array) -> Array:

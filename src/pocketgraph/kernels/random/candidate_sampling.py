@@ -87,12 +87,16 @@ def sampled(
     )
 
 
+def _check_columns(true_classes: Array, num_true: int) -> None:
+    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
+        raise RunError(f"true_classes of shape {list(true_classes.shape)} do not have {num_true} columns")
+
+
 def _run(
     context: Context, true_classes: Array, num_true: int, num_sampled: int, unique: bool, seeds: tuple[int, int],
     classes: int, draw: Draw, chance: Chance,
 ) -> tuple[Array, Array, Array]:  # fmt: skip
-    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
-        raise RunError(f"true_classes of shape {list(true_classes.shape)} do not have {num_true} columns")
+    _check_columns(true_classes, num_true)
     if num_sampled < 1:
         raise RunError(f"num_sampled must be at least 1, not {num_sampled}")
     reserve((num_sampled,), np.float64)
@@ -129,8 +133,7 @@ def log_uniform_candidate_sampler(
 @kernel("AllCandidateSampler")
 def all_candidate_sampler(true_classes: Array, *, num_true: int, num_sampled: int) -> tuple[Array, Array, Array]:
     """Every class of [0, num_sampled) once."""
-    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
-        raise RunError(f"true_classes of shape {list(true_classes.shape)} do not have {num_true} columns")
+    _check_columns(true_classes, num_true)
     reserve((num_sampled,), np.float64)
     of_true, of_drawn = np.ones(true_classes.shape, np.float32), np.ones(num_sampled, np.float32)
     return np.arange(num_sampled, dtype=np.int64), of_true, of_drawn
@@ -208,8 +211,7 @@ def compute_accidental_hits(
     true_classes: Array, sampled_candidates: Array, *, num_true: int
 ) -> tuple[Array, Array, Array]:
     """(rows int32, places int64 among the drawn classes, weights of -lowest float32) where a true class was drawn."""
-    if true_classes.ndim != 2 or true_classes.shape[1] != num_true:
-        raise RunError(f"true_classes of shape {list(true_classes.shape)} do not have {num_true} columns")
+    _check_columns(true_classes, num_true)
     places = {value: place for place, value in enumerate(ints(sampled_candidates))}
     hits = [
         (row, places[value]) for row, values in enumerate(true_classes.tolist()) for value in values if value in places

@@ -17,7 +17,7 @@ from pocketgraph.budgets import check_memory, timed
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, strings, widened
+from pocketgraph.kernels.arrays import Array, axis_of, ints, is_float, places_in_rows, strings, widened
 from pocketgraph.kernels.number_text import number_of
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.printed_values import nested
@@ -123,14 +123,9 @@ def substr(input: Array, pos: Array, len: Array, *, unit: str = "BYTE") -> Array
 
 def _sparse(rows: Sequence[Sequence[bytes]]) -> tuple[Array, Array, Array]:
     """(indices, values, shape) of rows of different lengths."""
-    places = [(r, c) for r, row in enumerate(rows) for c in range(len(row))]
+    indices, shape = places_in_rows(rows)
     values = [item for row in rows for item in row]
-    width = max((len(row) for row in rows), default=0)
-    return (
-        np.array(places, dtype=np.int64).reshape(-1, 2),
-        strings(values, (len(values),)),
-        np.array([len(rows), width], dtype=np.int64),
-    )
+    return indices, strings(values, (len(values),)), shape
 
 
 def _check_parts(count: int) -> None:

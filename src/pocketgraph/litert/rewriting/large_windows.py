@@ -36,9 +36,9 @@ import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
-from pocketgraph.litert.cost_model import ADDED_PART, DEPTHWISE_WINDOWS
+from pocketgraph.litert.cost_model import ADDED_PART, COPIED_PART, DEPTHWISE_WINDOWS
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import same_borders, zeros_around
 
 PRODUCT_ERROR = 2.0**-22
 """By how much of a window's largest element a column times a row may differ from it: weights' own rounding."""
@@ -46,7 +46,6 @@ MOST_PARTS = 64  # a kernel of 40 x 40; what more parts would save, nobody has m
 
 
 MOST_AROUND = 15  # rows or columns that are parted around their middle; there are ever more ways
-COPIED_PART = 6  # elements: of a window, that take as long as copying the image, or a slice of it
 
 
 class _WindowPart(NamedTuple):
@@ -223,11 +222,8 @@ def _summed(whole: Operation, parts: list[_WindowPart]) -> list[Operation]:
     made: list[Operation] = []
     is_around = whole.options["padding"] == "SAME" and _middle(parts[0], weights)
     if whole.options["padding"] == "SAME" and not is_around:
-        pairs = np.array([(0, 0), *same_borders(source, weights, whole), (0, 0)], np.int32)
-        shape = tuple(size + int(sum(pair)) for size, pair in zip(source.shape, pairs, strict=True))
-        padded = Value(f"{result.name}/padded", FLOAT, shape)
-        made.append(Operation("PAD", [source, _operand(f"{padded.name}/rows", pairs)], [padded], {}, whole.nodes))
-        source = padded
+        made.append(zeros_around(source, same_borders(source, weights, whole), result.name, whole.nodes))
+        source = made[0].outputs[0]
     filters = weights.constant.numpy()
     nothing = _operand(f"{result.name}/no_bias", np.zeros(bias.size, np.float32))
     total: Value | None = None

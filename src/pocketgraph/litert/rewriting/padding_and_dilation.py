@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from pocketgraph.graph.dtype import INT32
@@ -63,15 +65,25 @@ def _dilated(program: Program, first: Operation, middle: Operation, last: Operat
     if same or not any(map(any, pairs)):
         middle.inputs[0] = source
         return True
+    padding = zeros_around(source, pairs, source.name, first.nodes)
+    program.operations.insert(program.operations.index(first), padding)
+    middle.inputs[0] = padding.outputs[0]
+    return True
+
+
+def zeros_around(source: Value, pairs: Sequence[tuple[int, int]], name: str, nodes: tuple[str, ...]) -> Operation:
+    """What puts zeros around images.
+
+    Args:
+        source: the images, NHWC.
+        pairs: how many rows, and how many columns, before and after.
+        name: what the result is named after.
+        nodes: the nodes of the graph that it is of.
+    """
     rows = Constant.of(np.array([(0, 0), *pairs, (0, 0)], np.int32))
     shape = tuple(size + sum(row) for size, row in zip(source.shape, rows.numpy().tolist(), strict=True))
-    padded = Value(f"{source.name}/padded", source.dtype, shape)
-    operation = Operation(
-        "PAD", [source, Value(f"{padded.name}/rows", INT32, rows.shape, rows)], [padded], {}, first.nodes
-    )
-    program.operations.insert(program.operations.index(first), operation)
-    middle.inputs[0] = padded
-    return True
+    padded = Value(f"{name}/padded", source.dtype, shape)
+    return Operation("PAD", [source, Value(f"{padded.name}/rows", INT32, rows.shape, rows)], [padded], {}, nodes)
 
 
 def absorb_padding(program: Program, *, any_size: bool = False) -> None:

@@ -17,7 +17,7 @@ from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import MOVED_NUMBER
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
 from pocketgraph.litert.program import Operation, Program, Value, reshaped
-from pocketgraph.litert.rewriting.padding_and_dilation import same_borders
+from pocketgraph.litert.rewriting.padding_and_dilation import same_borders, zeros_around
 
 UNARY = frozenset(("ABS", "ELU", "EXP", "LEAKY_RELU", "LOGISTIC", "NEG", "RELU", "RELU6", "RELU_N1_TO_1", "TANH"))
 BINARY = frozenset(("ADD", "MAXIMUM", "MINIMUM", "MUL", "SUB"))
@@ -123,11 +123,9 @@ class _Strides:
         if pairs is not None:
             source = convolution.inputs[0]
             assert source is not None
-            rows = Constant.of(np.array([(0, 0), *pairs, (0, 0)], np.int32))
-            shape = tuple(size + sum(pair) for size, pair in zip(source.shape, rows.numpy().tolist(), strict=True))
-            padded = Value(f"{source.name}/padded", source.dtype, shape)
-            operand = Value(f"{padded.name}/rows", INT32, rows.shape, rows)
-            self.insert(Operation("PAD", [source, operand], [padded], {}, convolution.nodes), convolution)
+            padding = zeros_around(source, pairs, source.name, convolution.nodes)
+            (padded,) = padding.outputs
+            self.insert(padding, convolution)
             self.readers[source] = [reader for reader in self.readers[source] if reader is not convolution]
             self.readers[source].append(self.producers[padded])
             self.readers[padded] = [convolution]

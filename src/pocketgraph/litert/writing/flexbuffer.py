@@ -27,9 +27,7 @@ def flex_map(values: Mapping[str, FlexValue]) -> bytes:
         keys.append(len(out))
         out += name.encode() + b"\0"
     placed = [_placed(out, values[name]) for name in sorted(values)]
-    _align(out)
-    out += struct.pack("<Q", len(keys))
-    key_vector = len(out)
+    key_vector = _begin(out, len(keys))
     for position in keys:
         out += struct.pack("<Q", len(out) - position)
     out += struct.pack("<Q", len(out) - key_vector) + struct.pack("<QQ", WIDTH, len(keys))
@@ -50,6 +48,13 @@ def _align(out: bytearray) -> None:
     out += bytes(-len(out) % WIDTH)
 
 
+def _begin(out: bytearray, count: int) -> int:
+    """Writes how many there are of what comes next; gives where that begins."""
+    _align(out)
+    out += struct.pack("<Q", count)
+    return len(out)
+
+
 def _placed(out: bytearray, value: FlexValue) -> tuple[int, int, bool]:
     """Writes what lies elsewhere of a value; gives its type, its bits or where it lies, and which of the two."""
     if isinstance(value, bool):
@@ -60,9 +65,7 @@ def _placed(out: bytearray, value: FlexValue) -> tuple[int, int, bool]:
         return FLOAT, struct.unpack("<q", struct.pack("<d", value))[0], False
     if isinstance(value, str | bytes):
         data = value.encode() if isinstance(value, str) else value
-        _align(out)
-        out += struct.pack("<Q", len(data))
-        start = len(out)
+        start = _begin(out, len(data))
         out += data + b"\0"
         return STRING, start, True
     if all(isinstance(item, int) for item in value):
@@ -70,9 +73,7 @@ def _placed(out: bytearray, value: FlexValue) -> tuple[int, int, bool]:
     if all(isinstance(item, int | float) for item in value):
         return FLOATS, _numbers(out, f"<{len(value)}d", value), True
     items = [_placed(out, item) for item in value]
-    _align(out)
-    out += struct.pack("<Q", len(items))
-    start = len(out)
+    start = _begin(out, len(items))
     for _, content, _ in items:
         out += struct.pack("<Q", len(out) - content)
     out += bytes(_packed(kind) for kind, _, _ in items)
@@ -80,8 +81,6 @@ def _placed(out: bytearray, value: FlexValue) -> tuple[int, int, bool]:
 
 
 def _numbers(out: bytearray, form: str, values: Sequence[int | float | str]) -> int:
-    _align(out)
-    out += struct.pack("<Q", len(values))
-    start = len(out)
+    start = _begin(out, len(values))
     out += struct.pack(form, *values)
     return start

@@ -18,7 +18,6 @@ from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import check_names, unknown_node_hint
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.passes.training_switches import training_switches
@@ -252,7 +251,7 @@ class LiteRTModel:
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample; codes are made and read here where the file wants them."""
         start = time.perf_counter()
-        codes = [_coded(array, detail) for detail, array in zip(self._given, sample, strict=True)]
+        codes = [detail.coded(array) for detail, array in zip(self._given, sample, strict=True)]
         asked = time.perf_counter()
         found = self._interpreter.run(codes)
         answered = time.perf_counter()
@@ -305,11 +304,3 @@ def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     others = iter([place for place in range(len(names)) if place not in places.values()])
     first = [places[at] if at in places else next(others, None) for at in range(len(tensors))]
     return [*(place for place in first if place is not None), *others]
-
-
-def _coded(array: Array, detail: TensorDetail) -> Array:
-    if not detail.scale:
-        return np.asarray(array, detail.dtype, order="C")
-    info = np.iinfo(detail.dtype)
-    result: Array = np.clip(np.rint(array / detail.scale) + detail.zero_point, info.min, info.max).astype(detail.dtype)
-    return result

@@ -126,66 +126,25 @@ class PartReference:
             PocketgraphError: the reference engine refuses them, or they take more memory than a stated limit allows.
             MemoryError: there is not enough.
         """
-        ledger = None if stated_memory() is None else _ledger()
-        last = {endpoint: place for place, item in enumerate(self._order) for endpoint in item.data}
-        last.update(dict.fromkeys(self.outputs, len(self._order)))
-        values: dict[Endpoint, Any] = {}
-        owned = self._owned
-
-        def computed(item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
-            node = item.node
-            if node.op in PASSED:
-                return (taken[0],)
-            if ledger is None:
-                result = None
-                if node.op in WRITERS:
-                    free = [values[each] for each in item.data if last[each] == place and each in owned]
-                    result = written(node, taken, free)
-                return evaluate(node, taken) if result is None else (result,)
-            from pocketgraph.runtime.engines.memory_limit import bytes_of_node
-
-            with limits(memory=ledger.limit - ledger.live):
-                wanted = bytes_of_node(node, [0], taken)
-                ledger.check(wanted, f"node '{node.name}'", f"comparing the output of this {node.op}")
-                return evaluate(node, taken)
-
-        def keep(endpoint: Endpoint, value: Any, addends: int = 1) -> None:
-            is_number = change is not None and isinstance(value, (np.ndarray, np.generic))
-            if is_number and change is not None and DType.of_numpy(value.dtype).is_floating:
-                if ledger is not None:
-                    ledger.check(WIDE * value.size, f"node '{endpoint.node}'", "noise for a comparison")
-                value = change(np.asarray(value), addends)
-            values[endpoint] = value
-            if ledger is not None:
-                ledger.hold(value)
-                ledger.settle(f"node '{endpoint.node}'")
-
+        values = _RunValues(self, change)
         for endpoint, array in zip(self.inputs, arrays, strict=True):
             view = np.asarray(array).view()
             view.flags.writeable = False
-            keep(endpoint, view)
+            values.keep(endpoint, view)
         with np.errstate(all="ignore"):
             for place, item in enumerate(self._order):
                 node = item.node
                 if node.op == "Const" and trace is None:  # more than half of a graph's nodes
-                    values[Endpoint(node.name, 0)] = node.tensor.numpy()
+                    values.held[Endpoint(node.name, 0)] = node.tensor.numpy()
                     continue
-                taken = [values[endpoint] for endpoint in item.data]
+                taken = [values.held[endpoint] for endpoint in item.data]
                 began = time.perf_counter_ns()
-                made = computed(item, taken, place)
+                made = values.computed(item, taken, place)
                 if trace is not None:
                     trace.add(node.name, node.op, began, time.perf_counter_ns(), made, "reference")
-                for port, value in enumerate(made):
-                    endpoint = Endpoint(node.name, port)
-                    if node.op == "Const":
-                        values[endpoint] = value
-                    elif endpoint in last and endpoint not in values:
-                        shapes = [getattr(each, "shape", ()) for each in taken] if change is not None else []
-                        keep(endpoint, value, addends(node.op, shapes, np.shape(value)) if shapes else 1)
-                for endpoint in item.data:
-                    if last[endpoint] == place:
-                        values.pop(endpoint, None)
-        return [np.array(values[endpoint]) for endpoint in self.outputs]
+                values.keep_results(item, taken, made)
+                values.drop_last_read(item, place)
+        return [np.array(values.held[endpoint]) for endpoint in self.outputs]
 
     def noisy(self, arrays: Sequence[Array], seed: int, size: float) -> list[Array] | None:
         """The outputs with noise in all tensors of floats on the way.
@@ -229,6 +188,69 @@ class PartReference:
         outputs = [str(endpoint) for endpoint in self.outputs]
         graph = self.graph.replace(nodes, inputs=tuple(fed.values()), outputs=outputs, signatures={})
         return graph, {fed[e]: array for e, array in zip(self.inputs, arrays, strict=True)}
+
+
+class _RunValues:
+    """The tensors of one run, each for as long as somebody reads it, within a stated limit of memory.
+
+    Attributes:
+        held: the values so far.
+    """
+
+    def __init__(self, part: PartReference, change: Callable[[Array, int], Array] | None) -> None:
+        order = part._order
+        self._ledger = None if stated_memory() is None else _ledger()
+        self._last = {endpoint: place for place, item in enumerate(order) for endpoint in item.data}
+        self._last.update(dict.fromkeys(part.outputs, len(order)))
+        self._owned, self._change = part._owned, change
+        self.held: dict[Endpoint, Any] = {}
+
+    def computed(self, item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
+        """What the node at a place of the order gives, in the memory of an operand that nobody else reads."""
+        node, ledger = item.node, self._ledger
+        if node.op in PASSED:
+            return (taken[0],)
+        if ledger is None:
+            result = None
+            if node.op in WRITERS:
+                ends = [each for each in item.data if self._last[each] == place and each in self._owned]
+                result = written(node, taken, [self.held[each] for each in ends])
+            return evaluate(node, taken) if result is None else (result,)
+        from pocketgraph.runtime.engines.memory_limit import bytes_of_node
+
+        with limits(memory=ledger.limit - ledger.live):
+            wanted = bytes_of_node(node, [0], taken)
+            ledger.check(wanted, f"node '{node.name}'", f"comparing the output of this {node.op}")
+            return evaluate(node, taken)
+
+    def keep(self, endpoint: Endpoint, value: Any, addends: int = 1) -> None:
+        """Holds a tensor; floats as they are changed."""
+        ledger, change = self._ledger, self._change
+        is_number = change is not None and isinstance(value, (np.ndarray, np.generic))
+        if is_number and change is not None and DType.of_numpy(value.dtype).is_floating:
+            if ledger is not None:
+                ledger.check(WIDE * value.size, f"node '{endpoint.node}'", "noise for a comparison")
+            value = change(np.asarray(value), addends)
+        self.held[endpoint] = value
+        if ledger is not None:
+            ledger.hold(value)
+            ledger.settle(f"node '{endpoint.node}'")
+
+    def keep_results(self, item: Item, taken: Sequence[Any], made: Sequence[Any]) -> None:
+        """Holds those of a node's results that somebody reads."""
+        for port, value in enumerate(made):
+            endpoint = Endpoint(item.node.name, port)
+            if item.node.op == "Const":
+                self.held[endpoint] = value
+            elif endpoint in self._last and endpoint not in self.held:
+                shapes = [getattr(each, "shape", ()) for each in taken] if self._change is not None else []
+                self.keep(endpoint, value, addends(item.node.op, shapes, np.shape(value)) if shapes else 1)
+
+    def drop_last_read(self, item: Item, place: int) -> None:
+        """Lets go of what the node at a place of the order read as the last one."""
+        for endpoint in item.data:
+            if self._last[endpoint] == place:
+                self.held.pop(endpoint, None)
 
 
 def addends(op: str, taken: Sequence[Sequence[int]], given: Sequence[int]) -> int:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import numpy as np
 
@@ -29,22 +31,10 @@ def read_feeds(path: str | os.PathLike[str], graph: Graph) -> dict[str, Array]:
         UsageError: it is no .npz, holds Python objects, or a key names no tensor.
     """
     where = os.fspath(path)
-    try:
-        with open(path, "rb") as file:  # a file that NumPy opens stays open when it is damaged
-            data = np.load(file, allow_pickle=False)
-            if isinstance(data, np.ndarray):
-                raise UsageError("this is one array (.npy)", where=where, hint=f"say which input it is: NAME={where}")
-            with data:
-                arrays = {key: data[key] for key in data.files}
-    except UsageError:
-        raise
-    except FileNotFoundError:
-        raise UsageError("there is no such file", where=where) from None
-    except Exception as error:  # NumPy's and zipfile's, of many kinds
-        said = " ".join(str(error).split())
-        if "pickle" in said.lower():
-            said = OTHER
-        raise UsageError(f"not a readable .npz: {said}", where=where, hint=WRITTEN) from None
+    with _loaded(where, ".npz") as data:
+        if isinstance(data, np.ndarray):
+            raise UsageError("this is one array (.npy)", where=where, hint=f"say which input it is: NAME={where}")
+        arrays = {key: data[key] for key in data.files}
     spellings = _spellings(graph)
     feeds: dict[str, Array] = {}
     for key, value in arrays.items():
@@ -115,23 +105,33 @@ def read_array(path: str) -> Array:
     Raises:
         UsageError: it is neither.
     """
+    with _loaded(path, ".npy or .npz") as data:
+        if isinstance(data, np.ndarray):
+            return data
+        if len(data.files) != 1:
+            raise UsageError(f"it holds {len(data.files)} arrays", where=path, hint="give the .npz without a name")
+        only: Array = data[data.files[0]]
+        return only
+
+
+@contextmanager
+def _loaded(path: str, kind: str) -> Iterator[Any]:
+    """What a file holds: an array, or several by key, which are read within this.
+
+    Raises:
+        UsageError: there is no such file, or it is not of that kind.
+    """
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb") as file:  # a file that NumPy opens stays open when it is damaged
             data = np.load(file, allow_pickle=False)
-            if isinstance(data, np.ndarray):
-                return data
-            with data:
-                if len(data.files) != 1:
-                    many = f"it holds {len(data.files)} arrays"
-                    raise UsageError(many, where=path, hint="give the .npz without a name")
-                only: Array = data[data.files[0]]
-                return only
+            with nullcontext() if isinstance(data, np.ndarray) else data:
+                yield data
     except UsageError:
         raise
     except FileNotFoundError:
         raise UsageError("there is no such file", where=path) from None
-    except Exception as error:
+    except Exception as error:  # NumPy's and zipfile's, of many kinds
         said = " ".join(str(error).split())
         if "pickle" in said.lower():
             said = OTHER
-        raise UsageError(f"not a readable .npy or .npz: {said}", where=path, hint=WRITTEN) from None
+        raise UsageError(f"not a readable {kind}: {said}", where=path, hint=WRITTEN) from None

@@ -7,38 +7,25 @@ from pocketgraph.kernels.shapes.algebra import Dim, at_least, exact_quotient, of
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 
-@shape_rule("SpaceToBatchND", "SpaceToBatch")
-def space_to_batch(call: ShapeCall) -> Shape:
-    block, paddings = _block(call), call.integers(2 if call.node.op.endswith("ND") else 1)
+@shape_rule("SpaceToBatchND", "SpaceToBatch", "BatchToSpaceND", "BatchToSpace")
+def space_and_batch(call: ShapeCall) -> Shape:
+    """Blocks that go into the batch after borders were put around, or come out of it before they are cut off."""
+    op = call.node.op
+    to_batch, has_blocks = op.startswith("Space"), op.endswith("ND")
+    block = call.integers(1) if has_blocks else [call.attr("block_size")] * 2
+    borders = call.integers(2 if has_blocks else 1)
     shape = call.shape(0)
     if shape.dims is None or block is None:
         return Shape((None,) * len(shape.dims)) if shape.dims is not None else UNKNOWN
     dims = list(at_least(shape, 1 + len(block)).dims or ())
-    dims[0] = product(dims[0], *block)
+    dims[0] = product(dims[0], *block) if to_batch else exact_quotient(dims[0], product(*block))
     for i, size in enumerate(block, 1):
-        added = None if paddings is None else paddings[2 * i - 2] + paddings[2 * i - 1]
-        dims[i] = exact_quotient(total(dims[i], added), size)
+        around = None if borders is None else borders[2 * i - 2] + borders[2 * i - 1]
+        if to_batch:
+            dims[i] = exact_quotient(total(dims[i], around), size)
+        else:
+            dims[i] = total(product(dims[i], size), None if around is None else -around)
     return Shape(dims)
-
-
-@shape_rule("BatchToSpaceND", "BatchToSpace")
-def batch_to_space(call: ShapeCall) -> Shape:
-    block, crops = _block(call), call.integers(2 if call.node.op.endswith("ND") else 1)
-    shape = call.shape(0)
-    if shape.dims is None or block is None:
-        return Shape((None,) * len(shape.dims)) if shape.dims is not None else UNKNOWN
-    dims = list(at_least(shape, 1 + len(block)).dims or ())
-    dims[0] = exact_quotient(dims[0], product(*block))
-    for i, size in enumerate(block, 1):
-        removed = None if crops is None else -crops[2 * i - 2] - crops[2 * i - 1]
-        dims[i] = total(product(dims[i], size), removed)
-    return Shape(dims)
-
-
-def _block(call: ShapeCall) -> list[int] | None:
-    if not call.node.op.endswith("ND"):
-        return [call.attr("block_size")] * 2
-    return call.integers(1)
 
 
 @shape_rule("SpaceToDepth", "DepthToSpace")
