@@ -12,7 +12,7 @@ from pocketgraph import Session
 from pocketgraph.formats import save
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import winograd
-from pocketgraph.litert.rewriting.tile_transforms import tile_transform
+from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, Tiling, tile_transform
 
 random = np.random.default_rng(11)
 
@@ -34,7 +34,7 @@ def test_a_tile_has_the_sums_of_products(results: int, taps: int) -> None:
 
 def test_a_bias_at_its_point_is_in_every_result_once() -> None:
     for results, taps in ((2, 3), (4, 3), (4, 5), (2, 7)):
-        np.testing.assert_array_equal(tile_transform(results, taps).result[:, winograd.BIAS_POINT], 1)
+        np.testing.assert_array_equal(tile_transform(results, taps).result[:, BIAS_POINT], 1)
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -84,7 +84,7 @@ def test_tiles_compute_what_the_convolution_does(
 def test_larger_tiles_where_they_are_quicker(shape: tuple[int, ...], window: int, tile: int) -> None:
     tiled = []
 
-    def seen(operation: Operation, *, by_several: bool = False) -> winograd.Tiling | None:
+    def seen(operation: Operation, *, by_several: bool = False) -> Tiling | None:
         tiled.append(tiling_of(operation, by_several=by_several))
         return tiled[-1]
 

@@ -186,7 +186,9 @@ class GraphDefReader:
         name = op = device = ""
         inputs: list[str] = []
         first = 0
+        is_usual = True
         for at, number, kind, value, end in wire.fields(self.buffer, start, stop):
+            is_usual = is_usual and kind == LEN and number <= 5
             if kind != LEN:
                 continue
             if number == 5:
@@ -201,7 +203,8 @@ class GraphDefReader:
                 device = self._text(value, end)
         if not name or not op:
             raise WireError(start, f"a node has no {'op' if name else 'name'}")
-        return FileNode(name, op, tuple(inputs), device, self.buffer, start, stop, first or stop, self._origin)
+        first = first or stop
+        return FileNode(name, op, tuple(inputs), device, self.buffer, start, stop, first, self._origin, is_usual)
 
     def _text(self, start: int, stop: int) -> str:
         raw = self.buffer[start:stop]

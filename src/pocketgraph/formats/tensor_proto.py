@@ -286,12 +286,15 @@ def usual_value(buffer: Buffer, start: int, stop: int, where: str) -> Tensor | N
 
 
 def _shape(encoded: bytes) -> tuple[int, ...] | None:
-    """A constant's shape, remembered; None where it holds more than sizes."""
+    """A constant's shape, remembered; None where it holds more than sizes, or one that is not known."""
+    dims: list[int] = []
     for _, number, kind, value, end in wire.fields(encoded, 0, len(encoded)):
-        inner = [(field, of) for _, field, of, _, _ in wire.fields(encoded, value, end)] if kind == LEN else []
-        if number != 2 or kind != LEN or inner not in ([], [(1, VARINT)]):
+        inner = [(field, of, size) for _, field, of, size, _ in wire.fields(encoded, value, end)] if kind == LEN else []
+        size = inner[0][2] if inner else 0
+        if number != 2 or kind != LEN or len(inner) > 1 or (inner and inner[0][:2] != (1, VARINT)) or size >= 1 << 63:
             return None
-    shape = sizes(encoded, 0, len(encoded), 0)
+        dims.append(size)
+    shape = tuple(dims)
     if len(_shapes) < MOST_KNOWN:
         _shapes[encoded] = shape
     return shape

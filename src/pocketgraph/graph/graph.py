@@ -256,6 +256,11 @@ class Graph:
         return self._leading_nowhere(among) if among is not None else list(self._dangling)
 
     @cached_property
+    def ops(self) -> frozenset[str]:
+        """The ops that occur; those of functions' bodies do not count."""
+        return frozenset([node.op for node in self._table.values()])
+
+    @cached_property
     def _dangling(self) -> tuple[tuple[str, str], ...]:
         return tuple(self._leading_nowhere(self))
 

@@ -199,10 +199,9 @@ class Node:
     def data_inputs(self) -> tuple[str, ...]:
         """The inputs that carry tensors."""
         inputs = self.inputs
-        for ref in inputs:
-            if ref.startswith("^"):
-                return tuple([i for i in inputs if not i.startswith("^")])
-        return inputs
+        if "^" not in "".join(inputs):  # this asks all of them at once
+            return inputs
+        return tuple([i for i in inputs if not i.startswith("^")])
 
     @property
     def control_inputs(self) -> tuple[str, ...]:

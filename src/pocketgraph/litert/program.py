@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -58,10 +59,7 @@ class Value:
     @property
     def size(self) -> int:
         """How many elements."""
-        count = 1
-        for dimension in self.shape:
-            count *= dimension
-        return count
+        return math.prod(self.shape)
 
     def __repr__(self) -> str:
         return f"{self.name}: {self.dtype.name}{list(self.shape)}{' const' if self.constant else ''}"

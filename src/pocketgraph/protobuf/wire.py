@@ -52,6 +52,9 @@ def read_varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """
     value = shift = 0
     start = position
+    if position + 1 < end and buffer[position + 1] < 0x80:  # most take no more than two bytes
+        byte = buffer[position]
+        return (byte, position + 1) if byte < 0x80 else (byte & 0x7F | buffer[position + 1] << 7, position + 2)
     while position < end:
         byte = buffer[position]
         position += 1

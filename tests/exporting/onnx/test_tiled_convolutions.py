@@ -16,7 +16,7 @@ from pocketgraph.exporting.onnx.to_onnx import converted
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.rewriting import winograd
-from pocketgraph.litert.rewriting.winograd import Tiling
+from pocketgraph.litert.rewriting.tile_transforms import Tiling
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 

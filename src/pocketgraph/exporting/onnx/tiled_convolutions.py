@@ -36,9 +36,9 @@ from pocketgraph.litert.cost_model import (
     OPENVINO_SHARE,
     OPENVINO_WEIGHT,
 )
-from pocketgraph.litert.rewriting.tile_operations import Tiling
-from pocketgraph.litert.rewriting.tile_transforms import TileTransform, tile_transform
-from pocketgraph.litert.rewriting.winograd import best_tiling, is_used, transformed_weights
+from pocketgraph.litert.rewriting.tile_transforms import TileTransform, Tiling, tile_transform
+from pocketgraph.litert.rewriting.tiled_convolution import transformed_weights
+from pocketgraph.litert.rewriting.winograd import best_tiling, is_used
 
 PASS = "winograd_convolutions"
 """What it is switched off by, here and for LiteRT."""

@@ -25,7 +25,7 @@ MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, Attribu
 
 
 class _TensorFacts(NamedTuple):
-    """What is known of one node's outputs, one entry an output."""
+    """What is known of one node's outputs, in each of the three one entry an output."""
 
     shapes: tuple[Shape, ...]
     dtypes: tuple[DType | None, ...]
@@ -66,6 +66,11 @@ class Inferred:
         found = (self._rows.get(ref) or self._row(ref))[2]
         return found if isinstance(found, np.ndarray) else None
 
+    def has_value(self, node: str) -> bool:
+        """Whether the value of any of a node's outputs is known, as ``value`` gives it."""
+        facts = self._facts.get(node)
+        return facts is not None and any(isinstance(known, np.ndarray) for known in facts.known)
+
     def numbers(self, ref: str) -> list[int | None] | None:
         """The elements of an integer vector (or scalar) of which some are known, e.g. ``[None, 7, 7, 64]``."""
         found = (self._rows.get(ref) or self._row(ref))[2]
@@ -85,13 +90,9 @@ class Inferred:
         name, port = (ref[:-2], 0) if ref.endswith(":0") else parse_ref(ref)[:2]
         facts = self._facts.get(name)
         found: _Row = (UNKNOWN, None, None)
-        if facts is not None and port >= 0:
-            shapes, dtypes, known = facts.shapes, facts.dtypes, facts.known
-            found = (
-                shapes[port] if port < len(shapes) else UNKNOWN,
-                dtypes[port] if port < len(dtypes) else None,
-                known[port] if port < len(known) else None,
-            )
+        if facts is not None and 0 <= port < len(facts[0]):
+            shapes, dtypes, known = facts
+            found = shapes[port], dtypes[port], known[port]
         self._rows[ref] = found
         return found
 
@@ -205,7 +206,13 @@ def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
                     back = [name for name in before if name in graph and graph[name].op in BACK_EDGES]
                     starts.extend(back)
                     before = [name for name in before if name not in back]
-                stack.extend(source for source in before if source not in opened)
+                before = [source for source in before if source not in opened]
+                if before:
+                    stack += before
+                else:
+                    stack.pop()
+                    done.add(name)
+                    order.append(node)
     return order
 
 

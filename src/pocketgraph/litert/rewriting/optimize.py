@@ -10,13 +10,13 @@ from collections.abc import Callable, Collection
 from pocketgraph.budgets import check_time
 from pocketgraph.graph.named_pass import Pass, imported
 from pocketgraph.litert.cost_model import DEPTHWISE_WINDOWS, FEWEST_TILED_CHANNELS
+from pocketgraph.litert.operator_traits import POOLS
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.narrow_convolutions import widen_narrow_convolutions, write_out_narrow_vectors
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
 from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
-from pocketgraph.litert.rewriting.skipped_pixels import take_fewer_pixels
 from pocketgraph.litert.rewriting.strength_reduction import (
     recognise_leaky_rectifiers,
     reshape_instead_of_transposing,
@@ -76,6 +76,17 @@ def _with_windows(program: Program, code: str, elements: int, channels: int = 1)
 def may_have_tiles(program: Program) -> bool:
     """Whether a convolution may be one for ``winograd_convolutions``, which takes some time to import."""
     return _with_windows(program, "CONV_2D", 1, FEWEST_TILED_CHANNELS)
+
+
+def _has_windows_of_one_pixel(program: Program) -> bool:
+    """Whether a pooling has a window of one pixel, or a convolution one that moves by several."""
+    for operation in program.operations:
+        options, weights = operation.options, operation.inputs[1] if operation.code == "CONV_2D" else None
+        if operation.code in POOLS and options["filter_h"] == options["filter_w"] == 1:
+            return True
+        if weights is not None and weights.shape[1:3] == (1, 1) and options["stride_h"] * options["stride_w"] != 1:
+            return True
+    return False
 
 
 def _computes_weights(program: Program) -> bool:
@@ -149,7 +160,12 @@ OPTIMIZE: tuple[Pass, ...] = (
     ),
 )
 FOR_LATENCY: tuple[Pass, ...] = (
-    Pass("take_fewer_pixels", "pixels that a strided reader skips are not computed", take_fewer_pixels),
+    Pass(
+        "take_fewer_pixels",
+        "pixels that a strided reader skips are not computed",
+        _rewriting("skipped_pixels", "take_fewer_pixels"),
+        _has_windows_of_one_pixel,
+    ),
     Pass("reshape_later", "biases and activations come before a reshape, so that they fuse", reshape_later),
     AFFINE,
     RECOGNISE,

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.rewriting.tile_transforms import TileTransform
-
-
-class Tiling(NamedTuple):
-    """How results are cut into tiles.
-
-    Attributes:
-        rows, columns: of a tile.
-        down, across: how many tiles there are of an image.
-    """
-
-    rows: int
-    columns: int
-    down: int
-    across: int
+from pocketgraph.litert.rewriting.tile_transforms import TileTransform, Tiling
 
 
 class TileOperations:

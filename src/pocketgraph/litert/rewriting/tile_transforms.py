@@ -9,7 +9,7 @@ Arithmetic Complexity of Computations (1980); A. Lavin and S. Gray, Fast Algorit
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -23,6 +23,20 @@ POINTS = (0, 1, -1, 2, -2, 0.5, -0.5)
 """Where the polynomials are evaluated, besides at infinity. The second is 1, whose column of ``result`` is all ones."""
 BIAS_POINT = 1
 """The point that a bias is added at, to be in every result once."""
+
+
+class Tiling(NamedTuple):
+    """How results are cut into tiles.
+
+    Attributes:
+        rows, columns: of a tile.
+        down, across: how many tiles there are of an image.
+    """
+
+    rows: int
+    columns: int
+    down: int
+    across: int
 
 
 class TileTransform(Record):

@@ -17,13 +17,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from itertools import product
 from typing import TypeAlias
 
-import numpy as np
-
 from pocketgraph.graph.dtype import FLOAT
-from pocketgraph.litert.constant import Array
 from pocketgraph.litert.cost_model import (
     CALLED_BY_SEVERAL,
     FEWEST_TILED_CHANNELS,
@@ -38,10 +36,9 @@ from pocketgraph.litert.cost_model import (
     TILED_SHARE,
     TILED_WEIGHT,
 )
-from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
-from pocketgraph.litert.rewriting.tile_operations import TileOperations, Tiling
-from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, TileTransform, tile_transform
+from pocketgraph.litert.rewriting.tile_transforms import Tiling
 
 TILES = {1: (1,), 3: (2, 4), 5: (2, 4), 7: (2,)}
 """Results of a tile along an axis, for windows of so many elements; larger ones lose digits (7x7 by 4: 6e-5)."""
@@ -54,10 +51,16 @@ def convolve_in_tiles(program: Program) -> None:
     """
     if not is_used():
         return
+    by_several = bool(program.by_several)
+    tilings = {each: tiling for each in program.operations if (tiling := tiling_of(each, by_several=by_several))}
+    if not tilings:
+        return
+    from pocketgraph.litert.rewriting.tiled_convolution import TiledConvolution  # which few first plans need
+
     operations: list[Operation] = []
     for operation in program.operations:
-        tiling = tiling_of(operation, by_several=bool(program.by_several))
-        operations += _Tiled(operation, tiling).operations if tiling else [operation]
+        tiling = tilings.get(operation)
+        operations += TiledConvolution(operation, tiling).operations if tiling else [operation]
     program.operations = operations
 
 
@@ -112,7 +115,7 @@ def best_tiling(
         time: how long it takes in tiles, with one thread; by default on LiteRT.
         by_several: whether several threads compute it, on LiteRT: in the same tiles as one, where that is not longer.
     """
-    found = _soonest(result, window, depth, time or _time)
+    found = _soonest(tuple(result), window, depth, time or _time)
     if found is None or found[0] > share:
         return None
     if by_several:  # they share the plain convolution evenly, and products of tiles, too, but not the rest
@@ -128,11 +131,12 @@ def share_in_tiles(result: Sequence[int], window: tuple[int, int], depth: int) -
     Args:
         result, window, depth: as ``best_tiling`` has them.
     """
-    found = _soonest(result, window, depth, _time) if is_used() else None
+    found = _soonest(tuple(result), window, depth, _time) if is_used() else None
     return None if found is None else found[0]
 
 
-def _soonest(result: Sequence[int], window: tuple[int, int], depth: int, time: Time) -> tuple[float, Tiling] | None:
+@lru_cache(maxsize=1024)  # layers repeat each other, and several passes ask
+def _soonest(result: tuple[int, ...], window: tuple[int, int], depth: int, time: Time) -> tuple[float, Tiling] | None:
     """The tiles that take the least time, and which share of the plain convolution's."""
     batch, *sizes, count = result
     height, width = window
@@ -186,58 +190,3 @@ def _time(
         + moving * each * moved
         + calling * SMALL_OPERATION * operations
     )
-
-
-def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:
-    """float32 (points of a tile's rows, of its columns, outputs, channels) of (outputs, rows, columns, channels).
-
-    One product over the whole window: a window's elements are few, so that float32 loses nothing that counts.
-    """
-    count, height, width, depth = weights.shape
-    both = np.kron(by_row.filter, by_column.filter).astype(np.float32)
-    windows = np.ascontiguousarray(weights.transpose(1, 2, 0, 3)).reshape(height * width, -1)
-    made: Array = np.matmul(both, windows).reshape(len(by_row.data), len(by_column.data), count, depth)
-    return made
-
-
-class _Tiled(TileOperations):
-    """Makes the operations that compute a convolution in tiles."""
-
-    def __init__(self, whole: Operation, tiling: Tiling) -> None:
-        super().__init__(whole.outputs[0].name, whole.nodes, tiling, str(whole.options["activation"]))
-        self._whole = whole
-        self._write()
-
-    def _write(self) -> None:
-        source, weights, bias = self._whole.inputs
-        assert source is not None
-        assert weights is not None
-        assert weights.constant is not None
-        assert bias is not None
-        assert bias.constant is not None
-        tiling, (result,) = self.tiling, self._whole.outputs
-        count, height, width, _ = weights.shape
-        before = ((height - 1) // 2, (width - 1) // 2) if self._whole.options["padding"] == "SAME" else (0, 0)
-        by_row, by_column = tile_transform(tiling.rows, height), tile_transform(tiling.columns, width)
-        filters = transformed_weights(weights.constant.numpy(), by_row, by_column)
-        no_bias = self.zeros(count)
-        offset = self.constant("bias", bias.constant.numpy().reshape(-1))
-        # where there is no transform along an axis, its only point has the bias
-        biased = min(BIAS_POINT, len(by_row.data) - 1), min(BIAS_POINT, len(by_column.data) - 1)
-        lines = self.transformed(self.padded(source, before, (height, width)), by_row.data, 0)
-        columns: list[list[Value]] = []
-        for i, line in enumerate(lines):
-            parts = []
-            for j, tile in enumerate(self.transformed(line, by_column.data, 1)):
-                parts.append(self._product(tile, filters[i, j], offset if (i, j) == biased else no_bias))
-            columns.append(self.combined(parts, by_column, is_last=len(lines) == 1))
-        across = [self.combined(list(parts), by_row, is_last=len(lines) > 1) for parts in zip(*columns, strict=True)]
-        self.joined(across, result.shape)
-        self.operations[-1].outputs = [result]
-
-    def _product(self, tiles: Value, weights: Array, bias: Value) -> Value:
-        """The channels of each tile's point, times (outputs, channels)."""
-        count, depth = weights.shape
-        operands = [tiles, self.constant("weights", weights.reshape(count, 1, 1, depth)), bias]
-        options = {**self._whole.options, "padding": "VALID", "activation": ""}
-        return self.add("CONV_2D", operands, (*tiles.shape[:3], count), options)

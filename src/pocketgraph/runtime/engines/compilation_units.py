@@ -236,6 +236,19 @@ def dependencies(item: Item, plan: Plan) -> list[str]:
     return [*names, *item.control]
 
 
+def _is_sorted(items: Mapping[str, Item]) -> bool:
+    """Whether each node comes after all that it depends on, as exporters write them."""
+    seen: set[str] = set()
+    for name, (_, data, control) in items.items():
+        for source, _ in data:
+            if source not in seen and source in items:
+                return False
+        if control and not seen.issuperset(items.keys() & control):
+            return False
+        seen.add(name)
+    return True
+
+
 def check_waits(plan: Plan) -> None:
     """Refuses nodes that wait for each other in a circle; what only data makes of circles, ``in_order`` finds.
 
@@ -244,6 +257,8 @@ def check_waits(plan: Plan) -> None:
     """
     items = plan.items
     waiting = [name for name, item in items.items() if item.control]
+    if not waiting or _is_sorted(items):
+        return
     done: set[str] = set()
     opened: set[str] = set()  # and not done
     while waiting:

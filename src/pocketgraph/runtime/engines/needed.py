@@ -71,10 +71,12 @@ def needed(
         item = earlier.get(name)
         if item is None or item.node is not node:
             item = item_of(node)
-        found[name] = item
         sources = [e[0] for e in item.data if e[0] not in found and (e[0] not in fed or e not in feeds)]
         if item.control:
-            sources += [c for c in item.control if c not in found and c not in fed_placeholders]
+            if not fed_placeholders.isdisjoint(item.control):
+                item = item._replace(control=tuple([c for c in item.control if c not in fed_placeholders]))
+            sources += [c for c in item.control if c not in found]
+        found[name] = item
         for source in sources:
             if source not in nodes:
                 raise RunError(
@@ -83,8 +85,4 @@ def needed(
                     hint=did_you_mean(source, graph.nodes),
                 )
             waiting.append(source)
-    kept = {name: found[name] for name in nodes if name in found}
-    for name, item in kept.items():
-        if item.control and not fed_placeholders.isdisjoint(item.control):
-            kept[name] = item._replace(control=tuple(c for c in item.control if c not in fed_placeholders))
-    return kept
+    return {name: found[name] for name in nodes if name in found}

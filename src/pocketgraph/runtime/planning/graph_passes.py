@@ -16,28 +16,37 @@ from pocketgraph.budgets import check_time
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.named_pass import Pass
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.eight_bit.float_ops import CANDIDATES
 from pocketgraph.runtime.engines.compilation_units import Plan
-from pocketgraph.runtime.engines.frames import SWITCH
+from pocketgraph.runtime.engines.frames import ENTER, SWITCH
+from pocketgraph.runtime.engines.functions import FUNCTIONAL
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.planning.known_values import with_known_values
 from pocketgraph.runtime.planning.rewriting.constant_deduplication import deduplicate_constants as with_constants_once
-from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
-from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
 
 MOST_ROUNDS = 6  # writing a loop out may tell how often another one turns
 
 
+def _having(ops: Collection[str]) -> Callable[[GraphState], bool]:
+    """Whether the graph has one of these ops, whoever needs it; one look at the graph serves all passes."""
+    return lambda state: not state.graph.ops.isdisjoint(ops)
+
+
+def _has_calls(state: GraphState) -> bool:
+    return not state.graph.ops.isdisjoint(FUNCTIONAL) or not state.graph.ops.isdisjoint(state.graph.functions)
+
+
 def inline_functions(state: GraphState) -> None:
+    from pocketgraph.runtime.planning.rewriting.function_inlining import inline_calls
+
     if state.take(inline_calls(state.graph, state.items, state.feeds, state.held)):
         state.find_items(reuse=False)
 
 
 def eight_bits_in_floats(state: GraphState) -> None:
-    if not any(node.op in CANDIDATES for node in state.graph):
-        return
     from pocketgraph.runtime.eight_bit.float_rewriting import without_codes
 
     if state.take(without_codes(state.graph, state.held, state.items, state.feeds)):
@@ -57,8 +66,6 @@ def _without_default(node: Node) -> Node:
 
 
 def drop_untaken_branches(state: GraphState) -> None:
-    if not any(item.node.op in SWITCH for item in state.items.values()):
-        return
     from pocketgraph.runtime.planning.rewriting.static_branches import known_predicates, without_static_branches
 
     predicates = known_predicates(state.items, state.inferred)
@@ -99,6 +106,8 @@ def remove_dropout_in_loops(state: GraphState) -> None:
 
 
 def remove_dropout(state: GraphState) -> None:
+    from pocketgraph.runtime.planning.rewriting.noop_dropout import without_noop_dropout
+
     state.settle()
     before = state.plan
     if state.take(without_noop_dropout(state.graph, before, state.inferred, state.conditional)):
@@ -126,11 +135,9 @@ def unroll_loops(state: GraphState) -> None:
 
 
 def hoist_over_splits(state: GraphState) -> None:
-    state.settle()
-    if not any(item.node.op == "Split" for item in state.plan.items.values()):
-        return
     from pocketgraph.runtime.planning.rewriting.split_hoisting import hoist_over_splits as with_work_before_splits
 
+    state.settle()
     if state.take(with_work_before_splits(state.graph, state.plan, state.held)):
         state.infer_anew()
         state.plan_anew()
@@ -149,8 +156,6 @@ def drop_idle_waits(state: GraphState) -> None:
 
 
 def mask_pooled_gradients(state: GraphState) -> None:
-    if not any(node.op == "MaxPoolGrad" for node in state.graph):
-        return
     from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
 
     state.settle()
@@ -160,19 +165,32 @@ def mask_pooled_gradients(state: GraphState) -> None:
         state.find_conditional()
 
 
+LOOPS, BRANCHES, SCALING = _having(ENTER), _having(SWITCH), _having(ops_with("product", "quotient"))
+SPLITS, POOLS, QUANTIZED = _having({"Split"}), _having({"MaxPoolGrad"}), _having(CANDIDATES)
+DEFAULTS = _having({"PlaceholderWithDefault"})
+
 PASSES: tuple[Pass, ...] = (
-    Pass("inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions),
-    Pass("eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats),
-    Pass("take_defaults", "placeholders that are not fed become their defaults", take_defaults),
-    Pass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches),
+    Pass(
+        "inline_functions", "functions, branches and loops of TensorFlow 2 become nodes", inline_functions, _has_calls
+    ),
+    Pass(
+        "eight_bits_in_floats", "quantized ops become float ones that LiteRT quantizes", eight_bits_in_floats, QUANTIZED
+    ),
+    Pass("take_defaults", "placeholders that are not fed become their defaults", take_defaults, DEFAULTS),
+    Pass("drop_untaken_branches", "branches whose predicate is known fall", drop_untaken_branches, BRANCHES),
     Pass("fold_constants", "what follows from the feeds' shapes becomes a constant", fold_constants),
     Pass("deduplicate_constants", "equal constants become one", deduplicate_constants),
-    Pass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops),
-    Pass("unroll_loops", "loops of known length are written out", unroll_loops),
-    Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
-    Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
+    Pass("remove_dropout", "dropout that keeps everything leaves, in loops first", remove_dropout_in_loops, LOOPS),
+    Pass("unroll_loops", "loops of known length are written out", unroll_loops, LOOPS),
+    Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits, SPLITS),
+    Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout, SCALING),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
-    Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
+    Pass(
+        "mask_pooled_gradients",
+        "gradients of max pools are masked before they are spread",
+        mask_pooled_gradients,
+        POOLS,
+    ),
 )
 BESIDES = {
     "freeze_variables": "variables that nothing assigns again become constants",
@@ -225,7 +243,7 @@ def specialized(
     """
     state = GraphState(graph, feeds, values, fetches, targets, items, without)
     for each in PASSES:
-        if each.name in without:
+        if each.name in without or not each.applies(state):
             continue
         before = state.graph
         each.run(state)

@@ -13,7 +13,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Plan, check_waits
-from pocketgraph.runtime.engines.frames import ROOT, SWITCH, frames_of, has_loops
+from pocketgraph.runtime.engines.frames import ENTER, ROOT, SWITCH, frames_of, has_loops
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.planning.call_key import Sized
@@ -92,7 +92,8 @@ class GraphState:
             MissingKernelError: see ``conditional_nodes``.
         """
         if self._conditional is None:
-            self._conditional = conditional_nodes(self.plan)
+            self.find_conditional()
+            assert self._conditional is not None
         return self._conditional
 
     @cached_property
@@ -132,7 +133,7 @@ class GraphState:
 
     def find_conditional(self) -> None:
         """The conditional nodes of the plan as it is now."""
-        self._conditional = conditional_nodes(self.plan)
+        self._conditional = set() if SWITCH.isdisjoint(self.graph.ops) else conditional_nodes(self.plan)
 
     def keep_needed(self) -> None:
         """Takes out what nobody needs any more, and plans anew."""
@@ -144,7 +145,8 @@ class GraphState:
 
 
 def _plan(graph: Graph, items: Mapping[str, Item], fed: frozenset[Endpoint]) -> Plan:
-    frames = frames_of(items, fed) if has_loops(items) else dict.fromkeys(items, ROOT)
+    may_loop = not ENTER.isdisjoint(graph.ops)
+    frames = frames_of(items, fed) if may_loop and has_loops(items) else dict.fromkeys(items, ROOT)
     return Plan(items, fed, frames, {}, FunctionLibrary(graph))
 
 
@@ -156,19 +158,19 @@ def static_nodes(plan: Plan) -> set[str]:
     missing: dict[str, int] = {}
     static: set[str] = set()
     ready: list[str] = []
-    for name, item in plan.items.items():
-        op = item.node.op
-        if plan.frames[name].depth or op in NEVER_STATIC or opdefs.is_stateful(op):
+    ops = {item.node.op for item in plan.items.values()}
+    never = {op for op in ops if op in NEVER_STATIC or opdefs.is_stateful(op)}
+    for name, (node, data, control) in plan.items.items():
+        if node.op in never or plan.frames[name].depth or (not data and node.op not in ("Const", "NoOp")):
             continue
-        if not item.data and op not in ("Const", "NoOp"):
-            continue
-        missing[name] = len(item.data) + len(item.control)
-        for endpoint in item.data:
+        for endpoint in data:
             if endpoint not in plan.fed:
                 consumers.setdefault(endpoint.node, []).append(name)
-        for waited in item.control:
+        for waited in control:
             consumers.setdefault(waited, []).append(name)
-        if not missing[name]:
+        if data or control:
+            missing[name] = len(data) + len(control)
+        else:
             ready.append(name)
     while ready:
         name = ready.pop()

@@ -21,17 +21,20 @@ def with_known_values(
     from pocketgraph.graph import const
 
     changed: dict[str, Node] = {}
+    having = [
+        (name, item)
+        for name, item in timed(plan.items.items())
+        if item.data and item.node.op not in STRUCTURAL and inferred.has_value(name)
+    ]
     taken: dict[str, set[int]] = {}
-    for item in plan.items.values():
+    for item in plan.items.values() if having else ():
         for endpoint in item.data:
             taken.setdefault(endpoint.node, set()).add(endpoint.port)
     outside: dict[str, set[int]] = {}
     for endpoint in fetched:
         outside.setdefault(endpoint.node, set()).add(endpoint.port)
     moved: dict[Endpoint, Node] = {}
-    for name, item in timed(plan.items.items()):
-        if item.node.op in STRUCTURAL or not item.data:
-            continue
+    for name, item in having:
         if name in conditional or plan.frames[name].depth:  # a constant would not know when it is dead
             continue
         ports = taken.get(name, set())

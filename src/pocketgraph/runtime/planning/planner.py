@@ -44,7 +44,7 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         RunError: the graph cannot be run as asked.
     """
     needs_update = False
-    if any(map(opdefs.updates_variable, {node.op for node in request.graph})):
+    if any(map(opdefs.updates_variable, request.graph.ops)):
         request, items, needs_update = _without_updates_of_constants(request, items)
     if request.engine == "reference" or needs_update:  # which refuses it
         return _on_reference(request, items)

@@ -15,6 +15,7 @@ from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
@@ -230,7 +231,6 @@ class SessionPlans:
 
     def _made(self, call: ResolvedCall, measure: bool = False) -> ExecutionPlan:
         from pocketgraph.runtime.engines.functions import FunctionLibrary
-        from pocketgraph.runtime.planning.session_variables import with_session_variables
 
         key = call.key
         items = self._needed(key)
@@ -239,7 +239,11 @@ class SessionPlans:
         check_may_run(nodes, library, self._allowed)
         may_freeze = self._options.engine != "reference" and "freeze_variables" not in self._options.without
         state = self._state if may_freeze else {}
-        graph, items, holds_values = with_session_variables(self.graph, items, nodes, key, state, _weakly(self._let_go))
+        graph, holds_values = self.graph, False
+        if state or not ops_with("reference_variable").isdisjoint(graph.ops):
+            from pocketgraph.runtime.planning.session_variables import with_session_variables
+
+            graph, items, holds_values = with_session_variables(graph, items, nodes, key, state, _weakly(self._let_go))
         if holds_values:
             self._of_values.add(key)
         is_kept = (

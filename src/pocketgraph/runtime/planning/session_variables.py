@@ -135,6 +135,8 @@ def _may_change(op: str) -> bool:
 
 def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint]) -> tuple[Graph, dict[str, Item]]:
     """The graph and its needed nodes, with such reads added; the same ones if there are none."""
+    if REFERENCE_VARIABLES.isdisjoint(graph.ops):
+        return graph, items
     variables = {name for name, item in items.items() if item.node.op in REFERENCE_VARIABLES}
     written = _written(items, variables) if variables else {}
     if not written:

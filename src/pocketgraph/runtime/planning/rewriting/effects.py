@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from graphlib import TopologicalSorter
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
@@ -113,6 +112,8 @@ def _joined(sources: Collection[str], found: Mapping[str, int], bits: Mapping[st
 
 
 def _order(plan: Plan, items: Mapping[str, Item]) -> list[str]:
+    from graphlib import TopologicalSorter  # which plain nets do without
+
     return list(TopologicalSorter({name: _sources(plan, item, items) for name, item in items.items()}).static_order())
 
 

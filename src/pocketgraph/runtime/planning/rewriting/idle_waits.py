@@ -8,12 +8,12 @@ even constants wait; what has effects waits in their place, so that they are con
 from __future__ import annotations
 
 from collections.abc import Collection
-from graphlib import TopologicalSorter
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.reference_arguments import is_plain
 from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
 ANY_VARIABLES = ops_with("variable", "reference_variable")
@@ -35,7 +35,10 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     is_looping = any(frame.depth for frame in plan.frames.values())
     if conditional or is_looping:
         return graph
-    kept = _Waits(plan, held).kept
+    if all(is_pure(op) and is_plain(op) for op in {item.node.op for item in items.values()}):
+        kept: dict[str, list[str]] = {name: [] for name, item in items.items() if item.control}
+    else:
+        kept = _Waits(plan, held).kept
     changed = {
         name: items[name].node.replace(inputs=[*items[name].node.data_inputs, *(f"^{each}" for each in waits)])
         for name, waits in kept.items()
@@ -68,6 +71,8 @@ class _Waits:
     """
 
     def __init__(self, plan: Plan, held: Collection[str]) -> None:
+        from graphlib import TopologicalSorter  # which plain nets do without
+
         items = plan.items
         sources = {name: dict.fromkeys((*computed(plan, item), *item.control)) for name, item in items.items()}
         self._order = [name for name in TopologicalSorter(sources).static_order() if name in items]
