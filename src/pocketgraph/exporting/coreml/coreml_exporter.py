@@ -197,11 +197,13 @@ def _package(
             _output(translation, value, feature) for value, feature in zip(body.outputs, outputs, strict=True)
         ])  # fmt: skip
     program.add_function("main", function)
+    passes = ct.PassPipeline()  # an index beyond a one-hot vector selects no row of a matrix; a gather has none for it
+    passes.remove_passes({"common::fuse_onehot_matmul_to_gather"})
     classifier = ct.ClassifierConfig(labels, predicted_probabilities_output=outputs[0].name) if labels else None
     try:
         package = ct.convert(
             program, convert_to="mlprogram", minimum_deployment_target=target, skip_model_load=True, package_dir=path,
-            inputs=[_described(feature) for feature in inputs], classifier_config=classifier,
+            pass_pipeline=passes, inputs=[_described(feature) for feature in inputs], classifier_config=classifier,
             compute_precision=ct.precision.FLOAT16 if precision == "float16" else ct.precision.FLOAT32,
         )  # fmt: skip
     except (ValueError, TypeError, RuntimeError, NotImplementedError, AssertionError, KeyError) as error:

@@ -71,8 +71,11 @@ class Package:
     def _computed(self, operation: Any, given: Mapping[str, Any]) -> tuple[Any, ...]:
         kind = operation.op_type
         definition = DEFINITIONS.get(kind)
-        with np.errstate(all="ignore"):
-            made = definition(**given) if definition is not None else self._inferred(kind, given)
+        try:
+            with np.errstate(all="ignore"):
+                made = definition(**given) if definition is not None else self._inferred(kind, given)
+        except IndexError as error:
+            raise RunError(f"Core ML's {kind} has no answer: {error}", where=f"operator '{operation.name}'") from error
         made = tuple(made) if isinstance(made, tuple | list) else (made,)
         if any(value is None for value in made):
             raise RunError(f"Core ML's {kind} cannot be computed here", where=f"operator '{operation.name}'")
