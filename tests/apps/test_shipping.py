@@ -72,10 +72,24 @@ def test_a_training_becomes_a_file_that_is_proved(
     assert (out / "model.tflite").stat().st_mtime_ns == written
 
 
-def test_labels_that_do_not_fit_are_said_before_the_work(data: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    (tmp_path / "labels.txt").write_text("".join(f"{number}\n" for number in range(7)))
-    with pytest.raises(UsageError, match="has 7 lines, but the model gives 10 scores"):
-        ship(DIGITS / "training", tmp_path / "out", data, labels=tmp_path / "labels.txt", outputs=["probabilities"])
+@pytest.mark.parametrize(
+    ("count", "said"),
+    [
+        (7, "has 7 lines, but the model gives 10 scores"),
+        (12, "there are 12 labels and 10 scores in the output 'probabilities'"),
+    ],
+)
+@pytest.mark.parametrize("tells_classes", [True, False])
+def test_labels_that_do_not_fit_are_said_before_the_work(
+    data: pathlib.Path, tmp_path: pathlib.Path, count: int, said: str, tells_classes: bool
+) -> None:
+    samples = data
+    if not tells_classes:
+        samples = tmp_path / "unnamed.npz"
+        np.savez(samples, image=np.load(data)["image"][:20])
+    (tmp_path / "labels.txt").write_text("".join(f"{number}\n" for number in range(count)))
+    with pytest.raises(UsageError, match=said):
+        ship(DIGITS / "training", tmp_path / "out", samples, labels=tmp_path / "labels.txt", outputs=["probabilities"])
     assert not (tmp_path / "out" / "model.tflite").exists()
 
 

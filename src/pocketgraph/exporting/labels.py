@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pocketgraph.errors import UsageError, option
 from pocketgraph.exporting.model import ExportModel, Port
 
@@ -26,6 +28,25 @@ def scores_of(model: ExportModel) -> Port:
     return port
 
 
+def check_count(lines: Sequence[str], classes: int, output: str, what: str = "labels") -> None:
+    """Refuses lines that are not one for each class.
+
+    Args:
+        lines: the lines.
+        classes: how many scores the model gives.
+        output: which output gives them.
+        what: what the lines are.
+
+    Raises:
+        UsageError: there are more or fewer.
+    """
+    if len(lines) != classes:
+        raise UsageError(
+            f"there are {len(lines)} {what} and {classes} scores in the output '{output}'",
+            hint="one line for each score, in their order",
+        )
+
+
 def check_labels(model: ExportModel) -> None:
     """Refuses labels or a calibration that have not one line for each class.
 
@@ -40,11 +61,8 @@ def check_labels(model: ExportModel) -> None:
     port = scores_of(model)
     classes = port.sizes[-1] if port.sizes else 0
     for what, lines in (("labels", model.labels), ("lines of score calibration", model.calibration)):
-        if lines and len(lines) != classes:
-            raise UsageError(
-                f"there are {len(lines)} {what} and {classes} scores in the output '{port.name}'",
-                hint="one line for each score, in their order",
-            )
+        if lines:
+            check_count(lines, classes, port.name, what)
     for number, label in enumerate(model.labels, 1):
         if "\n" in label or "\r" in label or "\0" in label:
             raise UsageError(f"label {number} has a line break in it: {label!r}")

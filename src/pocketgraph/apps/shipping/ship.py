@@ -46,6 +46,7 @@ from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import RunError, UsageError, option, path_of, quoted
 from pocketgraph.exporting import export
+from pocketgraph.exporting.labels import check_count
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
@@ -267,6 +268,8 @@ class _Work:
             scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
             has_no_row = is_dense or not scores.ndim or are_picks(scores)
             data.truth(names, len(names) if has_no_row else scores.shape[-1])
+            if not has_no_row:
+                check_count(names, scores.shape[-1], self.outputs[0])
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
