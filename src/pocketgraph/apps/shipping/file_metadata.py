@@ -19,7 +19,7 @@ def described_file(
     made: Callable[[Mapping[str, bytes]], bytes],
     *,
     outputs: Sequence[str],
-    labels: str | os.PathLike[str] | None,
+    labels: Sequence[str] | str | os.PathLike[str],
     reading: Mapping[str, Any],
     pictures: str | os.PathLike[str] | None,
 ) -> bytes | None:
@@ -29,13 +29,13 @@ def described_file(
         graph: what the file was made of.
         made: the file's content with named metadata in it.
         outputs: what it gives.
-        labels: the file with the names of classes; left out where they are not of a row of scores.
+        labels: the names of classes, or the file with them; left out where they are not of a row of scores.
         reading: how samples are read, by the names of ``SampleReading``.
         pictures: a folder of samples, if there is one.
     """
     if text_inputs(graph, outputs):
         return None
-    for names in dict.fromkeys((labels or (), ())):
+    for names in (labels, ()) if labels else ((),):
         try:
             how = SampleReading(**reading)
             model = model_to_export(graph, how, outputs=outputs, labels=names, samples=pictures, limit=1)
