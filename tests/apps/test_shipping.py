@@ -15,10 +15,9 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping import form_gain
-from pocketgraph.apps.shipping.form_gain import worse_than_floats
+from pocketgraph.apps.shipping.form_gain import comparison
 from pocketgraph.apps.shipping.resuming import key_of
 from pocketgraph.apps.shipping.ship import ship
-from pocketgraph.apps.shipping.shipment import FROZEN, Shipment
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
@@ -456,38 +455,72 @@ def test_a_form_that_is_larger_than_floats_and_no_faster_does_not_ship(
     """Each quantized tensor brings a scale, which outweighs what a few weights save."""
     ops = ("Tanh", "Sigmoid", "Exp", "Square", "Abs", "Rsqrt", "Relu", "Neg", "Sigmoid", "Sqrt", "Tanh")
     lines = [f"n{n + 1} = {op}(n{n}, T=float)\n" for n, op in enumerate(ops)]
-    nodes = parse(f"x = Placeholder(dtype=float, shape=[?,4])\nn0 = MatMul(x, w, T=float)\n{''.join(lines)}"
-                  f"y = Softmax(n{len(ops)}, T=float)")  # fmt: skip
+    nodes = parse("x = Placeholder(dtype=float, shape=[?,?,4])\none = Const(int32 1)\nmean = Mean(x, one, T=float)\n"
+                  f"n0 = MatMul(mean, w, T=float)\n{''.join(lines)}y = Softmax(n{len(ops)}, T=float)")  # fmt: skip
     pocketgraph.save(Graph([*nodes, const("w", np.eye(4, dtype=np.float32))]), tmp_path / "tiny.pb")
-    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(5).normal(size=(60, 4)).astype(np.float32))
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(5).normal(size=(60, 5, 4)).astype(np.float32))
     small = ship(tmp_path / "tiny.pb", tmp_path / "mcu", tmp_path / "rows.npz", target="microcontroller")
     assert small.form == "static"
-    monkeypatch.setattr(form_gain, "MUCH_FASTER", 0.0)  # times of so small a model are noise
+    monkeypatch.setattr(form_gain, "_relative_time", lambda *_: 1.0)  # times of so small a model are noise
     found = ship(tmp_path / "tiny.pb", tmp_path / "out", tmp_path / "rows.npz")
     assert found.tried[0].bytes == small.tried[0].bytes > found.tried[-1].bytes
     assert "its file is larger than that of floats" in found.tried[0].words
     assert "Ship model.tflite (floats)" in found.verdict
     assert "Not weights and tensors in eight bits: its file is larger" in found.verdict
     assert "float.tflite" not in os.listdir(tmp_path / "out")
+    assert pocketgraph.load(tmp_path / "out" / "model.tflite")["x"].shape().dims == (1, 5, 4)  # as samples are
     assert ship(tmp_path / "tiny.pb", tmp_path / "out", tmp_path / "rows.npz").verdict == found.verdict
 
 
 @pytest.mark.parametrize(
-    ("size", "times", "told"),
+    ("size", "share", "told"),
     [
-        (900, (1.0, 1.0), ""), (2000, (1.0, 1.0), "its file is larger than that of floats, 2.00 kB for 1.50 kB"),
-        (2000, (1.0, 1.5), "2.00 kB for 1.50 kB, and a run takes 1.5 times as long"), (2000, (1.0, 0.5), ""),
-        (1200, (1.0, 1.0), ""), (1200, (1.0, 2.0), "a run takes 2.0 times as long as of floats"), (700, (1.0, 2.0), ""),
+        (2000, 1.0, "its file is larger than that of floats, 2.00 kB for 1.50 kB"),
+        (2000, 1.5, "2.00 kB for 1.50 kB, and a run takes 1.5 times as long"), (2000, 0.5, ""), (1200, 1.0, ""),
+        (1200, 2.0, "a run takes 2.0 times as long as of floats, for 1.20 kB instead of 1.50 kB"), (700, 2.0, ""),
     ],
 )  # fmt: skip
-def test_what_a_form_brings_is_weighed_in_bytes_and_time(
-    tmp_path: pathlib.Path, size: int, times: tuple[float, float], told: str
-) -> None:
-    (tmp_path / FROZEN).write_bytes(b"-" * 1000 if size > 700 else b"-" * 600)
-    form = Shipment("m.pb", str(tmp_path), "static", milliseconds=times)
-    found = worse_than_floats(form, size, lambda path: pathlib.Path(path).write_bytes(b"-" * 1500), "android")
+def test_what_a_form_brings_is_weighed_in_bytes_and_time(size: int, share: float, told: str) -> None:
+    found = comparison(size, 1500, share)
     assert told in found
     assert bool(found) == bool(told)
+
+
+@pytest.mark.parametrize("words", ["ant bee cat dog", "ant bee cat"])
+def test_a_table_in_the_graph_names_the_classes(
+    tmp_path: pathlib.Path, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In labels.txt, in the file and in label_image; not where the table has other numbers than the scores."""
+    listed = ", ".join(f'"{word}"' for word in words.split())
+    nodes = parse(f"""
+        image = Placeholder(dtype=float, shape=[?,8,8,3])
+        axes = Const(int32 [1, 2])
+        mean = Mean(image, axes, T=float)
+        weighed = MatMul(mean, weights, T=float)
+        probs = Softmax(weighed, T=float)
+        k = Const(int32 2)
+        best = TopKV2(probs, k, T=float, sorted=true)
+        at = Cast(best:1, SrcT=int32, DstT=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="classes")
+        keys = Const(int64 {list(range(len(words.split())))})
+        values = Const(string [{listed}])
+        fill = LookupTableImportV2(table, keys, values, Tin=int64, Tout=string)
+        none = Const(string "none")
+        names = LookupTableFindV2(table, at, none, ^fill, Tin=int64, Tout=string)
+    """)
+    rng = np.random.default_rng(3)
+    graph = Graph([*nodes, const("weights", rng.normal(size=(3, 4)).astype(np.float32))], outputs=["probs", "names"])
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    np.savez(tmp_path / "data.npz", image=rng.random((40, 8, 8, 3), np.float32))
+    found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz", outputs=["probs"])
+    is_named = words.endswith("dog")
+    assert ("labels.txt" in found.files) == is_named
+    Image.new("RGB", (8, 8), (200, 30, 10)).save(tmp_path / "photo.png")
+    for model in (tmp_path / "out" / "model.tflite", tmp_path / "net.pb"):
+        assert call("label_image", "--graph", model, tmp_path / "photo.png", "--output_layer=probs") == 0
+        assert ("ant (0): " in capsys.readouterr().out) == is_named
+    if is_named:
+        assert (tmp_path / "out" / "labels.txt").read_text().split() == words.split()
 
 
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:

@@ -472,3 +472,25 @@ def test_a_name_of_another_model_is_answered_with_the_likely_ones(name: str, is_
 
 def test_nothing_is_said_of_names_in_a_graph_of_nothing() -> None:
     assert unknown_node_hint(parse(""), "x", is_fed=True) == ""
+
+
+def test_what_only_knows_how_large_the_answer_is_counts_as_no_answer() -> None:
+    """As the shortest length that a recurrent network over scores finds, in a branch for sequences of one step."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        lengths = Placeholder(dtype=int32, shape=[?])
+        zero = Const(int32 0)
+        factors = Cast(lengths, SrcT=int32, DstT=float)
+        column = ExpandDims(factors, zero, T=float)
+        masked = Mul(x, column, T=float)
+        weights = VariableV2(dtype=float, shape=[4,3])
+        scores = MatMul(masked, weights, T=float)
+        sizes = Shape(scores, T=float)
+        many = Max(sizes, zero, T=int32)
+        is_long = Greater(many, zero, T=int32)
+        way = Switch(lengths, is_long, T=int32)
+        few = Min(way:1, zero, T=int32)
+        order = Const(int32 [1, 0])
+        turned = Transpose(scores, order, T=float)
+    """)
+    assert [name for name, _ in likely_outputs(graph)] == ["turned", "few"]

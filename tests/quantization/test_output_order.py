@@ -5,10 +5,14 @@ from __future__ import annotations
 import pathlib
 
 import numpy as np
+import pytest
 
 import pocketgraph
+from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const, node_name
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.runnable_models import open_model
+from pocketgraph.quantization.stated_sizes import with_sizes
 
 
 def test_results_of_one_node_are_told_apart_by_their_numbers(tmp_path: pathlib.Path) -> None:
@@ -54,3 +58,31 @@ def test_an_input_that_is_handed_on_is_an_output_of_its_own_name(tmp_path: pathl
         found = pocketgraph.evaluate([graph, tmp_path / "model.tflite"], samples, outputs=outputs)
         assert found[1].comparison is not None
         assert found[1].comparison.snr > 20
+
+
+def test_samples_of_other_sizes_than_a_files_are_refused_by_name(tmp_path: pathlib.Path) -> None:
+    rng = np.random.default_rng(0)
+    nodes = parse("""
+        series = Placeholder(dtype=float, shape=[?,?,4])
+        length = Placeholder(dtype=float, shape=[?])
+        one = Const(int32 1)
+        mean = Mean(series, one, T=float)
+        scores = MatMul(mean, weights, T=float)
+        column = ExpandDims(length, one, T=float)
+        y = AddV2(scores, column, T=float)
+    """)
+    graph = Graph([*nodes, const("weights", rng.normal(size=(4, 3)).astype(np.float32))])
+    short, long = (
+        {"series": rng.normal(size=(12, steps, 4)).astype(np.float32), "length": np.ones(12, np.float32)}
+        for steps in (5, 7)
+    )
+    pocketgraph.export(
+        with_sizes(graph, ["y"], {"series": (1, 5, 4), "length": (1,)}), tmp_path / "m.tflite", outputs=["y"]
+    )
+    file = open_model(tmp_path / "m.tflite")
+    assert file.run([short["series"][:1], short["length"][:1]])[0].shape == (1, 3)
+    said = r"m\.tflite: the input 'series' takes \[1, 5, 4\] and gets \[1, 7, 4\]; cut or fill .*=series:1,7,4"
+    with pytest.raises(UsageError, match=said):
+        file.run([long["series"][:1], long["length"][:1]])
+    with pytest.raises(UsageError, match=r"the model takes \[1, 5, 4\]; cut or fill .* shapes=series:1,7,4"):
+        pocketgraph.evaluate(tmp_path / "m.tflite", long)

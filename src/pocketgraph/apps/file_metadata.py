@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import UsageError
@@ -18,9 +19,9 @@ def described_file(
     made: Callable[[Mapping[str, bytes]], bytes],
     *,
     outputs: Sequence[str],
-    labels: str | os.PathLike[str] | None,
+    labels: Sequence[str] | str | os.PathLike[str] | None,
     reading: SampleReading,
-    pictures: str | os.PathLike[str] | None,
+    samples: Any,
 ) -> bytes | None:
     """The content of a quantized file with what apps and task libraries have to know; None where that is nothing.
 
@@ -28,13 +29,14 @@ def described_file(
         graph: what the file was made of.
         made: the file's content with named metadata in it.
         outputs: what it gives.
-        labels: the file with the names of classes; left out where they are not of a row of scores.
+        labels: the names of classes, or the file with them; left out where they are not of a row of scores.
         reading: how samples are read.
-        pictures: a folder of samples, if there is one.
+        samples: where they come from; of a folder, how its pictures are scaled is told.
     """
     if text_inputs(graph, outputs):
         return None
-    for names in dict.fromkeys((labels or (), ())):
+    pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
+    for names in (labels, ()) if labels else ((),):
         try:
             model = model_to_export(graph, reading, outputs=outputs, labels=names, samples=pictures, limit=1)
             return described(model, made)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.apps.class_names import class_names
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
@@ -17,6 +18,7 @@ from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
+from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import switches_note
 
@@ -95,7 +97,8 @@ def label_image(
     Args:
         model: the classifier: a graph, a model file, or the directory of a SavedModel or a training.
         pictures: files, folders of them, or pixels, uint8 [height, width, 3]; one or several.
-        labels: one name for each score, or the file with one a line; by default those that a LiteRT file holds.
+        labels: one name for each score, or the file with one a line; by default those that a LiteRT file
+            or a table of the graph holds.
         top: how many labels to give.
         preset, input_layer, output_layer: see ``PictureModel``; found where they are not given.
         input_width, input_height, input_mean, input_std: likewise; pixels are fed as (pixel - mean) / std.
@@ -139,7 +142,9 @@ def labeler_of(
     names = read_labels(labels) if isinstance(labels, str | os.PathLike) else labels
     if not isinstance(model, Graph):
         wanted = [how["output_layer"]] if how.get("output_layer") else None
-        model = read_model(model, wanted, signature=signature, notify=notify)
+        place, model = model, read_model(model, wanted, signature=signature, notify=notify)
+        if wanted and not names and not is_model_file(model):  # what names the classes may be behind what is wanted
+            names = class_names(read_model(place, signature=signature), wanted[0])
     labeler = Labeler(model, names, preset=preset, **how)
     if labeler.preset and not preset and notify is not None:
         notify(
@@ -198,7 +203,7 @@ class Labeler(PictureModel):
 
     Args:
         graph: a classifier.
-        labels: one name for each score; by default those that a LiteRT file holds.
+        labels: one name for each score; by default those that a LiteRT file or a table of the graph holds.
         output_layer: the node that gives the scores; by default the one node that nothing consumes.
         how: ``preset``, ``input_layer``, ``width``, ``height``, ``mean``, ``std``, ``feeds``, ``threads`` as in
             PictureModel.
@@ -213,6 +218,8 @@ class Labeler(PictureModel):
     ) -> None:
         super().__init__(graph, [output_layer] if output_layer else [], **how)
         self.labels = tuple(labels) or (self.metadata_of_file.labels if self.metadata_of_file else ())
+        if not self.labels and self.outputs and not is_model_file(graph):
+            self.labels = tuple(class_names(graph, self.outputs[0]))
 
     def scores(self, picture: str | os.PathLike[str] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The graph's scores for a picture, a float array with one entry a class.

@@ -137,14 +137,11 @@ def quantize(
             limit, tell, dynamic=mode == "dynamic", bits=4 if weights == "int4" else 8, rounding=rounding,
             threads=threads,
         )  # fmt: skip
-    pictures = samples if isinstance(samples, str | os.PathLike) and os.path.isdir(samples) else None
-    made.describe = partial(_described, made, labels, replace(reading, notify=unheard), pictures)
+    made.describe = partial(_described, made, labels, replace(reading, notify=unheard), samples)
     return made
 
 
-def _described(
-    made: QuantizedModel, labels: Any, reading: SampleReading, pictures: str | os.PathLike[str] | None
-) -> bytes | None:
+def _described(made: QuantizedModel, labels: Any, reading: SampleReading, samples: SampleSource | None) -> bytes | None:
     """The file with how pictures are scaled, where they are not scaled the usual way, as the nodes that told it are
     part of the first layer now; else None."""
     from pocketgraph.apps.file_metadata import described_file
@@ -152,5 +149,5 @@ def _described(
     if reading.scaling(made.graph).mean is None:
         return None
     return described_file(
-        made.graph, made.to_described_bytes, outputs=made.outputs, labels=labels, reading=reading, pictures=pictures
+        made.graph, made.to_described_bytes, outputs=made.outputs, labels=labels, reading=reading, samples=samples
     )

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.datasets import class_labels
 from pocketgraph.datasets.model_input import SERVING, ModelInput
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
 
@@ -131,6 +131,9 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
             f"the array '{key}' is {list(array.shape)}, and each of its {counted(len(array), 'sample')} has {numbers} "
             f"numbers; the model takes {list(item.shape)}",
             where=place,
+            hint=f"cut or fill the samples to {list(item.shape)}, or, where the graph leaves sizes open, make the file "
+            f"anew with {option('input_shape', 'shapes')}={name.removesuffix(':0')}:"
+            + ",".join(map(str, (1, *array.shape[1:]))),
         )
     return array
 

@@ -371,12 +371,12 @@ class EntrySurvey:
 
     @cached_property
     def _behind_weights(self) -> set[str]:
-        """The nodes that weights went into."""
+        """The nodes that weights went into, not those that only know how large such a result is."""
         found: set[str] = set()
         waiting = list(self._weighing)
         while waiting:
             node = waiting.pop()
-            if node.name not in found:
+            if node.name not in found and node.op not in _SIZES:
                 found.add(node.name)
                 waiting.extend(user for _, user in self._users.get(node.name, ()))
         return found

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+from pocketgraph.apps.class_names import class_names, write_labels
 from pocketgraph.apps.file_metadata import described_file
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.quantizing import quantize
@@ -165,6 +166,7 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
+    work.names = class_names(found.graph, work.outputs[0]) if labels is None else []
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     if labels is not None and work.outputs != wanted:
         work.labels = None
@@ -174,8 +176,8 @@ def ship(
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
-        give = "give" if len(texts) > 1 else "gives"
-        work.result.unknown.append(f"{', '.join(texts)} {give} texts, which do not ship; the labels name the classes")
+        left = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
+        work.result.unknown.append(f"{left}; {'labels.txt has' if work.names else 'the labels name'} the classes")
     return earlier(place, work.key) or work.run(graph)
 
 
@@ -192,6 +194,8 @@ class _Work:
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
         self.source, self.target, self.problem = source, "android", ""
         self.forgets: tuple[str, ...] = ()
+        self.names: list[str] = []  # of classes, as the graph has them
+        self.sizes: dict[str, tuple[int, ...]] = {}  # of inputs, as samples tell them
         self.numbers: set[str] = set()  # outputs that are judged as such
 
     def path(self, name: str) -> str:
@@ -239,10 +243,10 @@ class _Work:
                     raise
                 result.tried.append(Tried(form, False, str(error)))
                 continue
-            size = os.path.getsize(self.path(MODEL))
-            if kept and (worse := worse_than_floats(result, size, forms["float"], self.target)):
-                kept, words, result.why_floats = False, f"{words}; {worse}", f"{FORMS[form]}: {worse}"
-            result.tried.append(Tried(form, kept, words, size))
+            if kept and (worse := worse_than_floats(result, forms["float"], self.target)):
+                kept, words = False, f"{words}; {worse}"
+                result.why_floats = result.why_floats or f"{FORMS[form]}: {worse}"
+            result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
             if kept:
                 break
         return self.finished()
@@ -258,8 +262,9 @@ class _Work:
         reading = SampleReading(**self.reading, notify=self.notify)
         opened = open_model(graph, outputs=self.outputs, threads=self.threads,
                             sizes=lambda graph, shapes: reading.sized(graph, shapes, self.data))  # fmt: skip
-        audio = getattr(opened, "audio", None)
-        data = reading.open(self.data, largest_inputs([opened]), reading.scaling(graph), audio)
+        audio, scaling = getattr(opened, "audio", None), reading.scaling(graph)
+        data = reading.open(self.data, largest_inputs([opened]), scaling, audio)
+        self.sizes = {} if text_inputs(graph, self.outputs) else {item.name: item.shape for item in opened.inputs}
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is None and self.most is None:
             self.numbers = likely_numbers(graph, self.outputs, opened, data)
@@ -287,10 +292,9 @@ class _Work:
                     max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
                     resume=self.path(f"{mode}.resume.npz"), **self.reading,
                 )  # fmt: skip
-                is_folder = self.data is not None and os.path.isdir(self.data)
                 made.describe = partial(
-                    described_file, graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels,
-                    reading=SampleReading(**self.reading), pictures=self.data if is_folder else None,
+                    described_file, graph, made.to_described_bytes, outputs=self.outputs,
+                    labels=self.labels or self.names, reading=SampleReading(**self.reading), samples=self.data,
                 )  # fmt: skip
                 made.save(path, report=self.path("report.html") if static else None)
                 return [note.removeprefix("warning: ") for note in made.notes]
@@ -301,9 +305,11 @@ class _Work:
             def make(path: str) -> Sequence[str]:
                 texts = self.data if text_inputs(graph, self.outputs) else None
                 normalized = {name: self.reading[name] for name in ("preset", "input_mean", "input_std")}
-                made = export(graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
-                              labels=self.labels or (), samples=texts, limit=MOST_CHECKED, **normalized,
-                              **how)  # fmt: skip
+                made = export(
+                    graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
+                    shapes=self.sizes, labels=self.labels or self.names, samples=texts, limit=MOST_CHECKED,
+                    **normalized, **how,
+                )  # fmt: skip
                 return list(made.notes)
 
             return make
@@ -375,29 +381,20 @@ class _Work:
     def finished(self) -> Shipment:
         """Sums up, and writes the page and the state beside the model."""
         result = self.result
-        is_file = os.path.isfile(self.source)
-        source = self.source if is_file else self.path(FROZEN)  # checkpoints hold more than the model
+        source = self.source if os.path.isfile(self.source) else self.path(FROZEN)  # checkpoints hold more
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
         result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
-        if self.labels is not None:
-            with open(self.labels, "rb") as file:
-                write_atomically(self.path("labels.txt"), file.read())
-        reading = SampleReading(**self.reading)
-        result.app = write_text_files(
-            self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data, reading
-        )  # fmt: skip
-        result.devices, unknown = device_times(
-            self.path(FROZEN), self.path(MODEL), self.outputs, self.target, result.form
-        )
+        write_labels(self.path("labels.txt"), self.labels or self.names)
+        result.app = write_text_files(self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data,
+                                      SampleReading(**self.reading))  # fmt: skip
+        paths = self.path(FROZEN), self.path(MODEL)
+        result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
         result.unknown += [unknown] if unknown else []
-        frozen, model = quoted(self.path(FROZEN)), quoted(self.path(MODEL))
-        result.commands = [
-            *([] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]),
-            benchmark_command(self.path(MODEL)),
-            f"pocketgraph view {model}",
-        ]
+        frozen, model = map(quoted, paths)
+        result.commands = [] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]
+        result.commands += [benchmark_command(self.path(MODEL)), f"pocketgraph view {model}"]
         write_atomically(self.path("ship.html"), as_html(result).encode())
-        names = [name for name in sorted(os.listdir(self.folder)) if not name.endswith(".resume.npz")]
-        result.files = [name for name in names if name != STATE]
+        names = sorted(os.listdir(self.folder))
+        result.files = [name for name in names if name != STATE and not name.endswith(".resume.npz")]
         keep(result, self.key)
         return result

@@ -18,6 +18,7 @@ from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import check_names, unknown_node_hint
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.passes.training_switches import training_switches
@@ -249,8 +250,14 @@ class LiteRTModel:
         self._order = self.order(wanted)
 
     def run(self, sample: Sample) -> list[Array]:
-        """The outputs for one sample; codes are made and read here where the file wants them."""
+        """The outputs for one sample; codes are made and read here where the file wants them.
+
+        Raises:
+            UsageError: an array has sizes that the file does not take.
+        """
         start = time.perf_counter()
+        for array, detail in zip(sample, self._given, strict=True):
+            _check_sizes(array.shape, detail, self.path)
         codes = [detail.coded(array) for detail, array in zip(self._given, sample, strict=True)]
         asked = time.perf_counter()
         found = self._interpreter.run(codes)
@@ -304,3 +311,17 @@ def _in_order(names: Sequence[str], wanted: Sequence[str]) -> list[int]:
     others = iter([place for place in range(len(names)) if place not in places.values()])
     first = [places[at] if at in places else next(others, None) for at in range(len(tensors))]
     return [*(place for place in first if place is not None), *others]
+
+
+def _check_sizes(given: tuple[int, ...], detail: TensorDetail, path: str) -> None:
+    """Refuses sizes that LiteRT would, in words: a file has the ones that it was made with."""
+    taken = tuple(detail.declared or detail.shape)
+    if len(given) == len(taken) and all(size in (-1, have) for have, size in zip(given, taken, strict=True)):
+        return
+    name = detail.name.removesuffix(":0")
+    sizes = ",".join(map(str, given))
+    raise UsageError(
+        f"the input '{name}' takes {list(taken)} and gets {list(given)}", where=path,
+        hint=f"cut or fill the samples to {list(taken)}, or make the file anew for theirs, with "
+        f"{option('input_shape', 'shapes')}={name}:{sizes}",
+    )  # fmt: skip
