@@ -166,3 +166,22 @@ def test_known_values_wait_for_changes_alone() -> None:
         change = AssignVariableOp(v, sum, dtype=float)
     """
     assert waits(text, ["size"], ["change"]) == dict.fromkeys(["size", "v", "read", "sum", "change"], ())
+
+
+def test_many_that_wait_for_many_wait_for_one_node() -> None:
+    count = 30
+    lines = ["x = Placeholder(dtype=float, shape=[1])", "one = Const(float [1.0], ^all)"]
+    for number in range(count):
+        lines.append(f'v{number} = VarHandleOp(dtype=float, shape=[1], shared_name="v{number}")')
+        lines.append(f"first{number} = AssignVariableOp(v{number}, x, dtype=float)")
+        lines.append(f"second{number} = AssignAddVariableOp(v{number}, one, dtype=float)")
+        lines.append(
+            f"r{number} = ReadVariableOp(v{number}, ^second{(number + 1) % count}, ^second{number}, dtype=float)"
+        )
+    lines.append("all = NoOp(" + ", ".join(f"^first{number}" for number in range(count)) + ")")
+    text, fetches = "\n".join(lines), [f"r{number}" for number in range(count)]
+    assert sum(map(len, waits(text, fetches).values())) <= 4 * count
+    with Session(parse(text)) as session:
+        for value in (1.0, 5.0):
+            results = session.run([f"{name}:0" for name in fetches], {"x:0": np.array([value], np.float32)})
+            np.testing.assert_array_equal(np.concatenate(results), value + 1)

@@ -197,3 +197,11 @@ def test_texts_that_are_cut_short_are_refused(text: bytes) -> None:
     node = Node("node", "DecodeCompressed", (), {"compression_type": "ZLIB"})
     with pytest.raises(RunError, match="cut short"):
         evaluate(node, [np.array([text], object)])
+
+
+def test_letters_of_utf_8_end_at_a_zero_byte() -> None:
+    """TensorFlow 2.21 hands C's texts on, and puts U+FFFD for what is no UTF-8."""
+    given = np.array([b"Z\xffz\x00x", b"\xff\x00x", b"\x00A", b"\xc3\x84b"], object)
+    for op, expected in (("StringLower", [b"z\xef\xbf\xbdz", b"\xef\xbf\xbd", b"", b"\xc3\xa4b"]),
+                         ("StringUpper", [b"Z\xef\xbf\xbdZ", b"\xef\xbf\xbd", b"", b"\xc3\x84B"])):  # fmt: skip
+        assert evaluate(Node("n", op, ("x",), {"encoding": b"utf-8"}), [given])[0].tolist() == expected

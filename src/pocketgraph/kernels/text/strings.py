@@ -76,7 +76,7 @@ def string_upper(input: Array, *, encoding: str = "") -> Array:
 
 def _cased(text: Callable[[str], str], plain: Callable[[bytes], bytes], encoding: str) -> Callable[[bytes], bytes]:
     if encoding == "utf-8":
-        return lambda item: text(item.decode(errors="replace")).encode()
+        return lambda item: text(item.partition(b"\0")[0].decode(errors="replace")).encode()  # as C's texts end
     return plain
 
 

@@ -16,6 +16,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.reference_arguments import is_plain
 from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
+MOST_WAITS = 16  # that a NoOp hands on; it stays where there are more
 ANY_VARIABLES = ops_with("variable", "reference_variable")
 
 
@@ -79,6 +80,7 @@ class _Waits:
         self.kept: dict[str, list[str]] = {}
         bits = {name: 1 << number for number, name in enumerate(self._order)}
         ending = 0  # nodes whose effects are not those on variables: they may end a run
+        behind_ending = 0  # these, and those behind one
         before: dict[str, int] = {}  # by node: those with effects before it, and itself
         handed_on: dict[str, int] = {}  # by node: whom those behind it wait for
         for name in self._order:
@@ -92,7 +94,9 @@ class _Waits:
             for waited in item.control:
                 waits |= bits.get(waited, 0) | handed_on.get(waited, 0)
             stays = has_effect or name in held
-            for number in numbers(waits):
+            if item.node.op == "NoOp" and waits.bit_count() > MOST_WAITS:
+                stays = True  # those behind it wait for one, not each for all
+            for number in numbers(waits if stays else waits & behind_ending):
                 behind = before[self._order[number]]
                 if not behind & ~seen:
                     waits ^= 1 << number
@@ -101,5 +105,6 @@ class _Waits:
             handed_on[name] = waits & ~chosen if not stays else 0
             before[name] = seen | (bits[name] if has_effect else 0)
             ending |= bits[name] if is_ending else 0
+            behind_ending |= bits[name] if before[name] & ending else 0
             if chosen or item.control:
                 self.kept[name] = [self._order[number] for number in numbers(chosen)]
