@@ -148,6 +148,17 @@ def drop_idle_waits(state: GraphState) -> None:
         state.find_conditional()
 
 
+def canonical_biases(state: GraphState) -> None:
+    if not any(node.op.endswith("BackpropFilter") for node in state.graph):
+        return
+    from pocketgraph.runtime.planning.rewriting.bias_adds import with_bias_adds
+
+    state.settle()
+    if state.take(with_bias_adds(state)):
+        state.infer_anew()
+        state.plan_anew()
+
+
 def mask_pooled_gradients(state: GraphState) -> None:
     if not any(node.op == "MaxPoolGrad" for node in state.graph):
         return
@@ -172,6 +183,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits),
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
+    Pass("canonical_biases", "biases of trained convolutions are added by BiasAdd", canonical_biases),
     Pass("mask_pooled_gradients", "gradients of max pools are masked before they are spread", mask_pooled_gradients),
 )
 BESIDES = {
