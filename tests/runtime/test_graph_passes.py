@@ -217,6 +217,39 @@ PICTURES = {
         y = Add(y/mul, y/constant_1, T=float)
         """,
     ),
+    "canonical_biases": Picture(
+        """
+        x = Placeholder(dtype=float, shape=[1,2,2,1])
+        w = Placeholder(dtype=float, shape=[1,1,1,2])
+        b = Placeholder(dtype=float, shape=[2])
+        dr = Placeholder(dtype=float, shape=[1,2,2,2])
+        c = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+        z = AddV2(b, c, T=float)
+        r = Relu(z, T=float)
+        dz = ReluGrad(dr, r, T=float)
+        axes = Const(int32 [0, 1, 2])
+        sums = Sum(dz, axes, T=float, Tidx=int32)
+        sizes = Const(int32 [1, 1, 1, 2])
+        dw = Conv2DBackpropFilter(x, sizes, dz, T=float, strides=list[1,1,1,1], padding="SAME")
+        y = Add(dw, sums, T=float)
+        """,
+        {
+            "x": np.arange(4, dtype=np.float32).reshape(1, 2, 2, 1),
+            "w": np.array([1, -1], np.float32).reshape(1, 1, 1, 2),
+            "b": np.array([-1, 2], np.float32),
+            "dr": np.arange(1, 9, dtype=np.float32).reshape(1, 2, 2, 2),
+        },
+        """
+        c = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+        z = BiasAdd(c, b, T=float, data_format="NHWC")
+        r = Relu(z, T=float)
+        dz = ReluGrad(dr, r, T=float)
+        sums = BiasAddGrad(dz, T=float, data_format="NHWC")
+        sizes = Const(int32 [1, 1, 1, 2])
+        dw = Conv2DBackpropFilter(x, sizes, dz, T=float, strides=list[1,1,1,1], padding="SAME")
+        y = Add(dw, sums, T=float)
+        """,
+    ),
     "mask_pooled_gradients": Picture(
         """
         x = Placeholder(dtype=float, shape=[1,4,4,1])

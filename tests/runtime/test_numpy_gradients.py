@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
 from pocketgraph import Session
 from pocketgraph.graph import Graph, Node, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.nn.convolution_gradients import turned_windows
 from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.windows import windows_of_op
@@ -69,10 +72,21 @@ def test_small_ones_stay() -> None:
         assert REASON not in str(session.plan(NAMES, feeds))
 
 
-def test_wide_ones_stay() -> None:
-    model, feeds = network(32, depth=16)
-    with Session(model) as session:
-        assert str(session.plan(["dw:0"], feeds)).count(REASON) == 1  # that of the depthwise convolution's images
+@pytest.mark.parametrize(("size", "depth", "taken"), [(32, 16, 2), (8, 256, 0)])
+def test_wide_ones_stay_where_their_matrix_is_short(size: int, depth: int, taken: int) -> None:
+    model, feeds = network(size, depth=depth)
+    with Session(model) as session, Session(model, without=["gradients_in_numpy"]) as other:
+        assert str(session.plan(["dw:0"], feeds)).count(REASON) == taken  # and the depthwise convolution's
+        assert_close(session.run("dw:0", feeds)[0], other.run("dw:0", feeds)[0], 1e-5)
+
+
+def test_products_of_laid_out_windows_take_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    monkeypatch.setattr(blas_threads, "at_most", lambda threads: taken.append(threads) or contextlib.nullcontext())
+    model, feeds = network(8)
+    with Session(model, engine="reference", threads=2) as session:
+        session.run("dw:0", feeds)
+    assert 1 in taken
 
 
 def test_gradients_of_pools_and_of_1x1_convolutions_are_what_litert_computes() -> None:

@@ -133,6 +133,37 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
     assert bool(quick) == (name in quick_ones.get(tuple(without), ()))
 
 
+def written_as_sums(graph: Graph) -> Graph:
+    """The graph with its bias as Python's ``+`` adds it, and the gradient by it as TensorFlow then makes it."""
+    forms = {
+        "y": parse("y = AddV2(b, c, T=float)").nodes["y"],
+        "db": parse("db = Sum(dr, axes, T=float, Tidx=int32)").nodes["db"],
+    }
+    changed = graph.map_nodes(lambda node: forms.get(node.name, node))
+    return Graph([const("axes", np.array([0, -2, 1], np.int32)), *changed])
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_biases_that_python_adds_are_found(name: str, steps: list[str]) -> None:
+    graph, feeds, wanted = layer(name)
+    with Session(written_as_sums(graph)) as session:
+        for found, each in zip(session.run(list(wanted), feeds), wanted.values(), strict=True):
+            assert_close(found, each, 2e-6)
+    assert steps == BOTH
+    with Session(written_as_sums(graph), without=["canonical_biases"]) as session:
+        session.run(list(wanted), feeds)
+    assert steps == BOTH
+
+
+@pytest.mark.parametrize("axes", [[0, 1, 3], [1, 2], [0, 1, 2, 3]])
+def test_other_sums_stay(axes: Sequence[int], steps: list[str]) -> None:
+    graph, feeds, _ = layer("narrow")
+    graph = Graph([const("axes", np.array(axes, np.int32)), *[n for n in written_as_sums(graph) if n.name != "axes"]])
+    with Session(graph) as session, Session(graph, engine="reference") as other:
+        assert_close(session.run("db:0", feeds)[0], other.run("db:0", feeds)[0], 1e-5)
+    assert steps == []
+
+
 def test_a_plan_says_so() -> None:
     graph, feeds, wanted = layer("depthwise")
     with Session(graph) as session, Session(graph, without=[PASS]) as other:

@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
 from pocketgraph.kernels.nn.convolution import columns_together, convolve_depthwise
 from pocketgraph.kernels.registry import kernel
@@ -85,9 +86,10 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
         return _by_taps(wide, shape, slopes, spans).astype(x.dtype, copy=False)
     view = window_view(wide, spans)
     row = math.prod(view.shape[2:])
-    for images, rows in blocks(view.shape[0], view.shape[1], row, PATCH_ELEMENTS):
-        patches = view[images, rows].reshape(-1, size)
-        result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
+    with blas_threads.at_most(1):  # they would wait for each other in each of these products
+        for images, rows in blocks(view.shape[0], view.shape[1], row, PATCH_ELEMENTS):
+            patches = view[images, rows].reshape(-1, size)
+            result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
     return result.reshape(shape).astype(x.dtype, copy=False)
 
 

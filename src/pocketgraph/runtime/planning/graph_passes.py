@@ -155,6 +155,15 @@ def drop_idle_waits(state: GraphState) -> None:
         state.find_conditional()
 
 
+def canonical_biases(state: GraphState) -> None:
+    from pocketgraph.runtime.planning.rewriting.bias_adds import with_bias_adds
+
+    state.settle()
+    if state.take(with_bias_adds(state)):
+        state.infer_anew()
+        state.plan_anew()
+
+
 def mask_pooled_gradients(state: GraphState) -> None:
     from pocketgraph.runtime.planning.rewriting.pooled_gradients import with_masks_at_pools
 
@@ -168,6 +177,7 @@ def mask_pooled_gradients(state: GraphState) -> None:
 LOOPS, BRANCHES, SCALING = _having(ENTER), _having(SWITCH), _having(ops_with("product", "quotient"))
 SPLITS, POOLS, QUANTIZED = _having({"Split"}), _having({"MaxPoolGrad"}), _having(CANDIDATES)
 DEFAULTS = _having({"PlaceholderWithDefault"})
+TRAINED = _having({"Conv2DBackpropFilter", "DepthwiseConv2dNativeBackpropFilter"})
 
 PASSES: tuple[Pass, ...] = (
     Pass(
@@ -185,6 +195,7 @@ PASSES: tuple[Pass, ...] = (
     Pass("hoist_over_splits", "equal work on all parts of a split is done before it", hoist_over_splits, SPLITS),
     Pass("remove_dropout", "dropout that keeps everything leaves", remove_dropout, SCALING),
     Pass("drop_idle_waits", "control inputs that make no difference leave", drop_idle_waits),
+    Pass("canonical_biases", "biases of trained convolutions are added by BiasAdd", canonical_biases, TRAINED),
     Pass(
         "mask_pooled_gradients",
         "gradients of max pools are masked before they are spread",

@@ -6,6 +6,7 @@ that stay in the processor's cache (kernels/nn/convolution_gradients.py, adjacen
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 
@@ -17,6 +18,8 @@ from pocketgraph.litert.cost_model import (
     FEWEST_LEFT_ALONE,
     LEAST_NUMPY_GRADIENT,
     LEAST_TRAINED_LAYER,
+    LONG_LAID_OUT,
+    MOST_TURNED,
     WITHOUT_TILES_SHARE,
 )
 from pocketgraph.litert.rewriting.winograd import share_in_tiles
@@ -113,8 +116,12 @@ def fused_pooled_layers(
 
 
 def _is_in_numpy(layer: RectifiedLayer, inferred: Any, static: Collection[str]) -> bool:
-    """Whether weights are computed and all gradients are NumPy's."""
-    if layer.conv.data[1].node in static:
+    """Whether weights are computed, windows summed up have few elements or one pixel, and all gradients are NumPy's."""
+    sizes = _layer_sizes(layer, inferred, static)
+    if sizes is None:
+        return False
+    height, width, depth, _ = sizes[0]
+    if layer.conv.node.op == "Conv2D" and height * width > 1 and height * width * depth > FEW_LAID_OUT:
         return False
     gradients = nodes_of((layer.by_weights, layer.by_images))
     return all(_RULES[item.node.op](item.node, inferred, static) for item in gradients)
@@ -211,12 +218,14 @@ def _layer_sizes(
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows of few elements, whose matrix is long and narrow, or of one pixel, where nothing is laid out."""
+    """Windows of few elements; of many where their matrix is long, and the product so small that LiteRT, which lays it
+    out too, takes as long to turn it around; or of one pixel, where nothing is laid out."""
     made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
     if made is None or slopes is None:
         return False
     elements = made[0] * made[1] * made[2]
-    is_quick = elements <= FEW_LAID_OUT or made[:2] == (1, 1)
+    is_long = made[3] <= MOST_TURNED and math.prod(slopes[:3]) >= LONG_LAID_OUT * elements
+    is_quick = elements <= FEW_LAID_OUT or made[:2] == (1, 1) or is_long
     return is_quick and elements * _count(slopes) >= LEAST_NUMPY_GRADIENT
 
 
