@@ -91,8 +91,7 @@ class Inferred:
         facts = self._facts.get(name)
         found: _Row = (UNKNOWN, None, None)
         if facts is not None and 0 <= port < len(facts[0]):
-            shapes, dtypes, known = facts
-            found = shapes[port], dtypes[port], known[port]
+            found = facts.shapes[port], facts.dtypes[port], facts.known[port]
         self._rows[ref] = found
         return found
 
@@ -193,13 +192,8 @@ def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
         while stack:
             name = stack[-1]
             node = graph.nodes.get(name)
-            if node is None or name in done:
-                stack.pop()
-            elif name in opened:
-                stack.pop()
-                done.add(name)
-                order.append(node)
-            else:
+            before: list[str] = []
+            if node is not None and name not in opened:
                 opened.add(name)
                 before = [node_name(ref) if ":" in ref or ref[:1] == "^" else ref for ref in node.inputs]
                 if node.op in ("Merge", "RefMerge"):
@@ -207,10 +201,10 @@ def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
                     starts.extend(back)
                     before = [name for name in before if name not in back]
                 before = [source for source in before if source not in opened]
-                if before:
-                    stack += before
-                else:
-                    stack.pop()
+            stack += before
+            if not before:
+                stack.pop()
+                if node is not None and name not in done:
                     done.add(name)
                     order.append(node)
     return order

@@ -258,14 +258,8 @@ class SessionPlans:
 
     def _runs_open(self, key: CallKey) -> bool:
         """Whether a call is to be run with open sizes, as far as its key tells."""
-        if (
-            self._options.engine not in (None, "auto")
-            or key.is_traced
-            or key.is_described
-            or "open_sizes" in self._options.without
-        ):
-            return False
-        return self._sized(key).is_due(key)
+        may_be = self._options.engine in (None, "auto") and "open_sizes" not in self._options.without
+        return may_be and not (key.is_traced or key.is_described) and self._sized(key).is_due(key)
 
     def _ran_open(self, key: CallKey, seconds: float) -> None:
         with self.lock:
