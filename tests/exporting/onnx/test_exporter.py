@@ -229,3 +229,41 @@ def test_signed_numbers_are_shifted_as_tensorflow_does(kind: str) -> None:
     right, left = run(exported(text, ["right", "left"]), feeds)
     assert right.tolist() == [low // 2, -3, 12, 0, -1, 7]
     assert left.tolist() == [0, -10, 32 if kind == "int8" else 800, low, 0, 7]
+
+
+@pytest.mark.parametrize(
+    ("shift", "axes", "wanted"),
+    [
+        ([1, -2], [0, 1], [[7, 8, 9, 5, 6], [2, 3, 4, 0, 1]]),
+        ([2, -9], [1, -1], [[2, 3, 4, 0, 1], [7, 8, 9, 5, 6]]),
+    ],
+)
+def test_rolled_along_open_sizes(shift: list[int], axes: list[int], wanted: list[list[int]]) -> None:
+    """As in TensorFlow 2.21: shifts of one axis add up, also beyond its size."""
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?,?])
+        s = Const(int32 {shift})
+        a = Const(int32 {axes})
+        y = Roll(x, s, a, T=float, Tshift=int32, Taxis=int32)
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.arange(10, dtype=np.float32).reshape(2, 5)})
+    assert found.tolist() == wanted
+
+
+def test_sequences_of_a_beam_search() -> None:
+    """What TensorFlow's gather_tree gives (its beam_search_ops_test), for a batch of any size."""
+    text = """
+        ids = Placeholder(dtype=int32, shape=[4,?,3])
+        parents = Placeholder(dtype=int32, shape=[4,?,3])
+        lengths = Placeholder(dtype=int32, shape=[?])
+        end = Const(int32 10)
+        y = GatherTree(ids, parents, lengths, end, T=int32)
+    """
+    ids = [[[1, 2, 3]], [[4, 5, 6]], [[7, 8, 9]], [[-1, -1, -1]]]
+    parents = [[[0, 0, 0]], [[0, 1, 1]], [[2, 1, 2]], [[-1, -1, -1]]]
+    feeds = {name: np.array(value, np.int32) for name, value in (("ids", ids), ("parents", parents), ("lengths", [3]))}
+    (found,) = run(exported(text, ["y"]), feeds)
+    assert found.tolist() == [[[2, 2, 2]], [[6, 5, 6]], [[7, 8, 9]], [[10, 10, 10]]]
+    feeds["ids"][1, 0, 1] = 10  # of two beams the parent: they end there
+    (found,) = run(exported(text, ["y"]), feeds)
+    assert found.tolist() == [[[2, 2, 2]], [[6, 10, 6]], [[7, 10, 9]], [[10, 10, 10]]]

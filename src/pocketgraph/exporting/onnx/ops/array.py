@@ -234,6 +234,22 @@ def reverse(emit: OnnxEmit, node: Node) -> OnnxValue:
     return emit.op("Slice", operands, value.shape)
 
 
+@converts("Roll")
+def roll(emit: OnnxEmit, node: Node) -> OnnxValue:
+    """Along each axis a Gather of the places, which begin anew at the end; several shifts of an axis add up."""
+    value, shift = emit.input(0), emit.input(1)
+    rank, made = emit.rank(value), value
+    shift = emit.reshape(emit.as_int64(shift), [-1])
+    for at, axis in enumerate(np.asarray(emit.static(2, "the axes")).reshape(-1).tolist()):
+        axis %= rank
+        size = emit.reshape(emit.op("Gather", [emit.dims(value), emit.ints([axis])]), [])
+        by = emit.op("Gather", [shift, emit.ints([at])])
+        places = emit.op("Range", [emit.like(0, size), size, emit.like(1, size)])
+        places = emit.op("Mod", [emit.op("Sub", [places, by]), size])
+        made = emit.op("Gather", [made, places], value.shape, axis=axis)
+    return made
+
+
 @converts("ReverseSequence")
 def reverse_sequence(emit: OnnxEmit, node: Node) -> OnnxValue:
     """ONNX reverses along one of the first two axes: others are moved there."""

@@ -11,7 +11,7 @@ from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.pass_through import filled
 from pocketgraph.graph import Node
-from pocketgraph.graph.dtype import BOOL
+from pocketgraph.graph.dtype import BOOL, INT32
 
 
 @converts("Gather", "GatherV2", "ResourceGather")
@@ -127,3 +127,32 @@ def partitioned(emit: OnnxEmit, node: Node) -> None:
     for port in range(int(node.attr("num_partitions", 1))):
         chosen = emit.op("Equal", [labels, emit.like(port, labels)], labels.shape, BOOL)
         emit.result(emit.op("Compress", [value, chosen], None, axis=0), port)
+
+
+@converts("GatherTree", "Addons>GatherTree")
+def gather_tree(emit: OnnxEmit, node: Node) -> OnnxValue:
+    """From the last step back each beam goes on to its parent; what stands behind an end token is one, too."""
+    tokens, parents, lengths, end = emit.inputs()
+    _, shape = emit.output()
+    if shape.dims is None or shape.dims[0] is None:
+        raise emit.unsupported("how many steps it has is open")
+    end = emit.reshape(end, [])
+    lengths = emit.unsqueeze(emit.as_int64(lengths), [1])
+    beams = emit.reshape(emit.op("Gather", [emit.dims(tokens), emit.ints([2])]), [])
+    first = emit.op("Range", [emit.like(0, beams), beams, emit.like(1, beams)])
+    follows = emit.op("Expand", [first, emit.op("Slice", [emit.dims(tokens), emit.ints([1]), emit.ints([3])])])
+    found: list[OnnxValue] = []
+    for step in reversed(range(shape.dims[0])):
+        place = emit.const(np.array(step, np.int64))
+        begun = emit.op("Less", [place, lengths], None, BOOL)
+        read, given = (
+            emit.op("GatherElements", [emit.op("Gather", [every, place], axis=0), follows], axis=1)
+            for every in (tokens, parents)
+        )
+        found.insert(0, emit.unsqueeze(emit.op("Where", [begun, read, end], None, read.dtype), [0]))
+        follows = emit.op("Where", [begun, emit.as_int64(given), follows], None, follows.dtype)
+    made = emit.op("Concat", found, shape, axis=0)
+    ends = emit.cast(emit.op("Equal", [made, end], shape, BOOL), INT32)
+    behind = emit.op("CumSum", [ends, emit.const(np.array(0, np.int64))], shape)
+    has_ended = emit.op("Greater", [behind, emit.like(0, behind)], shape, BOOL)
+    return emit.op("Where", [has_ended, end, made], shape, made.dtype)
