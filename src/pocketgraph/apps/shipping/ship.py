@@ -281,6 +281,7 @@ class _Work:
                     max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
                     resume=self.path(f"{mode}.resume.npz"), **self.reading,
                 )  # fmt: skip
+                made.name = self.result.model
                 is_folder = self.data is not None and os.path.isdir(self.data)
                 made.describe = partial(
                     described_file, graph, made.to_described_bytes, outputs=self.outputs, labels=self.labels,
