@@ -65,6 +65,7 @@ def test_a_training_becomes_a_file_that_is_proved(
     for line in told.partition("next:\n")[2].splitlines():  # every printed command runs
         words = line.split()
         assert call(*words[1:], *(["--num_runs=1"] if words[1] == "benchmark_model" else [])) == 0
+    assert "<h1>training in few bits</h1>" in (out / "report.html").read_text("utf-8")
     written = (out / "model.tflite").stat().st_mtime_ns
     assert call("ship", DIGITS / "training", *ends) == 0
     assert "has it already" in capsys.readouterr().err

@@ -229,6 +229,29 @@ def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
         assert page.inner_text("#classes li:first-child span") == "blue"
 
 
+def test_the_keyboard_reaches_the_photo_and_presses_the_button_that_it_is_on(tmp_path: pathlib.Path) -> None:
+    Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "blue.png")
+    with served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#classes li')")
+        for _ in range(30):
+            page.keyboard.press("Tab")
+            if page.evaluate("document.activeElement.id") == "photo":
+                break
+        with page.expect_file_chooser() as chosen:
+            page.keyboard.press("Space")
+        chosen.value.set_files(str(tmp_path / "blue.png"))
+        until(page, "document.querySelector('#classes li:first-child span').textContent === 'blue'")
+        page.focus("#details")
+        page.keyboard.press("Space")
+        assert page.is_visible("#debug")
+        assert page.inner_text("#pause") == "Pause"
+        page.evaluate("document.activeElement.blur()")
+        page.keyboard.press("Space")
+        assert page.inner_text("#pause") == "Continue"
+
+
 @needs_shared
 def test_styles_change_the_picture(tmp_path: pathlib.Path) -> None:
     photo = Image.open(model_dir("data_poets_images") / "stylize1.jpg").convert("RGB")

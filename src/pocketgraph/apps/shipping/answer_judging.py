@@ -68,6 +68,17 @@ def kept_answers(
     return KeptAnswers(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", assumed)
 
 
+def unjudged(samples: int | None) -> str:
+    """What is not known of a model's loss when so few samples judge it; None: there are none."""
+    if samples is None:
+        give = f"give some with {option('data')}, 100 are enough"
+        return f"real inputs: {give}; without, only a form that loses next to nothing is taken"
+    if not samples:
+        return f"samples that it was not made with: give more with {option('data')}, 100 are enough"
+    left = "the one sample" if samples == 1 else f"the {samples} samples"
+    return f"others than {left} left to judge it on"
+
+
 def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> set[str]:
     """The outputs that give several numbers, of which neither an op, a name, their range nor the data's classes say
     that they are scores of classes. Of pictures and recordings, which are in files, most models tell classes.

@@ -22,6 +22,7 @@ from pocketgraph.apps.shipping.answer_judging import (
     KeptAnswers,
     kept_answers,
     likely_numbers,
+    unjudged,
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
@@ -220,16 +221,8 @@ class _Work:
             frozen, whole, self.data, calibrated, self.reading, self.notify,
             labels=self.labels, outputs=self.outputs, threads=self.threads,
         )  # fmt: skip
-        if self.data is None:
-            result.unknown.append(
-                f"what it loses on real inputs: give some with {option('data')}, 100 are enough; without, only a form "
-                "that loses next to nothing is taken"
-            )
-        elif not result.is_proved:
-            left = "the one sample" if judged == 1 else f"the {judged} samples"
-            more = f"give more with {option('data')}, 100 are enough"
-            why = f"others than {left} left to judge it on" if judged else f"samples that it was not made with: {more}"
-            result.unknown.append(f"what it loses on {why}")
+        if not result.is_proved:
+            result.unknown.append(f"what it loses on {unjudged(judged if self.data is not None else None)}")
         forms = self.forms(frozen, calibrated)
         for form, make in forms.items():
             result.form = form
@@ -292,6 +285,7 @@ class _Work:
                     max_accuracy_drop=most, threads=self.threads, progress=self.progress, notify=self.notify,
                     resume=self.path(f"{mode}.resume.npz"), **self.reading,
                 )  # fmt: skip
+                made.name = self.result.model
                 made.describe = partial(
                     described_file, graph, made.to_described_bytes, outputs=self.outputs,
                     labels=self.labels or self.names, reading=SampleReading(**self.reading), samples=self.data,

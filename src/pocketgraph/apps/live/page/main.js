@@ -249,6 +249,6 @@ at("still").onsubmit = async (event) => {
 document.addEventListener("keydown", (event) => {
   if (event.target.closest("input, select, textarea") || event.ctrlKey || event.metaKey || event.altKey) return;
   if (event.key === "d") at("details").click();
-  if (event.key === " ") { event.preventDefault(); at("pause").click(); }
+  if (event.key === " " && !event.target.closest("button, a")) { event.preventDefault(); at("pause").click(); }
 });
 begin();
