@@ -26,6 +26,8 @@ RAGGED_SCOPE = re.compile(
     r"Row|NRows|Bounding|Broadcast|Reverse)[A-Za-z]*(_\d+)?/"
 )
 """How TensorFlow names what its functions of ragged tensors compute with common ops; users' scopes may begin so."""
+PYTHON = ("PyFunc", "PyFuncStateless", "EagerPyFunc")
+"""Not a trait: what calls Python; others run code of their own kinds, too."""
 BRANCHES = ("Switch", "RefSwitch", "If", "StatelessIf")
 """Not a trait: what goes one of two ways; Case goes one of many."""
 MOST_HEADS = 16  # that a hint names
@@ -82,10 +84,17 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
         )
+    if node.op in PYTHON:
+        return (
+            "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
+            f"its result, with {option('inputs')}={node.name}"
+        )
     if _gives_random_numbers(node):
         if not is_noise_of_dropout(graph, name):
             fed = ",".join(_fed_with_numbers(graph))
-            return f"feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
+            scores = _scores_without_random_numbers(graph)
+            other = f"{option('outputs')}={scores} needs no random numbers; or " if scores else ""
+            return f"{other}feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
         shares = {other.name: dropout_share(graph, other.name) for other in graph}
         given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
         return f"set dropout's share for good: {given}" if given else without_dropout_help()
@@ -107,6 +116,16 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
 
 def _gives_random_numbers(node: Node) -> bool:
     return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
+
+
+def _scores_without_random_numbers(graph: Graph) -> str:
+    """What the best is picked from where chance may overrule the pick, as of a policy that explores; "" without."""
+    for node in graph:
+        if node.op == "ArgMax":
+            before = reachable(graph, node.data_inputs[:1], missing_ok=True)
+            if not any(_gives_random_numbers(graph[name]) for name in before):
+                return node_name(node.data_inputs[0])
+    return ""
 
 
 def _fed_with_numbers(graph: Graph) -> list[str]:

@@ -59,7 +59,8 @@ class ComparedRuns:
         except RunError as error:
             if not self.is_made_up or isinstance(error, MissingKernelError):
                 raise
-            hint = f"the feeds were made up, pass some that fit with {option('inputs')}"
+            made_up = f"the feeds were made up, pass some that fit with {option('inputs')}"
+            hint = f"{error.hint}; {made_up}" if error.hint else made_up
             feeds, ours = run_on_plainer(feeds, lambda tried: self.first.run(outputs, tried), error, hint)
         self.fed.append(feeds)
         missing = self.same.missing(feeds)

@@ -1,0 +1,66 @@
+"""What is said of a node that stands in the way names a step that works."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import pocketgraph
+from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph, const
+from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime.unsupported_help import help_with
+
+WEIGHTS = const("weights", np.eye(4, dtype=np.float32))
+
+
+def test_a_python_function_is_the_apps_whose_result_is_fed() -> None:
+    graph = Graph([
+        *parse("""
+            x = Placeholder(dtype=float, shape=[1,4])
+            scale = PyFunc(x, Tin=[float], Tout=[float], token="pyfunc_0")
+            y = MatMul(scale, weights, T=float)
+        """),
+        WEIGHTS,
+    ])  # fmt: skip
+    said = help_with(graph, "scale")
+    assert "no file holds" in said
+    assert said.endswith("inputs=scale")
+
+
+@pytest.mark.parametrize("scores", ["q", "noisy"])
+def test_a_policy_that_explores_has_scores_without_chance(scores: str) -> None:
+    graph = Graph([
+        *parse(f"""
+            x = Placeholder(dtype=float, shape=[1,4])
+            q = MatMul(x, weights, T=float)
+            sizes = Const(int32 [1, 4])
+            noise = RandomUniform(sizes, T=int32, dtype=float)
+            noisy = AddV2(q, noise, T=float)
+            axis = Const(int32 1)
+            best = ArgMax({scores}, axis, T=float)
+            row = Const(int32 [1])
+            other = RandomUniformInt(row, low, high, T=int32, Tout=int64)
+            low = Const(int64 0)
+            high = Const(int64 4)
+            chance = RandomUniform(row, T=int32, dtype=float)
+            share = Const(float 0.1)
+            explores = Less(chance, share, T=float)
+            action = Select(explores, other, best, T=int64)
+        """),
+        WEIGHTS,
+    ])  # fmt: skip
+    said = help_with(graph, "chance")
+    assert ("outputs=q needs no random numbers" in said) == (scores == "q")
+    assert "feed the random numbers" in said
+
+
+def test_verify_says_what_fills_a_table_that_nothing_filled() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=int64, shape=[1])
+        table = HashTableV2(key_dtype=int64, value_dtype=float, shared_name="rows")
+        none = Const(float 0)
+        y = LookupTableFindV2(table, x, none, Tin=int64, Tout=float)
+    """)
+    with pytest.raises(RunError, match="run the graph's table initializer first"):
+        pocketgraph.verify(graph, graph, outputs=["y"])
