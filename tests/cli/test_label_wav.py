@@ -70,7 +70,8 @@ def test_words_along_a_recording(tmp_path: pathlib.Path, words: pathlib.Path, ca
     lines = capsys.readouterr().out.splitlines()
     assert re.fullmatch(r"\d+ms: yes: 0\.\d+ \(Correct\)", lines[0])
     assert lines[-1] == "100.0% matched, 100.0% correctly, 0.0% wrongly, 0.0% false positives "
-    assert call("test_streaming_accuracy", *flags, "--json") == 0
+    names = ["--input-names", "decoded_sample_data:0", "decoded_sample_data:1"]  # as the original in Python takes them
+    assert call("test_streaming_accuracy", *flags, *names, "--json") == 0
     told = json.loads(capsys.readouterr().out)
     assert [entry["label"] for entry in told["words"]] == ["yes", "no"]
     assert told["missed"] == 0
@@ -86,6 +87,8 @@ def test_wrong_calls(tmp_path: pathlib.Path, words: pathlib.Path, capsys: Any) -
     one = f"--wav={tmp_path / 'one.wav'}"
     assert call("test_streaming_accuracy", *flags, one, "--clip_duration_ms=500") == 2
     assert "--clip_duration_ms=1000" in capsys.readouterr().err
+    assert call("test_streaming_accuracy", *flags, one, "--input-names", "audio:0", "decoded_sample_data:1") == 2
+    assert "the samples go in at 'decoded_sample_data:0' here, not at 'audio:0'" in capsys.readouterr().err
     (tmp_path / "truth.txt").write_text("yes, soon\n")
     assert call("test_streaming_accuracy", *flags, one, f"--ground_truth={tmp_path / 'truth.txt'}") == 1
     assert "Wrong number format at line: yes, soon" in capsys.readouterr().err

@@ -92,6 +92,16 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     return lines
 
 
+def has_empty_table(graph: Graph) -> bool:
+    """Whether a lookup table is read that nothing in the graph fills, so that no session answers."""
+    for table in graph:
+        users = graph.consumers.get(table.name, ()) if table.op in TABLES else ()
+        is_filled = any(node.op.startswith((*FILLERS, "LookupTableInsert")) for node in users)
+        if users and not is_filled and next(fillers_of(graph, table.name), None) is None:
+            return True
+    return False
+
+
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:
     """The ops that fill a table, in the graph or in a function that is called with the table."""
     for node in graph.consumers.get(table, ()):

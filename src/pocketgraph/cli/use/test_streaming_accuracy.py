@@ -18,6 +18,7 @@ from pocketgraph.errors import UsageError
 @click.option("--ground_truth", default="", help="What was said: 'label, milliseconds' a line.")
 @click.option("--input_data_name", default="", hidden=True)
 @click.option("--input_rate_name", default="", hidden=True)
+@click.option("--input_names", nargs=2, default=("", ""), hidden=True)
 @click.option("--output_name", default="labels_softmax", show_default=True, help="The tensor of the scores.")
 @rate_option
 @click.option(
@@ -49,6 +50,7 @@ def command(
     ground_truth: str,
     input_data_name: str,
     input_rate_name: str,
+    input_names: tuple[str, str],
     output_name: str,
     rate: int | None,
     clip_duration_ms: int,
@@ -76,8 +78,8 @@ def command(
     loaded = read_model(graph)
     model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None, rate=rate)
     for name, meant, flag in (
-        (input_data_name, model.samples, "--input_data_name"),
-        (input_rate_name, model.rate_tensor, "--input_rate_name"),
+        (input_data_name or input_names[0], model.samples, "--input_data_name"),
+        (input_rate_name or input_names[1], model.rate_tensor, "--input_rate_name"),
     ):  # fmt: skip
         if name and name.removesuffix(":0") != meant.removesuffix(":0"):
             raise UsageError(f"{flag}: the samples go in at '{meant or 'no tensor'}' here, not at '{name}'")
