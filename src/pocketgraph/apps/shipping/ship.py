@@ -177,8 +177,8 @@ def ship(
     work.target = target
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
-        left = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
-        work.result.unknown.append(f"{left}; {'labels.txt has' if work.names else 'the labels name'} the classes")
+        given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
+        work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
     return earlier(place, work.key) or work.run(graph)
 
 
