@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from pocketgraph import Session
+from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.nn import rectified_convolution
@@ -162,6 +163,23 @@ def test_other_sums_stay(axes: Sequence[int], steps: list[str]) -> None:
     with Session(graph) as session, Session(graph, engine="reference") as other:
         assert_close(session.run("db:0", feeds)[0], other.run("db:0", feeds)[0], 1e-5)
     assert steps == []
+
+
+@pytest.mark.parametrize(
+    ("axes", "told"),
+    [("int32 [0, 1, 6]", "Invalid reduction dimension 6"), ("int32 [0, 1, 2], ^check", "not for this net")],
+)
+def test_sums_that_end_a_run_stay(axes: str, told: str) -> None:
+    graph, feeds, _ = layer("narrow")
+    checked = f"""
+        wrong = Const(bool false)
+        what = Const(string "not for this net")
+        check = Assert(wrong, what, T=[string])
+        axes = Const({axes})
+    """
+    graph = Graph([*parse(checked), *(node for node in written_as_sums(graph) if node.name != "axes")])
+    with Session(graph) as session, pytest.raises(RunError, match=told):
+        session.run("db:0", feeds)
 
 
 def test_a_plan_says_so() -> None:

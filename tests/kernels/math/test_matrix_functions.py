@@ -53,3 +53,15 @@ def test_a_real_matrix_with_an_eigenvalue_below_zero_has_no_square_root(matrix: 
 def test_a_matrix_of_a_batch_that_has_no_square_root_leaves_the_others_theirs() -> None:
     root = function("MatrixSquareRoot", [[[-0.64]], [[0.25]], [[np.nan]]], np.float32)
     np.testing.assert_array_equal(root.ravel(), np.array([np.nan, 0.5, np.nan], np.float32))
+
+
+def test_a_row_of_zeros_keeps_its_root() -> None:
+    """Balanced, as LAPACK does it for eigenvectors, such a matrix lost half of its digits, or all."""
+    matrix = [[0, 0, 0, 0], [-1.1, 1.0, 0.4, -1.3], [0, -1.5, 0.2, 0.7], [-2.2, -0.6, -0.4, 2.0]]
+    expected = [
+        [0, 0, 0, 0],
+        [-1.990129, 0.9950528, 0.18777, -0.5608703],
+        [-2.5311033, -0.9083401, 0.622182, 0.0963673],
+        [-2.4168668, -0.3216947, -0.1717541, 1.355036],
+    ]
+    np.testing.assert_allclose(function("MatrixSquareRoot", matrix, np.complex128), expected, rtol=1e-6, atol=1e-6)

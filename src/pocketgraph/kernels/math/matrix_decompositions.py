@@ -104,7 +104,8 @@ def _schur(x: Array) -> tuple[Array, Array]:
     unitary = np.broadcast_to(np.eye(size, dtype=np.complex128), x.shape).copy()
     for row in range(size - 1):
         block = triangular[..., row:, row:]
-        basis = np.concatenate([np.linalg.eig(block)[1][..., :1], np.eye(size - row) + 0 * block], axis=-1)
+        one = np.eye(size - row)
+        basis = np.concatenate([_eigenvector(block), one + 0 * block], axis=-1)
         turned = np.linalg.qr(basis)[0]
         triangular[..., row:, row:] = adjoint_of(turned) @ block @ turned
         triangular[..., :row, row:] = triangular[..., :row, row:] @ turned
@@ -113,6 +114,15 @@ def _schur(x: Array) -> tuple[Array, Array]:
     rounded = np.eye(size, dtype=bool) & (x.imag == 0).all(axis=(-2, -1), keepdims=True)
     triangular.imag[rounded & (np.abs(triangular.imag) <= bound)] = 0
     return unitary, np.where(finite, np.triu(triangular), np.nan)
+
+
+def _eigenvector(x: Array) -> Array:
+    """A column for each matrix. LAPACK's own scales the matrix before, and is wrong where elements are rounding."""
+    value = np.linalg.eigvals(x)[..., :1, None]
+    for _ in range(2):  # the second time for an eigenvalue that scaling put off
+        vector = adjoint_of(np.linalg.svd(x - value * np.eye(x.shape[-1]))[2])[..., -1:]
+        value = adjoint_of(vector) @ x @ vector
+    return np.asarray(vector)
 
 
 def _triangular_root(x: Array) -> Array:

@@ -52,11 +52,12 @@ def _bias_add(node: Node, graph: Graph, inferred: Inferred) -> Node | None:
 
 def _bias_add_grad(node: Node, graph: Graph, inferred: Inferred) -> Node | None:
     slopes, axes = map(canonical, node.data_inputs)
-    mask, summed, sizes = graph.nodes.get(node_name(slopes)), inferred.value(axes), inferred.shape(slopes)
-    if mask is None or mask.op not in RECTIFIERS or summed is None or not sizes.is_known or node.attr("keep_dims"):
+    mask, summed, rank = graph.nodes.get(node_name(slopes)), inferred.value(axes), inferred.shape(slopes).rank
+    if mask is None or mask.op not in RECTIFIERS or summed is None or rank != 4 or node.attr("keep_dims"):
         return None
-    rank = len(sizes.known)
-    if rank != 4 or sorted(int(axis) % rank for axis in summed.reshape(-1)) != [*range(rank - 1)]:
+    if graph[node_name(axes)].inputs:  # an assertion that they wait for would not be waited for any more
+        return None
+    if sorted(axis + rank if axis < 0 else axis for axis in summed.reshape(-1).tolist()) != [*range(rank - 1)]:
         return None
     inputs = (node.inputs[0], *(f"^{name}" for name in node.control_inputs))
     return Node(node.name, "BiasAddGrad", inputs, ATTRS, node.device)
