@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import textwrap
+import time
 
 import numpy as np
 import pytest
@@ -239,14 +240,38 @@ def test_the_least_recently_used_go_first(tmp_path: pathlib.Path) -> None:
 
 
 def test_leftovers_of_crashed_writers_are_removed(tmp_path: pathlib.Path) -> None:
-    old = tmp_path / "something.tflite.123.abcd.part"
+    old = tmp_path / f"{'a' * 40}.tflite.123.abcd.part"
     old.write_bytes(b"half")
     os.utime(old, (1, 1))
-    young = tmp_path / "other.tflite.456.abcd.part"
+    young = tmp_path / f"{'b' * 40}.tflite.456.abcd.part"
     young.write_bytes(b"half")
     cache.trim(str(tmp_path))
     assert not old.exists()
     assert young.exists()
+
+
+def test_other_files_in_the_directory_are_left_alone(tmp_path: pathlib.Path) -> None:
+    own = [".profile", "thesis.doc", "thesis-2.doc", "film.mkv.part", "abcd.json", f"{'c' * 41}.json", "digest.json"]
+    for name in own:
+        (tmp_path / name).write_bytes(b"of the user")
+        os.utime(tmp_path / name, (1, 1))
+    compiled(tmp_path).close()
+    cache.trim(str(tmp_path), limit=0)
+    assert sorted(os.listdir(tmp_path)) == sorted(own)
+
+
+def test_files_of_the_future_stay_no_longer_than_what_was_used_now(tmp_path: pathlib.Path) -> None:
+    compiled(tmp_path, key="made before the clock was set back").close()
+    later = time.time() + 30 * 86400
+    for path in tmp_path.iterdir():
+        os.utime(path, (later, later))
+    now = tmp_path / f"{'d' * 40}.tflite.123.abcd.part"
+    now.write_bytes(b"another machine is writing this")
+    compiled(tmp_path, key="now").close()
+    assert now.exists()
+    cache.trim(str(tmp_path), limit=sum(path.stat().st_size for path in tmp_path.iterdir()) - 1)
+    check(found(tmp_path, "now"))
+    assert found(tmp_path, "made before the clock was set back") is None
 
 
 @pytest.mark.usefixtures("packed")

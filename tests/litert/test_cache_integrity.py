@@ -6,6 +6,8 @@ import os
 import pathlib
 import random
 import stat
+import subprocess
+import sys
 import zlib
 
 import google_crc32c
@@ -84,6 +86,23 @@ def test_files_of_others_are_not_used(
     check(compiled(tmp_path))
     monkeypatch.undo()
     check(found(tmp_path))
+
+
+@posix
+@pytest.mark.parametrize("ending", [".json", ".tflite"])
+def test_pipes_in_place_of_files_are_not_waited_for(tmp_path: pathlib.Path, ending: str) -> None:
+    compiled(tmp_path).close()
+    for path in tmp_path.glob(f"*{ending}"):
+        path.unlink()
+        os.mkfifo(path, 0o600)
+    child = (
+        "import sys; from pocketgraph.litert import cache; print([cache.find(sys.argv[1], n) for n in sys.argv[2:]])"
+    )
+    names = sorted({path.name[:40] for path in tmp_path.iterdir()})
+    found = subprocess.run(
+        [sys.executable, "-c", child, str(tmp_path), *names], capture_output=True, text=True, timeout=60
+    )
+    assert found.stdout == f"{[None] * len(names)}\n", found.stderr
 
 
 @posix

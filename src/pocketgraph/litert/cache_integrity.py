@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import IO, Any
 
@@ -49,7 +50,7 @@ def checksum(path: str, most: int | None = None) -> str:
         OSError: it cannot be read.
         UntrustedError: others own it, or may write to it.
     """
-    with open(path, "rb", buffering=0) as file:
+    with open(path, "rb", buffering=0, opener=_at_once) as file:
         status = os.fstat(file.fileno())
         if not is_own(status):
             raise UntrustedError(path)
@@ -198,11 +199,16 @@ def _sum() -> tuple[str, Callable[[int, Any], int]]:
     return "z", lambda mark, part: zlib.crc32(part, mark)
 
 
+def _at_once(path: str, flags: int) -> int:
+    """Opens a file; a pipe that somebody put in its place is not waited for."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+
+
 def is_own(status: os.stat_result) -> bool:
-    """Whether a file belongs to whoever runs this process, and nobody else may write to it."""
+    """Whether it is a file, belongs to whoever runs this process, and nobody else may write to it."""
     if os.name != "posix":
         return True
-    return status.st_uid == os.geteuid() and not status.st_mode & OTHERS
+    return stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & OTHERS
 
 
 def may_hold_entries(folder: str) -> bool:
@@ -235,7 +241,7 @@ def unsealed(path: str) -> dict[str, Any]:
         ValueError: it is damaged.
         UntrustedError: others own it, or may write to it.
     """
-    with open(path, "rb") as file:
+    with open(path, "rb", opener=_at_once) as file:
         if not is_own(os.fstat(file.fileno())):
             raise UntrustedError(path)
         content = file.read()
