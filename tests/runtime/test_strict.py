@@ -120,6 +120,28 @@ def test_a_strict_mobilenet_keeps_its_convolutions_on_litert() -> None:
     assert left - {"Const"} == {"AvgPool"}
 
 
+@pytest.mark.parametrize(
+    ("height", "width", "right"),
+    [
+        (1, 1, [[1] * 8, [1, 1, 1, 1, np.inf, 1, 1, 1], [1] * 8, [1] * 8]),
+        (1, 5, [[3, 4, 5, 5, 5, 5, 4, 3], [3, 4, *[np.inf] * 5, 3], *[[3, 4, 5, 5, 5, 5, 4, 3]] * 2]),
+        (2, 3, [*[[4, 6, 6, *[np.inf] * 3, 6, 4]] * 2, [4, 6, 6, 6, 6, 6, 6, 4], [2, 3, 3, 3, 3, 3, 3, 2]]),
+    ],
+)
+def test_an_infinity_stays_in_depthwise_windows_that_hold_it(height: int, width: int, right: list[list[float]]) -> None:
+    """XNNPACK fills such windows up with zeros; the results are TensorFlow 2.21's."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,4,8,2])
+        w = Const(float[{height},{width},2,1] 1.0)
+        y = DepthwiseConv2dNative(x, w, T=float, strides=[1,1,1,1], padding="SAME")
+    """)
+    x = np.ones((1, 4, 8, 2), "f4")
+    x[0, 1, 4] = np.inf
+    with Session(graph, strict=True, threads=1, cache_dir="") as session:
+        given = session.run("y", {"x": x})[0]
+    np.testing.assert_array_equal(given[0, :, :, 0], np.array(right, "f4"))
+
+
 def test_integers_have_no_such_edges() -> None:
     text = (
         "x = Placeholder(dtype=int32, shape=[64])\nz = Placeholder(dtype=int32, shape=[64])\ny = Maximum(x, z, T=int32)"

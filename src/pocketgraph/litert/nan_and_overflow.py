@@ -19,14 +19,14 @@ from pocketgraph.litert.program import Value
 OPERATORS = {
     "ARG_MAX": "NaN may be passed over",
     "ARG_MIN": "NaN may be passed over",
-    "AVERAGE_POOL_2D": "NaN in a window may give -inf",
+    "AVERAGE_POOL_2D": "NaN in a window may give -inf, and infinities the largest number",
     "COS": "digits are lost from 1e7 on, and the result leaves [-1, 1] from 2^31 on",
     "EXP": "NaN gives 0; infinite from 88.4 on, where a float32 ends at 88.7",
     "LOCAL_RESPONSE_NORMALIZATION": "the power of what is not finite",
     "LOG": "infinite from 3e38 on; 1e-7 off near 1, where the result is near 0",
     "LOGISTIC": "NaN beyond 1e27 on either side",
     "MAXIMUM": "NaN may be passed over where both operands are tensors",
-    "MAX_POOL_2D": "NaN makes a window forget what it saw before",
+    "MAX_POOL_2D": "NaN makes a window forget what it saw before, and infinities may give the largest number",
     "MINIMUM": "NaN may be passed over where both operands are tensors",
     "REDUCE_MAX": "NaN may be passed over",
     "REDUCE_MIN": "NaN may be passed over",
@@ -39,6 +39,11 @@ OPERATORS = {
 """By LiteRT operator, of float operands."""
 
 CAST_TO_INTEGERS = "NaN and what is too large give the upper bound in place of the lower one"
+
+WHOLE_TAPS = frozenset((3, 4, 9))
+"""Elements of small depthwise windows for which XNNPACK has a kernel; others, up to 25, are filled up with zeros."""
+
+FILLED_TAPS = "NaN and infinities reach pixels whose window does not hold them"
 
 OPS = dict.fromkeys(
     sorted(ops_with("result_gradient") - {"SigmoidGrad", "TanhGrad"}), "NaN in place of 0 for a gradient of 0"
@@ -70,9 +75,17 @@ def edge_of(code: str, inputs: Sequence[Value | None], output: object) -> str:
     if code == "CAST":
         is_integer = getattr(output, "name", "").startswith(("int", "uint"))
         return CAST_TO_INTEGERS if is_integer else ""
+    if code == "DEPTHWISE_CONV_2D":
+        return FILLED_TAPS if _is_filled_up(inputs[1]) else ""
     if code in BOUNDS and _is_bounded_by_a_number(inputs):
         return ""
     return OPERATORS.get(code, "")
+
+
+def _is_filled_up(weights: Value | None) -> bool:
+    """Whether XNNPACK computes a depthwise window with a kernel for more elements; 25 and more are right."""
+    taps = 0 if weights is None else weights.shape[1] * weights.shape[2]
+    return taps < 25 and taps not in WHOLE_TAPS
 
 
 def _is_bounded_by_a_number(inputs: Sequence[Value | None]) -> bool:
