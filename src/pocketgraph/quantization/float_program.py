@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
@@ -21,14 +22,17 @@ from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR, optimize
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
+from pocketgraph.quantization.text_inputs import with_shapes
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_shapes
+from pocketgraph.runtime.planning.call_key import Sized
 from pocketgraph.runtime.planning.graph_passes import IN_SEVERAL_CALLS, INEXACT, specialized
 from pocketgraph.runtime.planning.graph_state import GraphState
 from pocketgraph.runtime.tensor_names import feed_endpoints, fetch_endpoint
 from pocketgraph.runtime.unsupported_help import help_with
 
 Shapes = Mapping[str, tuple[int, ...]]
+OpenShapes = Mapping[str, tuple[int | None, ...]]
 ASSERTIONS = frozenset(("Assert", "PrintV2"))
 """Not a trait: ops that look at values; devices have nobody to tell."""
 
@@ -48,6 +52,8 @@ def lowered_graph(
     outputs: Sequence[str] | None = None,
     shapes: Shapes | None = None,
     values: Mapping[str, Any] | None = None,
+    *,
+    for_all_sizes: bool = False,
 ) -> tuple[Program, Graph]:
     """The graph in LiteRT's terms, and the graph whose nodes and tensors it names: with functions written out.
 
@@ -57,6 +63,7 @@ def lowered_graph(
         shapes: the shape of each input (any tensor may be one); by default the placeholders that the outputs need, in
             their declared shapes, with 1 where a size is open.
         values: what other placeholders are set to for good, such as ``{"keep_prob": 1.0}``.
+        for_all_sizes: the graph computes its results for all sizes that its inputs leave open; else for ``shapes``.
 
     Raises:
         UsageError: an input or output is unknown or of unknown shape, or an operation has no LiteRT form; the message
@@ -65,7 +72,8 @@ def lowered_graph(
     fixed = dict(values or {})
     graph = graph.map_nodes(lambda node: with_value(node, fixed))
     wanted = list(outputs) if outputs else list(default_fetches(graph))
-    simple = simplified(graph, wanted, dict(shapes) if shapes else synthetic_shapes(graph, wanted))
+    sizes = dict(shapes) if shapes else synthetic_shapes(graph, wanted)
+    simple = simplified(graph, wanted, sizes)
     try:
         program = simple.lowered()
     except Unsupported as refusal:
@@ -74,7 +82,39 @@ def lowered_graph(
             where=f"node '{refusal.node}'",
             hint=_hint(simple.known.graph, str(refusal.node)),
         ) from refusal
-    return program, simple.known.graph
+    return program, _with_open_sizes(graph, wanted, sizes, simple.known) if for_all_sizes else simple.known.graph
+
+
+def _with_open_sizes(graph: Graph, outputs: Sequence[str], shapes: Shapes, known: GraphState) -> Graph:
+    """The graph of ``known`` without what was folded for ``shapes`` alone.
+
+    Where a loop or a branch follows from an open size, the graph is one for that size, and its inputs say so.
+    """
+    declared = {name: _declared(graph, name, shape) for name, shape in shapes.items()}
+    batch: OpenShapes = {
+        name: tuple(None if own is None and not at else shapes[name][at] for at, own in enumerate(sizes))
+        for name, sizes in declared.items()
+    }
+    for sizes in (declared, batch):
+        found = _specialized(graph, outputs, sizes, INEXACT).graph
+        if all(_is_kept(item.node, found) for item in known.plan.items.values()):
+            changed = {name: dims for name, dims in sizes.items() if dims != declared[name]}
+            return with_shapes(found, changed)
+    return with_shapes(known.graph, shapes)
+
+
+def _declared(graph: Graph, name: str, shape: tuple[int, ...]) -> tuple[int | None, ...]:
+    """The sizes of an input, None for what it leaves open."""
+    node = graph[node_name(name)]
+    if node.op not in ops_with("placeholder"):
+        return shape
+    declared = node.shape()
+    return (None,) * len(shape) if declared is None or declared.dims is None else declared.dims
+
+
+def _is_kept(node: Node, graph: Graph) -> bool:
+    """Whether a graph has a node, or what it was before it was folded."""
+    return node.name in graph.nodes and node.op in ("Const", graph[node.name].op)
 
 
 class Simplified(NamedTuple):
@@ -125,18 +165,21 @@ def simplified(graph: Graph, outputs: Sequence[str], shapes: Shapes, *, may_hold
 
     With ``may_hold_codes`` eight-bit parts of the graph become what LiteRT computes them with, as in a session.
     """
-    graph = _without_assertions(graph)
-    specs = {}
-    for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
-        dtype = FeedSpec.of(graph, endpoint, label).dtype or FLOAT
-        specs[endpoint] = (dtype, tuple(shape))
-    fetches = [fetch_endpoint(graph, name) for name in outputs]
-    without = IN_SEVERAL_CALLS if may_hold_codes else (*IN_SEVERAL_CALLS, *INEXACT)
-    known = specialized(graph, specs, {}, fetches, (), without=without)
-    inputs: dict[str, tuple[DType, tuple[int, ...]]] = {
-        str(endpoint): (dtype, shape) for endpoint, (dtype, shape) in specs.items() if dtype is not None
+    known = _specialized(graph, outputs, shapes, () if may_hold_codes else INEXACT)
+    inputs = {
+        str(endpoint): (dtype or FLOAT, tuple(shape))
+        for (endpoint, (dtype, _)), shape in zip(known.feeds.items(), shapes.values(), strict=True)
     }
-    return Simplified(known, inputs, [str(fetch) for fetch in fetches])
+    return Simplified(known, inputs, [str(fetch) for fetch in known.fetches])
+
+
+def _specialized(graph: Graph, outputs: Sequence[str], shapes: OpenShapes, without: Collection[str]) -> GraphState:
+    graph = _without_assertions(graph)
+    specs: dict[Endpoint, Sized] = {}
+    for (endpoint, label), shape in zip(feed_endpoints(graph, shapes).items(), shapes.values(), strict=True):
+        specs[endpoint] = (FeedSpec.of(graph, endpoint, label).dtype or FLOAT, tuple(shape))
+    fetches = [fetch_endpoint(graph, name) for name in outputs]
+    return specialized(graph, specs, {}, fetches, (), without=(*IN_SEVERAL_CALLS, *without))
 
 
 def _without_assertions(graph: Graph) -> Graph:

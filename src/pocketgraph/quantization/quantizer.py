@@ -115,7 +115,7 @@ class Quantizer:
                     f"the model leaves sizes of '{lengths[0]}' open, and the file has {sizes}; samples tell them, or "
                     f"{option('input_shape', 'shapes')}"
                 )
-        self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds)
+        self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
         self.graphs = (graph, self.graph)
         if form == "tflite":
             self.program = canonicalize(self.program, without)

@@ -113,7 +113,7 @@ def of_heard_length(
     return with_shapes(graph, chosen) if chosen != made else graph
 
 
-def with_shapes(graph: Graph, shapes: Mapping[str, tuple[int, ...]]) -> Graph:
+def with_shapes(graph: Graph, shapes: Mapping[str, tuple[int | None, ...]]) -> Graph:
     """The graph whose placeholders of these names have these shapes."""
     chosen = {node_name(name): Shape(shape) for name, shape in shapes.items()}
 

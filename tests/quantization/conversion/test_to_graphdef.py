@@ -267,3 +267,95 @@ def test_a_node_with_sums_inside_leaves_layers_around_it_in_eight_bits() -> None
     sessions = Session(whole), Session(written)
     wanted, given = (np.array([s.run(["y"], {"x": row[None]})[0] for row in data["x"]]) for s in sessions)
     assert 0 < ((given - wanted) ** 2).sum() < 1e-2 * (wanted**2).sum()
+
+
+SHAPE = """
+    s = Shape(x, T=float, out_type=int32)
+    at = Const(int32[1] [0])
+    to = Const(int32[1] [1])
+    to2 = Const(int32[1] [2])
+    to3 = Const(int32[1] [3])
+    n = StridedSlice(s, at, to, to, T=int32, Index=int32, shrink_axis_mask=1)
+    m = StridedSlice(s, to, to2, to, T=int32, Index=int32, shrink_axis_mask=1)
+    k = StridedSlice(s, to2, to3, to, T=int32, Index=int32, shrink_axis_mask=1)
+"""
+OPEN = {
+    "a head of boxes": (
+        "[?,8,8,3]", (8, 8, 3), [(3, 8, 8, 3)],
+        """
+        c = Conv2D(x, v, T=float, strides=[1,1,1,1], padding="SAME")
+        rows = Const(int32 64)
+        four = Const(int32 8)
+        sizes = Pack(n, rows, four, T=int32, N=3)
+        y = Reshape(c, sizes, T=float, Tshape=int32)
+        """,
+        {"v": (3, 3, 3, 8)},
+    ),
+    "a layer on rows": (
+        "[?,?,6]", (5, 6), [(3, 5, 6), (2, 9, 6)],
+        """
+        flat = Const(int32[2] [-1, 6])
+        r = Reshape(x, flat, T=float, Tshape=int32)
+        p = MatMul(r, w, T=float)
+        units = Const(int32 7)
+        sizes = Pack(n, m, units, T=int32, N=3)
+        b = Reshape(p, sizes, T=float, Tshape=int32)
+        y = Tanh(b, T=float)
+        """,
+        {"w": (6, 7)},
+    ),
+    "a transposed convolution": (
+        "[?,?,?,3]", (6, 6, 3), [(3, 6, 6, 3), (2, 4, 8, 3)],
+        """
+        two = Const(int32 2)
+        h = Mul(m, two, T=int32)
+        w2 = Mul(k, two, T=int32)
+        units = Const(int32 4)
+        sizes = Pack(n, h, w2, units, T=int32, N=4)
+        c = Conv2DBackpropInput(sizes, w, x, T=float, strides=[1,2,2,1], padding="SAME")
+        y = Tanh(c, T=float)
+        """,
+        {"w": (3, 3, 4, 3)},
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", list(OPEN))
+def test_sizes_that_inputs_leave_open_stay_open(name: str) -> None:
+    declared, sample, others, layers, weights = OPEN[name]
+    rng = np.random.default_rng(0)
+    nodes = [const(key, rng.normal(size=shape).astype(np.float32) / 4) for key, shape in weights.items()]
+    whole = Graph([*parse(f"x = Placeholder(dtype=float, shape={declared}){SHAPE}{layers}"), *nodes])
+    data = {"x": rng.normal(size=(24, *sample)).astype(np.float32)}
+    written = from_bytes(quantize(whole, data, form="pb", float_share=0).to_bytes("pb"))
+    assert sum(node.op == "Cast" for node in written) == 1
+    for size in ((1, *sample), *others):
+        feeds = {"x": rng.normal(size=size).astype(np.float32)}
+        wanted, given = (Session(graph).run(["y"], feeds)[0] for graph in (whole, written))
+        assert given.shape == wanted.shape
+        assert 0 < ((given - wanted) ** 2).sum() < 1e-2 * (wanted**2).sum()
+
+
+def test_a_branch_that_an_open_size_decides_fixes_that_size() -> None:
+    """Only the branch that the samples take is quantized, so the file says for which sizes it is."""
+    rng = np.random.default_rng(0)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,?,6])
+        {SHAPE}
+        most = Const(int32 7)
+        short = Less(m, most, T=int32)
+        flat = Const(int32[2] [-1, 6])
+        r = Reshape(x, flat, T=float, Tshape=int32)
+        p = MatMul(r, w, T=float)
+        b = Switch(p, short, T=float)
+        t = Tanh(b:1, T=float)
+        f = Relu(b, T=float)
+        y = Merge(f, t, T=float, N=2)
+    """)
+    whole = Graph([*graph, const("w", rng.normal(size=(6, 7)).astype(np.float32))])
+    data = {"x": rng.normal(size=(24, 5, 6)).astype(np.float32)}
+    written = from_bytes(quantize(whole, data, form="pb", float_share=0).to_bytes("pb"))
+    assert str(written["x"].shape()) == "[?,5,6]"
+    feeds = {"x": data["x"][:1]}
+    wanted, given = (Session(each).run(["y"], feeds)[0] for each in (whole, written))
+    assert 0 < ((given - wanted) ** 2).sum() < 1e-2 * (wanted**2).sum()

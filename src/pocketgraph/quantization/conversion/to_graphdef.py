@@ -11,6 +11,7 @@ ours run it on codes: the nodes carry the mark that the fast engine looks for. W
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,9 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, const, node_name, p
 from pocketgraph.graph.dtype import FLOAT, HALF, INT8, INT32
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
+from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert.lowering import MAY_QUANTIZE
+from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
@@ -206,7 +209,7 @@ class _GraphWriter:
         if ACTIVATIONS[activation]:
             result = self.add(f"{name}/activation", str(ACTIVATIONS[activation]), [result], {"T": FLOAT})
         if operation.code == "FULLY_CONNECTED" and len(value.shape) != 2:
-            result = self.reshaped(f"{name}/shaped", result, value.shape)
+            result = self.reshaped(f"{name}/shaped", result, self.row_sizes(name, data, value))
         self.named(value, result)
 
     def offsets(self, name: str, bias: Value) -> str:
@@ -219,9 +222,51 @@ class _GraphWriter:
             self.held[bias, ""] = self.constant(f"{name}/bias", offset.astype(np.float32))
         return self.held[bias, ""]
 
-    def reshaped(self, name: str, source: str, shape: tuple[int, ...]) -> str:
-        wanted = self.constant(f"{name}/shape", np.array(shape, np.int32))
-        return self.add(name, "Reshape", [source, wanted], {"T": FLOAT, "Tshape": INT32})
+    def reshaped(self, name: str, source: str, sizes: str) -> str:
+        return self.add(name, "Reshape", [source, sizes], {"T": FLOAT, "Tshape": INT32})
+
+    def sizes(self, name: str, *sizes: int) -> str:
+        return self.constant(name, np.array(sizes, np.int32))
+
+    def row_sizes(self, name: str, data: Value, value: Value) -> str:
+        """The shape of what a layer on rows gives, ``value``; an open size makes no difference to it."""
+        dims = self.dims(value)
+        if dims.count(None) < 2:
+            return self.sizes(f"{name}/shaped/shape", *(-1 if size is None else size for size in dims))
+        if len(data.shape) != len(dims):
+            raise self.too_open(name)
+        given = self.add(f"{name}/rows/given", "Shape", [self.ref(data)], {"T": FLOAT, "out_type": INT32})
+        ends = [self.sizes(f"{name}/rows/begin", 0), self.sizes(f"{name}/rows/count", len(dims) - 1)]
+        first = self.add(f"{name}/rows/sizes", "Slice", [given, *ends], {"T": INT32, "Index": INT32})
+        last = [self.sizes(f"{name}/rows/units", value.shape[-1]), self.constant(f"{name}/rows/axis", np.int32(0))]
+        attrs = {"T": INT32, "Tidx": INT32, "N": 2}
+        return self.add(f"{name}/shaped/shape", "ConcatV2", [first, *last], attrs)
+
+    def transposed_sizes(self, name: str, operation: Operation) -> str:
+        """The shape of what a transposed convolution gives: its node's own operand where sizes are open."""
+        dims = self.dims(operation.outputs[0])
+        if None not in dims:
+            return self.sizes(f"{name}/size", *operation.outputs[0].shape)
+        for node in (self.graph[each] for each in operation.nodes if each in self.graph):
+            if node.op == "Conv2DBackpropInput" and attr_text(node, "data_format", "NHWC") == "NHWC":
+                return node.inputs[0]
+        raise self.too_open(name)
+
+    def dims(self, value: Value) -> tuple[int | None, ...]:
+        """A tensor's sizes in the graph, None for open ones."""
+        dims = self.inferred.shape(canonical(_plain(value.name))).dims
+        return dims if dims is not None and len(dims) == len(value.shape) else (None,) * len(value.shape)
+
+    @cached_property
+    def inferred(self) -> Inferred:
+        return infer(self.graph)
+
+    def too_open(self, name: str) -> UsageError:
+        return UsageError(
+            "a quantized graph has no form for the sizes of this layer's result, which the inputs leave open",
+            where=f"node '{name}'",
+            hint=f"give the sizes of the inputs with {option('input_shape', 'shapes')}, or write a .tflite file",
+        )
 
     def weights(self, name: str, operation: Operation, kernel: Value) -> str:
         """The weights in TensorFlow's order, as codes with their scales where they have such."""
@@ -257,7 +302,7 @@ class _GraphWriter:
         mark: dict[str, Any] = {MAY_QUANTIZE: True} if kernel is not None and kernel.quantization is not None else {}
         if operation.code == "FULLY_CONNECTED":
             if len(data.shape) != 2:
-                source = self.reshaped(f"{name}/rows", source, (-1, data.shape[-1]))
+                source = self.reshaped(f"{name}/rows", source, self.sizes(f"{name}/rows/shape", -1, data.shape[-1]))
             attrs = {"T": FLOAT, "transpose_a": False, "transpose_b": False}
             return self.add(f"{name}/product", "MatMul", [source, weights], {**attrs, **mark})
         attrs = {
@@ -267,7 +312,7 @@ class _GraphWriter:
             "data_format": b"NHWC",
         }
         if operation.code == "TRANSPOSE_CONV":
-            size = self.constant(f"{name}/size", np.array(operation.outputs[0].shape, np.int32))
+            size = self.transposed_sizes(name, operation)
             return self.add(f"{name}/product", "Conv2DBackpropInput", [size, weights, source], attrs)
         attrs["dilations"] = (1, options["dilation_h"], options["dilation_w"], 1)
         op = "Conv2D" if operation.code == "CONV_2D" else "DepthwiseConv2dNative"
