@@ -218,8 +218,8 @@ def _layer_sizes(
 
 
 def _by_filter(node: Node, inferred: Any, static: Collection[str]) -> bool:
-    """Windows of few elements; of many where their matrix is long, and the product so small that LiteRT, which lays it
-    out too, takes as long to turn it around; or of one pixel, where nothing is laid out."""
+    """Windows of few elements; of many where their matrix is long, and has so few output channels that LiteRT takes as
+    long to transpose it as to multiply; or of one pixel, where nothing is laid out."""
     made, slopes = _sizes(inferred, f"{node.name}:0"), _sizes(inferred, canonical(node.data_inputs[2]))
     if made is None or slopes is None:
         return False

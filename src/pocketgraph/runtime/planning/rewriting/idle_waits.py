@@ -16,7 +16,7 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.reference_arguments import is_plain
 from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
 
-MOST_WAITS = 16  # that a NoOp hands on; it stays where there are more
+MOST_WAITS = 16  # nodes that a NoOp hands on; it stays where it waits for more
 ANY_VARIABLES = ops_with("variable", "reference_variable")
 
 
