@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 import pocketgraph
+from pocketgraph import export
 from pocketgraph.apps.label_image import Labeler, Prediction, label_image, mismatch
 from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets import presets
@@ -307,3 +308,20 @@ def test_of_two_heads_of_a_shipped_file_the_shares_are_the_scores(orange: pathli
     for model in (heads, tmp_path / "heads.tflite"):
         (found,) = label_image(model, orange, ["red", "green", "blue"])
         assert [one.label for one in found.predictions] == ["red", "green", "blue"]
+
+
+def test_a_file_that_states_its_scaling_needs_no_presets(tmp_path: pathlib.Path) -> None:
+    """A preset's layers are told of where the scaling is theirs."""
+    graph = parse("""
+        input = Placeholder(dtype=float, shape=[1,8,8,3])
+        axes = Const(int32 [1, 2])
+        final_result = Mean(input, axes, T=float, Tidx=int32)
+    """)
+    stated = tmp_path / "stated.tflite"
+    export(graph, stated, input_mean=3.0, input_std=5.0)
+    Image.new("RGB", (8, 8), "red").save(tmp_path / "red.png")
+    notes: list[str] = []
+    label_image(stated, [tmp_path / "red.png"], notify=notes.append)
+    assert not any("preset" in note for note in notes)
+    label_image(graph, [tmp_path / "red.png"], notify=notes.append)
+    assert any("preset=retrained_mobilenet: input_mean 127.5" in note for note in notes)

@@ -490,6 +490,7 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     made = make_project("pi", tmp_path / "net.tflite", tmp_path / "out")
     assert made.has_camera
     assert (tmp_path / "out/model.tflite").read_bytes() == (tmp_path / "net.tflite").read_bytes()
+    assert "`main.py --picture=photo.jpg`" in (tmp_path / "out/README.md").read_text("utf-8")
     facts = json.loads((tmp_path / "out/model.json").read_text())
     assert (facts["picture"]["mean"], facts["picture"]["std"]) == ([127.5] * 3, [64.0] * 3)
     assert (tmp_path / "out/labels.txt").read_text("utf-8").splitlines() == LABELS

@@ -146,7 +146,9 @@ def labeler_of(
         if wanted and not names and not is_model_file(model):  # what names the classes may be behind what is wanted
             names = class_names(read_model(place, signature=signature), wanted[0])
     labeler = Labeler(model, names, preset=preset, **how)
-    if labeler.preset and not preset and notify is not None:
+    of_file = labeler.metadata_of_file
+    says_scaling = of_file is not None and of_file.scaling is not None
+    if labeler.preset and not preset and not says_scaling and notify is not None:
         notify(
             f"the layers are those of {option('preset')}={labeler.preset.name}: input_mean "
             f"{scale_text(labeler.mean)}, input_std {scale_text(labeler.std)}"

@@ -15,6 +15,7 @@ from browsers import FAKE, browser, until, watched
 from command_line import call
 from moved_things import REDNESS, crossings, moved_things
 from pocketgraph.apps.label_image import Labeler
+from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects import make_project
 from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.errors import UsageError
@@ -326,3 +327,18 @@ def test_numbers_of_words_in_the_browser(tmp_path: pathlib.Path) -> None:
         page.goto(f"{url.rstrip('/')}/test.html")
         until(page, "document.getElementById('result').textContent !== 'running…'")
         assert page.inner_text("#result").startswith("right: ")
+
+
+@pytest.mark.parametrize(("channels", "has_camera"), [(3, True), (0, False)])
+def test_a_project_says_what_its_page_shows(channels: int, has_camera: bool, tmp_path: pathlib.Path) -> None:
+    """A camera feeds every page that shows something of pictures, not only that of a classifier."""
+    shape = f"[1,16,16,{channels}]" if channels else "[1,16]"
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape={shape})
+        y = Tanh(x, T=float)
+    """)
+    made = make_project("web", graph, tmp_path / "page")
+    assert made.has_camera == has_camera
+    kind = json.loads((tmp_path / "page/public/model.json").read_text())["kind"]
+    assert kind == ("image" if has_camera else "benchmark")
+    assert made.shown == f"a page that shows {APPLICATIONS[kind]}"

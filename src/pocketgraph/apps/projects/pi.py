@@ -10,6 +10,9 @@ from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
 
 SOUND_ROW = "| `sound.py` | what the model takes of a recording; `main.py --recording=FILE.wav` |\n"
+FIRST_TRY = """
+Without a camera, `main.py --picture=photo.jpg` says what a picture shows.
+"""
 
 
 def write(project: Project, folder: str) -> None:
@@ -21,6 +24,7 @@ def write(project: Project, folder: str) -> None:
     words = {
         "title": project.name.title, "unit_title": in_unit(project.name.title), "small": project.name.small,
         "program": program, "about": about(project), "front": front(project),
+        "first_try": FIRST_TRY if project.has_camera else "",
         "sound_row": SOUND_ROW if project.sound is not None else "",
     }  # fmt: skip
     made = project_files("pi", words, leave)

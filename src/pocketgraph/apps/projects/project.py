@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects.app_names import AppName
 from pocketgraph.apps.projects.sound import MfccParameters
 from pocketgraph.exporting.model import ExportModel, Port
@@ -57,7 +58,7 @@ class Project:
         sound: the same as numbers, where it is a spectrogram and its Mfcc.
         notes: what a person should know.
         boxes: a file with a detector's priors or anchors; "" for none.
-        app: what a web page uses the model for; "" for what it is for.
+        app: what a web page uses the model for, one of APPLICATIONS; "" for what it is for, which its writer finds out.
     """
 
     kind: str
@@ -89,8 +90,19 @@ class Project:
 
     @property
     def has_camera(self) -> bool:
-        """Whether it is a classifier of pictures, which a camera can feed."""
+        """Whether a camera can feed it: it is a classifier of pictures, or a page that shows anything of them."""
+        if self.app:
+            return self.app not in ("speech", "benchmark")
         return self.picture is not None and self.gives_scores
+
+    @property
+    def shown(self) -> str:
+        """What a person gets, in words."""
+        if self.app:
+            return f"a page that shows {APPLICATIONS[self.app]}"
+        if self.kind == "pi" and self.sound is not None:
+            return "a program that takes recordings"
+        return "a camera app" if self.has_camera else "views that run and time the model"
 
     def place_model(self, path: str, *, labelled: bool = True, **options: Any) -> Exported | None:
         """Puts the model's file or folder where the project wants it: exported and checked, or copied.

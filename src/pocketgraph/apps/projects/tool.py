@@ -14,13 +14,13 @@ from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
-from pocketgraph.apps.shipping.shipment import frozen_beside
+from pocketgraph.apps.shipping.shipment import frozen_beside, frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import RunError, UsageError, option
+from pocketgraph.errors import RunError, UsageError, option, quoted
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source, check_sizes
@@ -43,6 +43,7 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 
 {steps}
 `pocketgraph ship` writes the words of the tables into files, and texts to test these steps with"""
+OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
 MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
 has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
@@ -57,7 +58,8 @@ class WrittenProject:
         kind: the name of its kind.
         files: every file.
         bytes: of all of them.
-        has_camera: whether it is for a camera: the model is a classifier of pictures.
+        has_camera: whether it is for a camera: see Project.
+        shown: what a person gets, in words.
         notes: what a person should know.
     """
 
@@ -66,6 +68,7 @@ class WrittenProject:
     files: tuple[str, ...]
     bytes: int
     has_camera: bool
+    shown: str
     notes: tuple[str, ...]
 
 
@@ -111,7 +114,7 @@ def make_project(
         preset, input_mean, input_std, input_width, input_height, sample_rate: likewise.
         threads: how many to compute with here.
         boxes: a file with a detector's priors or anchors.
-        app: what a web page uses the model for, one of ``apps.live.choice.APPLICATIONS``; by default what it is for.
+        app: what a web page uses the model for, one of APPLICATIONS of 'live'; by default what it is for.
         force: write into a folder that is not empty.
         progress, notify: as for ``export``.
 
@@ -147,6 +150,8 @@ def make_project(
     )  # fmt: skip
     model, finished = _as_it_is(model, where, built_on, chosen.engines)
     model, own = as_large_as_resized(model)
+    if finished and _picture(model) is None and takes_recordings(frozen_of(where)):
+        own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
     notes = [*model.notes, *own, *check_sizes(model.main, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
@@ -157,7 +162,7 @@ def make_project(
         chosen.write(project, made)
         written = put_in_place(made, place)
     size = sum(os.path.getsize(file) for file in written)
-    return WrittenProject(place, kind, tuple(written), size, project.has_camera, tuple(project.notes))
+    return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
 
 
 def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Sequence[str]) -> tuple[ExportModel, str]:

@@ -96,6 +96,7 @@ def write(project: Project, folder: str) -> None:
     if sizes:
         content["sizes"] = [_at(size, entry, order) for size, entry in _with_main(project, sizes)]
     made["public/model.json"] = as_json(content)
+    project.app = str(content["kind"])
     for kind, places in zip(("input", "output"), order, strict=True):
         given = project.golden_files()
         for place, port in enumerate(places):

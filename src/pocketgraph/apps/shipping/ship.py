@@ -26,7 +26,8 @@ from pocketgraph.apps.shipping.answer_judging import (
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
-from pocketgraph.apps.shipping.input_sizes import benchmark_command, unsaid_picture_sizes, unsaid_sizes
+from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_sizes
+from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
@@ -46,7 +47,7 @@ from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
-from pocketgraph.errors import RunError, UsageError, option, path_of, quoted
+from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
 from pocketgraph.exporting.labels import check_count
 from pocketgraph.formats import save
@@ -242,7 +243,7 @@ class _Work:
             result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
             if kept:
                 break
-        return self.finished()
+        return self.finished(calibrated if judged else 0, judged)
 
     def doubt(self, other: str) -> str:
         """Why the model's answers cannot be right: because it forgets, else the other reason."""
@@ -365,15 +366,8 @@ class _Work:
         """Of the form, the second model that was evaluated, beside the float one."""
         return kept_answers(found[0], found[1], found.samples, name, most=self.most, are_numbers=name in self.numbers)
 
-    def proof(self) -> str:
-        """The options of ``verify`` with which what ships is held against the model as it was judged here."""
-        reading = {name: f"{value:g}" if isinstance(value, float) else value for name, value in self.reading.items()}
-        given = {"data": self.data, **reading, "outputs": ",".join(self.outputs)} if self.data else {}
-        text = "".join(f" --{name}={quoted(str(value))}" for name, value in given.items() if value is not None)
-        return text + (" --tolerance=0.01" if self.result.form == "float16" else "")
-
-    def finished(self) -> Shipment:
-        """Sums up, and writes the page and the state beside the model."""
+    def finished(self, skip: int, limit: int) -> Shipment:
+        """Sums up, with what was judged of the samples, and writes the page and the state beside the model."""
         result = self.result
         source = self.source if os.path.isfile(self.source) else self.path(FROZEN)  # checkpoints hold more
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
@@ -384,9 +378,12 @@ class _Work:
         paths = self.path(FROZEN), self.path(MODEL)
         result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
         result.unknown += [unknown] if unknown else []
-        frozen, model = map(quoted, paths)
-        result.commands = [] if self.problem else [f"pocketgraph verify {frozen} {model}{self.proof()}"]
-        result.commands += [benchmark_command(self.path(MODEL)), f"pocketgraph view {model}"]
+        data = None if self.data is None else str(self.data)
+        options: dict[str, Any] = {"labels": self.labels, **self.reading, "skip": skip or None, "limit": limit or None}
+        result.commands = [] if self.problem else [
+            judging_command(self.folder, self.outputs, data, options, is_float16=result.form == "float16")
+        ]  # fmt: skip
+        result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
         write_atomically(self.path("ship.html"), as_html(result).encode())
         names = sorted(os.listdir(self.folder))
         result.files = [name for name in names if name != STATE and not name.endswith(".resume.npz")]

@@ -11,6 +11,8 @@ from pocketgraph.formats import load
 from pocketgraph.graph.dtype import HALF, INT8, UINT8
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of
+from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
 """Files of the folder."""
@@ -118,8 +120,23 @@ def frozen_beside(path: str | None) -> str:
     Args:
         path: of the file; None where it is no file.
     """
+    frozen = frozen_of(path)
+    return f", such as {quoted(frozen)} beside it" if frozen else ""
+
+
+def frozen_of(path: str | None) -> str:
+    """The graph beside a file that ``ship`` wrote; "" where none lies there, or where it is no file."""
     frozen = os.path.join(os.path.dirname(path or ""), FROZEN)
-    return f", such as {quoted(frozen)} beside it" if path is not None and os.path.isfile(frozen) else ""
+    return frozen if path is not None and os.path.isfile(frozen) else ""
+
+
+def takes_recordings(frozen: str) -> bool:
+    """Whether a frozen graph reads recordings itself, which the file that was made of it leaves to the app."""
+    try:
+        graph = load(frozen)
+        return audio_preprocessing_of(graph, default_fetches(graph)) is not None
+    except PocketgraphError:
+        return False
 
 
 def holds_fewer_bits(path: str) -> bool:

@@ -53,8 +53,7 @@ def command(kind: str, model: str, out: str, **how: Any) -> None:
         made = make_project(kind, model, out, progress=tell, notify=say, **export_options(how))
     for note in made.notes:
         echo(note if note.startswith("warning:") else f"note: {note}", err=True)
-    what = "a camera app" if made.has_camera else "views that run and time the model"
     echo(
-        f"written: {made.path}, {what}, {counted(len(made.files), 'file')}, {made.bytes:,} bytes; its "
+        f"written: {made.path}, {made.shown}, {counted(len(made.files), 'file')}, {made.bytes:,} bytes; its "
         "README.md says how it runs"
     )
