@@ -131,8 +131,6 @@ def explained(node: Node, inputs: Sequence[Any], result: Any, expected: Array) -
             return "a matrix that is nearly singular"
         if expected.dtype.kind == "c" and (wild or not finite.all()):
             return "complex numbers that are not finite"
-        if node.op == "ClipByValue" and expected.dtype.kind == "c":
-            return "ClipByValue of complex numbers"
         if not (finite | (mine == theirs) | (np.isnan(mine) & np.isnan(theirs))).all():
             if expected.dtype.itemsize == 2 and (wild or largest > 100 or "Prod" in node.op or "prod" in node.op):
                 return "16-bit floats overflow in between"

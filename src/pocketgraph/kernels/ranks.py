@@ -155,6 +155,8 @@ ROWS = {
     "41111": "BatchNormWithGlobalNormalization",
     "41114": "BatchNormWithGlobalNormalizationGrad",
     "44111": "FusedBatchNormGrad",
+    "**111": "FusedBatchNormGradV2",
+    "**111*": "FusedBatchNormGradV3",
     "444**": "MaxPoolGradGradV2 MaxPoolGradV2",
     "44411": "FractionalMaxPoolGrad",
     "**0000": "QuantizedAdd QuantizedMul",

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.budgets import check_memory
+from pocketgraph.graph import Shape
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, ints, is_float, reserve
 from pocketgraph.kernels.registry import kernel
 
@@ -44,9 +45,14 @@ def concat_v2(*values_and_axis: Array) -> Array:
 
 
 @kernel("ParallelConcat")
-def parallel_concat(*values: Array) -> Array:
-    """Rows (tensors whose first size is 1) into one tensor."""
-    return concatenated(values, np.array(0))
+def parallel_concat(*values: Array, shape: Shape) -> Array:
+    """Rows (tensors whose first size is 1) into one tensor, of the shape that is said."""
+    if any(value.shape[:1] != (1,) for value in values):
+        raise ValueError(f"the first size of each must be 1: {[list(value.shape) for value in values][:9]}")
+    result = concatenated(values, np.array(0))
+    if result.shape != shape.dims:
+        raise ValueError(f"{len(values)} rows of {list(values[0].shape)} do not make {shape}")
+    return result
 
 
 @kernel("Pack")

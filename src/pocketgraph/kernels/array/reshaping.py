@@ -165,8 +165,15 @@ def concat_offset(concat_dim: Array, *shape: Array) -> tuple[Array, ...]:
 
 @kernel("UnravelIndex")
 def unravel_index(indices: Array, dims: Array) -> Array:
-    found = np.unravel_index(indices, ints(dims))
-    return np.stack([np.asarray(f, dtype=indices.dtype) for f in found])
+    """Negative indices are divided towards 0, as in C, and so give negative places."""
+    sizes = ints(dims)
+    if min(sizes, default=1) < 1 or (indices.size and indices.max() >= math.prod(sizes)):
+        raise ValueError(f"an index is out of bounds for the shape {list(sizes)}")
+    places = []
+    for size in reversed(sizes):
+        places.append(np.fmod(indices, size))
+        indices = (indices - places[-1]) // size
+    return np.stack(places[::-1])
 
 
 def _format_order(src_format: str, dst_format: str) -> list[int]:

@@ -146,8 +146,10 @@ def _spread(shape: Array, index: tuple[Any, ...], dy: Array) -> Array:
 
 
 def _updated(tensor: Array, index: tuple[Any, ...], value: Array) -> Array:
+    """Values of any shape change nothing where there is no place for any, as in TensorFlow."""
     result: Array = tensor.copy()
-    result[index] = value
+    if result[index].size:
+        result[index] = value
     return result
 
 

@@ -90,6 +90,8 @@ def resize_bilinear(
 def resize_bilinear_grad(
     grads: Array, original_image: Array, *, align_corners: bool = False, half_pixel_centers: bool = False
 ) -> Array:
+    if align_corners and half_pixel_centers:
+        raise ValueError("If half_pixel_centers is True, align_corners must be False.")
     rows, columns = original_image.shape[1:3]
     top, bottom, down = neighbours(rows, grads.shape[1], align_corners, half_pixel_centers)
     left, right, along = neighbours(columns, grads.shape[2], align_corners, half_pixel_centers)
@@ -135,10 +137,11 @@ def resize_nearest_neighbor_grad(
         raise ValueError(f"the size must be positive, not {[rows, columns]}")
     if not grads.size:
         return np.zeros(reserve((grads.shape[0], rows, columns, grads.shape[3]), grads.dtype), grads.dtype)
-    index = np.arange(rows * columns).reshape(1, rows, columns, 1)
-    seen = resize_nearest_neighbor(
-        index, np.array(grads.shape[1:3]), align_corners=align_corners, half_pixel_centers=half_pixel_centers
+    down, along = (
+        nearest_places(length, count, align_corners, half_pixel_centers)
+        for length, count in zip((rows, columns), grads.shape[1:3], strict=True)
     )
+    seen = down[:, None] * columns + along
     kind = grads.dtype if grads.dtype.kind in "iu" else np.float64  # integers wrap around as in TensorFlow
     flat = np.zeros(reserve((grads.shape[0], rows * columns, grads.shape[3]), np.float64), dtype=kind)
     where: Any = (slice(None), seen.ravel())

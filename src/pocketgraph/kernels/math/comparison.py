@@ -60,7 +60,7 @@ _register_equality("NotEqual", np.not_equal)
 def approximate_equal(x: Array, y: Array, *, tolerance: float = 1e-5) -> Array:
     with np.errstate(all="ignore"):
         difference = np.abs(x - y)
-    return np.asarray(difference < difference.dtype.type(tolerance))
+    return np.asarray(difference <= difference.dtype.type(tolerance))
 
 
 @kernel("Select")
@@ -86,9 +86,17 @@ def select_v2(condition: Array, t: Array, e: Array) -> Array:
 
 @kernel("ClipByValue")
 def clip_by_value(t: Array, clip_value_min: Array, clip_value_max: Array) -> Array:
-    """The lower bound where the bounds are the wrong way round; a bound that is NaN bounds nothing."""
+    """The lower bound where the bounds are the wrong way round; a bound that is NaN bounds nothing.
+
+    Real and imaginary parts of complex numbers are bounded by those of the bounds, each by itself.
+    """
     if any(bound.ndim and bound.shape != t.shape for bound in (clip_value_min, clip_value_max)):
         raise ValueError("clip_value_min and clip_value_max must be either of the same shape as input, or a scalar")
+    if t.dtype.kind == "c":
+        result = np.empty_like(t)
+        result.real = clip_by_value(t.real, clip_value_min.real, clip_value_max.real)
+        result.imag = clip_by_value(t.imag, clip_value_min.imag, clip_value_max.imag)
+        return result
     if t.dtype.kind in "fV" and any(np.isnan(bound).any() for bound in (clip_value_min, clip_value_max)):
         with np.errstate(invalid="ignore"):
             low = np.where(clip_value_max < t, clip_value_max, t)

@@ -111,6 +111,8 @@ def conj(input: Value) -> Value:
 def _of_complex(op: str, function: Callable[[Array], Array]) -> None:
     @kernel(op)
     def part(x: Array, *, Tout: DType = FLOAT) -> Array:
+        if x.dtype.kind == "c" and x.real.dtype != Tout.numpy:
+            raise ValueError(f"Tout of {x.dtype} is {x.real.dtype}, not {Tout}")
         return np.asarray(function(x), dtype=Tout.numpy)
 
 

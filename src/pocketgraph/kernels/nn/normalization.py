@@ -140,6 +140,8 @@ def fused_batch_norm_grad(
     """(gradients of x, scale and offset, and two empty ones)."""
     dy = to_channels_last(y_backprop, data_format).astype(np.float64)
     wide = to_channels_last(x, data_format).astype(np.float64)
+    if any(value.shape != wide.shape[-1:] for value in (scale, reserve_space_1, reserve_space_2)):
+        raise ValueError(f"scale and reserve spaces must have an element for each of {wide.shape[-1]} channels")
     axes = tuple(range(wide.ndim - 1))
     inverse = 1 / np.sqrt(reserve_space_2.astype(np.float64) + epsilon)
     centered = wide - reserve_space_1

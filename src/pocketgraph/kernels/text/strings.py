@@ -75,6 +75,8 @@ def string_upper(input: Array, *, encoding: str = "") -> Array:
 
 
 def _cased(text: Callable[[str], str], plain: Callable[[bytes], bytes], encoding: str) -> Callable[[bytes], bytes]:
+    if encoding not in ("", "utf-8"):
+        raise ValueError(f"only utf-8 or '' (no encoding) is supported, received {encoding}")
     if encoding == "utf-8":
         return lambda item: text(item.partition(b"\0")[0].decode(errors="replace")).encode()  # as C's texts end
     return plain

@@ -220,12 +220,12 @@ def string_n_grams(
     joint, before, after = (t.encode() if isinstance(t, str) else t for t in (separator, left_pad, right_pad))
     if any(width < 1 for width in ngram_widths):
         raise RunError(f"ngram_widths must be 1 or more, got {list(ngram_widths)}")
-    if not data.size:  # not even of padding
-        return strings([], (0,)), np.zeros_like(data_splits)
+    if not data.size or not data_splits.size:  # not even of padding
+        return strings([b""] * data.size, data.shape), np.zeros_like(data_splits)
     found: list[bytes] = []
     size = 0
-    splits = [0] if data_splits.size else []
-    for row in _rows(data, data_splits):
+    splits = [0]
+    for row in _rows(data.ravel(), data_splits):
         tokens: list[bytes] = row.tolist()
         start = len(found)
         for width in ngram_widths:
@@ -242,4 +242,4 @@ def string_n_grams(
             pad = max(pad_width, 0)
             found.append(joint.join([before] * pad + tokens + [after] * pad))
         splits.append(len(found))
-    return strings(found, (len(found),)), np.array(splits, dtype=data_splits.dtype)
+    return strings(found, (len(found),)), np.array(splits, dtype=data_splits.dtype).reshape(data_splits.shape)

@@ -1,0 +1,102 @@
+"""Corners of single ops that random graphs found; what they give and refuse is TensorFlow 2.21's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.errors import RunError
+from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.kernels import evaluate
+
+NGRAMS: dict[str, Any] = {
+    "separator": b"-", "ngram_widths": (2,), "left_pad": b"L", "right_pad": b"R", "pad_width": 1,
+    "preserve_short_sequences": False,
+}  # fmt: skip
+
+
+def run(op: str, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
+    return evaluate(Node("node", op, (), attrs), [np.asarray(v) if np.isscalar(v) else v for v in inputs])
+
+
+def texts(*items: bytes) -> np.ndarray[Any, Any]:
+    return np.array(items, object)
+
+
+def test_numbers_as_far_apart_as_the_tolerance_are_approximately_equal() -> None:
+    x, y = np.array([1, 1, np.inf, np.nan, 1], "f4"), np.array([1.5, 2, np.inf, np.nan, 1], "f4")
+    np.testing.assert_array_equal(run("ApproximateEqual", x, y, tolerance=0.5)[0], [True, False, False, False, True])
+    np.testing.assert_array_equal(run("ApproximateEqual", x, y, tolerance=0.0)[0], [False] * 4 + [True])
+    np.testing.assert_array_equal(
+        run("ApproximateEqual", np.float32(-np.inf), np.float32(np.inf), tolerance=np.inf)[0], True
+    )
+
+
+def test_the_parts_of_complex_numbers_are_clipped_each_by_itself() -> None:
+    t = np.array([1 + 2j, -3 - 1j, 0.5 + 0.2j, 9j], "c8")
+    found = run("ClipByValue", t, np.complex64(-1 + 1j), np.complex64(1 + 5j))[0]
+    np.testing.assert_array_equal(found, np.array([1 + 2j, -1 + 1j, 0.5 + 1j, 5j], "c8"))
+    low, high = np.array([-1 + 1j, 0, 0, 0], "c8"), np.array([1 + 5j, 1, 1, 1], "c8")
+    np.testing.assert_array_equal(run("ClipByValue", t, low, high)[0], np.array([1 + 2j, 0, 0.5, 0], "c8"))
+
+
+def test_an_update_without_a_place_changes_nothing() -> None:
+    x, one = np.arange(4, dtype="f4").reshape(2, 2), np.array([1], "i4")
+    two = np.array([2], "i4")
+    np.testing.assert_array_equal(run("TensorStridedSliceUpdate", x, two, two, one, x + 7)[0], x)
+    with pytest.raises(RunError, match="broadcast"):
+        run("TensorStridedSliceUpdate", x, one - 1, one, one, x)
+
+
+def test_gradients_of_nearest_neighbours_take_both_ways_of_placing_pixels_at_once() -> None:
+    flags = {"align_corners": True, "half_pixel_centers": True}
+    for length, size, right in (
+        (4, [2, 2], [[0, 6], [24, 90]]),
+        (4, [3, 5], [[0, 0, 1, 2, 3], [0, 4, 5, 6, 7], [0, 20, 22, 24, 26]]),
+        (3, [2, 4], [[0, 0, 1, 2], [0, 9, 11, 13]]),
+    ):
+        grads = np.arange(length**2, dtype="f4").reshape(1, length, length, 1)
+        found = run("ResizeNearestNeighborGrad", grads, np.array(size, "i4"), **flags)[0]
+        np.testing.assert_array_equal(found[0, :, :, 0], right)
+    with pytest.raises(RunError, match="align_corners must be False"):
+        run("ResizeBilinearGrad", grads, np.zeros((1, 3, 5, 1), "f4"), **flags)
+
+
+def test_indices_below_0_are_divided_as_in_c() -> None:
+    found = run("UnravelIndex", np.array([-1, -6, -7, -4, 5], "i4"), np.array([2, 3], "i4"))[0]
+    np.testing.assert_array_equal(found, [[0, 0, 0, -1, 1], [-1, 0, -1, -1, 2]])
+    with pytest.raises(RunError, match="out of bounds"):
+        run("UnravelIndex", np.array([6], "i4"), np.array([2, 3], "i4"))
+
+
+def test_n_grams_of_texts_of_any_rank() -> None:
+    four, right = texts(b"a", b"b", b"c", b"d"), [b"L-a", b"a-b", b"b-c", b"c-d", b"d-R"]
+    grams, splits = run("StringNGrams", four.reshape(2, 2), np.array([[0, 4]], "i4"), **NGRAMS)
+    assert (grams.tolist(), splits.tolist()) == (right, [[0, 5]])
+    grams, splits = run("StringNGrams", np.array(b"q", object), np.array([0, 1]), **NGRAMS)
+    assert (grams.tolist(), splits.tolist()) == ([b"L-q", b"q-R"], [0, 2])
+    grams, splits = run("StringNGrams", four[:2], np.zeros(0, "i4"), **NGRAMS)
+    assert (grams.tolist(), splits.tolist()) == ([b"", b""], [])
+
+
+ONES = np.ones((1, 2, 2, 2), "f4")
+TWO = np.ones(2, "f4")
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "attrs", "says"),
+    [
+        ("ParallelConcat", [np.ones((2, 2))], {"shape": Shape((2, 2))}, "first size of each must be 1"),
+        ("ParallelConcat", [np.ones((1, 3))] * 2, {"shape": Shape((5, 2, 3))}, r"do not make \[5,2,3\]"),
+        ("ComplexAbs", [np.ones(1, "c8")], {"Tout": DType.named("double")}, "is float32, not double"),
+        ("StringUpper", [texts(b"a")], {"encoding": b"UTF-8"}, "received UTF-8"),
+        ("FusedBatchNormGradV3", [ONES, ONES, TWO[None], TWO, TWO, TWO], {}, "scale"),
+        ("FusedBatchNormGradV2", [ONES, ONES, TWO, TWO[None], TWO], {}, "reserve_space_1"),
+        ("FusedBatchNormGradV3", [ONES, ONES, TWO, np.ones(3, "f4"), TWO, TWO], {}, "each of 2 channels"),
+    ],
+)
+def test_what_tensorflow_refuses(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
+    with pytest.raises(RunError, match=says):
+        run(op, *inputs, **attrs)
