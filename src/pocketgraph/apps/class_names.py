@@ -29,14 +29,14 @@ def class_names(graph: Graph, scores: str) -> list[str]:
     """
     if node_name(scores) not in graph:
         return []
-    sizes = infer(graph).shape(canonical(scores)).dims or (None,)
     for lookup in graph:
         types = lookup.attrs.get("Tin"), lookup.attrs.get("Tout")
         if not lookup.op.startswith("LookupTableFind") or types[0] not in (INT32, INT64) or types[1] is not STRING:
             continue
         if node_name(scores) in reachable(graph, lookup.data_inputs[1:2], data_only=True, missing_ok=True):
             rows = _rows(graph, lookup)
-            if sizes[-1] is not None and sorted(rows) == list(range(sizes[-1])):
+            sizes = infer(graph).shape(canonical(scores)).dims
+            if sizes and sizes[-1] is not None and sorted(rows) == list(range(sizes[-1])):
                 return [rows[at] for at in range(sizes[-1])]
     return []
 
