@@ -359,7 +359,8 @@ def test_the_class_beside_the_probabilities_is_no_rival_in_training() -> None:
         unknown = Const(string "?")
         classes = LookupTableFindV2(names, class, unknown, Tin=int64, Tout=string)
     """
-    assert sole_outputs(parse(text.replace("classes = AsString(class, T=int64)", words))) == ["probabilities"]
+    for named in (words, words.replace("V2", "")):  # the latter is of graphs before 2017
+        assert sole_outputs(parse(text.replace("classes = AsString(class, T=int64)", named))) == ["probabilities"]
     other = "others = MatMul(logits, w, T=float)\nbest = ArgMax(others"
     assert sole_outputs(parse(text.replace("best = ArgMax(logits", other))) is None
 

@@ -55,6 +55,20 @@ def test_a_policy_that_explores_has_scores_without_chance(scores: str) -> None:
     assert "feed the random numbers" in said
 
 
+def test_labels_beside_noise_are_no_scores() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        labels = Placeholder(dtype=float, shape=[1,4])
+        axis = Const(int32 1)
+        truth = ArgMax(labels, axis, T=float)
+        sizes = Const(int32 [1, 4])
+        noise = RandomUniform(sizes, T=int32, dtype=float)
+        y = AddV2(x, noise, T=float)
+    """)
+    said = help_with(graph, "noise")
+    assert said.startswith("feed the random numbers")
+
+
 def test_verify_says_what_fills_a_table_that_nothing_filled() -> None:
     graph = parse("""
         x = Placeholder(dtype=int64, shape=[1])

@@ -27,21 +27,18 @@ def class_names(graph: Graph, scores: str) -> list[str]:
         graph: with what fills its tables.
         scores: the tensor of scores, whose last size is known.
     """
-    lookups = [node for node in graph if _names_numbers(node)]
-    if not lookups or node_name(scores) not in graph:
+    if node_name(scores) not in graph:
         return []
-    count = (infer(graph).shape(canonical(scores)).dims or (None,))[-1]
-    for lookup in lookups:
+    for lookup in graph:
+        types = lookup.attrs.get("Tin"), lookup.attrs.get("Tout")
+        if not lookup.op.startswith("LookupTableFind") or types[0] not in (INT32, INT64) or types[1] is not STRING:
+            continue
         if node_name(scores) in reachable(graph, lookup.data_inputs[1:2], data_only=True, missing_ok=True):
             rows = _rows(graph, lookup)
-            if count is not None and sorted(rows) == list(range(count)):
-                return [rows[at] for at in range(count)]
+            sizes = infer(graph).shape(canonical(scores)).dims
+            if sizes and sizes[-1] is not None and sorted(rows) == list(range(sizes[-1])):
+                return [rows[at] for at in range(sizes[-1])]
     return []
-
-
-def _names_numbers(node: Node) -> bool:
-    is_of_numbers = node.op.startswith("LookupTableFind") and node.attrs.get("Tin") in (INT32, INT64)
-    return is_of_numbers and node.attrs.get("Tout") is STRING
 
 
 def _rows(graph: Graph, lookup: Node) -> dict[int, str]:

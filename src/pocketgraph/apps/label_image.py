@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,8 +16,8 @@ from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
 from pocketgraph.datasets.image_loading import scale_text
 from pocketgraph.datasets.sample_reading import Notify
-from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
-from pocketgraph.freezing.ready_models import read_model
+from pocketgraph.errors import FormatError, PocketgraphError, RunError, UsageError, option, path_of
+from pocketgraph.freezing.ready_models import read_model, ready
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.pages.quantities import counted
@@ -142,9 +143,14 @@ def labeler_of(
     names = read_labels(labels) if isinstance(labels, str | os.PathLike) else labels
     if not isinstance(model, Graph):
         wanted = [how["output_layer"]] if how.get("output_layer") else None
-        place, model = model, read_model(model, wanted, signature=signature, notify=notify)
-        if wanted and not names and not is_model_file(model):  # what names the classes may be behind what is wanted
-            names = class_names(read_model(place, signature=signature), wanted[0])
+        found = ready(model, wanted, signature=signature)
+        if notify is not None:
+            for note in found.notes:
+                notify(note)
+        if wanted and not names and found.freezing is not None:  # what names the classes may be behind what is wanted
+            with contextlib.suppress(PocketgraphError):
+                names = class_names(read_model(model, signature=signature), wanted[0])
+        model = found.graph
     labeler = Labeler(model, names, preset=preset, **how)
     of_file = labeler.metadata_of_file
     says_scaling = of_file is not None and of_file.scaling is not None

@@ -93,13 +93,12 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
 
 
 def has_empty_table(graph: Graph) -> bool:
-    """Whether a lookup table is read that nothing in the graph fills, so that no session answers."""
-    for table in graph:
-        users = graph.consumers.get(table.name, ()) if table.op in TABLES else ()
-        is_filled = any(node.op.startswith((*FILLERS, "LookupTableInsert")) for node in users)
-        if users and not is_filled and next(fillers_of(graph, table.name), None) is None:
-            return True
-    return False
+    """Whether a lookup table is read that nothing in the graph fills, so that no session answers.
+
+    Mutable tables answer without: they give what a lookup says is for missing keys.
+    """
+    fixed = (node.name for node in graph if node.op in TABLES and not node.op.startswith("Mutable"))
+    return any(graph.consumers.get(name) and next(fillers_of(graph, name), None) is None for name in fixed)
 
 
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:

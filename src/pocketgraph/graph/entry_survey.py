@@ -36,7 +36,7 @@ _TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""
-_NAMES = frozenset({"AsString", "LookupTableFindV2"})
+_NAMES = frozenset({"AsString", "LookupTableFind", "LookupTableFindV2"})
 """Not a trait: what names an answer."""
 _TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
 SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
@@ -253,7 +253,7 @@ class EntrySurvey:
             if not node.data_inputs or node.op not in _PICKS | _TRIVIAL | _NAMES:
                 return False
             has_picked |= node.op in _PICKS
-            source = node_name(node.data_inputs[1 if node.op == "LookupTableFindV2" else 0])
+            source = node_name(node.data_inputs[1 if node.op.startswith("LookupTableFind") else 0])
             before = self._graph.nodes.get(source)
             if before is None or before.op in _PLACEHOLDERS:
                 return False

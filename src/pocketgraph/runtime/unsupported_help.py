@@ -9,7 +9,7 @@ from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import inside_loops, reachable
+from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
 from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
@@ -92,7 +92,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if _gives_random_numbers(node):
         if not is_noise_of_dropout(graph, name):
             fed = ",".join(_fed_with_numbers(graph))
-            scores = _scores_without_random_numbers(graph)
+            scores = _scores_without_random_numbers(graph, name)
             other = f"{option('outputs')}={scores} needs no random numbers; or " if scores else ""
             return f"{other}feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
         shares = {other.name: dropout_share(graph, other.name) for other in graph}
@@ -118,12 +118,13 @@ def _gives_random_numbers(node: Node) -> bool:
     return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
 
 
-def _scores_without_random_numbers(graph: Graph) -> str:
-    """What the best is picked from where chance may overrule the pick, as of a policy that explores; "" without."""
+def _scores_without_random_numbers(graph: Graph, name: str) -> str:
+    """What the best is picked from where a random number may overrule the pick, as a policy that explores; else ""."""
+    ruled = {node.name for node in dependents(graph, [name])}
     for node in graph:
-        if node.op == "ArgMax":
+        if node.op == "ArgMax" and any(user.name in ruled for user in dependents(graph, [node.name])):
             before = reachable(graph, node.data_inputs[:1], missing_ok=True)
-            if not any(_gives_random_numbers(graph[name]) for name in before):
+            if not any(_gives_random_numbers(graph[one]) for one in before):
                 return node_name(node.data_inputs[0])
     return ""
 

@@ -250,6 +250,18 @@ def test_rolled_along_open_sizes(shift: list[int], axes: list[int], wanted: list
     assert found.tolist() == wanted
 
 
+def test_nothing_is_rolled_to_nothing() -> None:
+    """As in TensorFlow 2.21; ONNX Runtime divides by the size, which is 0."""
+    text = """
+        x = Placeholder(dtype=float, shape=[?,3])
+        s = Const(int32 1)
+        a = Const(int32 0)
+        y = Roll(x, s, a, T=float, Tshift=int32, Taxis=int32)
+    """
+    (found,) = run(exported(text, ["y"]), {"x": np.zeros((0, 3), np.float32)})
+    assert found.shape == (0, 3)
+
+
 def test_sequences_of_a_beam_search() -> None:
     """What TensorFlow's gather_tree gives (its beam_search_ops_test), for a batch of any size."""
     text = """

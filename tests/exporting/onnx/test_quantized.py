@@ -280,6 +280,7 @@ def test_of_two_codes_that_are_equally_near_the_one_farther_from_zero_is_taken(
     ("kind", "low", "high", "x", "wanted"),
     [
         ("quint8", -255, 0, [-3.5, -2.5, -1.5, -0.5], [252, 253, 254, 255]),
+        ("quint8", -0.7, 0.7, [0, 0.35, -0.35, 0.7], [127, 191, 64, 255]),  # 0.7 times the factor is below 127.5
         ("quint8", -128, 127, [-3.5, -2.5, 0.5, 1.5], [125, 126, 129, 130]),
         ("qint8", -100, 155, [-4.5, -3.5, 1.5, 2.5], [-33, -32, -27, -26]),
     ],
@@ -290,8 +291,8 @@ def test_min_combined_counts_from_the_lowest_code_or_code_zero(
     """As in TensorFlow 1.15: of two codes that are equally near the upper one, of signed ones that farther from 0."""
     text = f"""
         x = Placeholder(dtype=float, shape=[4])
-        low = Const(float {low}.0)
-        high = Const(float {high}.0)
+        low = Const(float {float(low)!r})
+        high = Const(float {float(high)!r})
         y = QuantizeV2(x, low, high, T={kind}, mode="MIN_COMBINED")
     """
     (found,) = run(exported(text, ["y"]), {"x": np.float32(x)})

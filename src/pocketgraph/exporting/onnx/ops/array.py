@@ -245,7 +245,8 @@ def roll(emit: OnnxEmit, node: Node) -> OnnxValue:
         size = emit.reshape(emit.op("Gather", [emit.dims(value), emit.ints([axis])]), [])
         by = emit.op("Gather", [shift, emit.ints([at])])
         places = emit.op("Range", [emit.like(0, size), size, emit.like(1, size)])
-        places = emit.op("Mod", [emit.op("Sub", [places, by]), size])
+        by_one = emit.op("Max", [size, emit.like(1, size)])  # no number is divided by 0, not even to no remainders
+        places = emit.op("Mod", [emit.op("Sub", [places, by]), by_one])
         made = emit.op("Gather", [made, places], value.shape, axis=axis)
     return made
 

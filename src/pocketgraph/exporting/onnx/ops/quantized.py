@@ -230,8 +230,10 @@ def quantize(emit: OnnxEmit, node: Node) -> tuple[OnnxValue, ...]:
     scaled = mul(emit, sub(emit, value, low) if mode == "MIN_COMBINED" else value, factor)
     if mode == "MIN_COMBINED" and kind.signed:
         scaled = sub(emit, scaled, emit.const(F32(kind.half)))
-    to_even = attr_text(node, "round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN"
-    step = emit.const(F32(1 if to_even else AWAY))
+    is_whole = attr_text(node, "round_mode", "HALF_AWAY_FROM_ZERO") == "HALF_TO_EVEN"
+    if mode == "MIN_COMBINED" and not kind.signed:  # zero is next to a tie where the range is as wide below it
+        scaled, is_whole = unary(emit, "Floor", add(emit, scaled, emit.const(F32(0.5)))), True
+    step = emit.const(F32(1 if is_whole else AWAY))
     return linear(emit, "QuantizeLinear", scaled, [step, zero], dtype), low, high
 
 
