@@ -1,13 +1,19 @@
 """Hints for names that are not there, the nearest ones in small pools and in large ones; how messages name options."""
 
 import ast
+import pathlib
 import re
+from collections.abc import Callable
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from pocketgraph.errors import COMPARED, FormatError, did_you_mean, nearest, option, quoted
+import pocketgraph
+from pocketgraph.errors import COMPARED, FormatError, PocketgraphError, did_you_mean, nearest, option, quoted
+from pocketgraph.formats import sealed
+from pocketgraph.graph.text_format import parse
 from support import ROOT
 
 LARGE = [f"tower_{n % 7}/block{n // 100}/unit_{n % 100}/BatchNorm/FusedBatchNorm_{n}" for n in range(5 * COMPARED)]
@@ -68,14 +74,14 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
     assert option("feed", "feeds") == "feeds"
 
 
-SHELL = ("pocketgraph ", "transform_graph", "freeze_graph ", "pip install ", "main.py --", "ray start", "rpicam-hello ")
+SHELL = ("pocketgraph ", "pip install ", "main.py --", "ray start", "rpicam-hello ")
 """Whole commands to type."""
 ELSEWHERE = (
     "cli/", "apps/shipping/ship.py", "apps/retraining/retraining_page.py", "inspect/identify.py",
-    "inspect/peer_worker.py", "inspect/summarize.py", "formats/sealed.py",
+    "inspect/peer_worker.py", "inspect/summarize.py",
 )  # fmt: skip
 """The command line, and what is proposed to type next; a program of its own;
-what the original printed; all ways to name a key."""
+what the original printed."""
 
 
 def test_lower_floors_name_options_and_not_flags() -> None:
@@ -93,3 +99,61 @@ def test_lower_floors_name_options_and_not_flags() -> None:
             if re.search(r"(^|[\s(`'])--([a-z]|$)", node.value) and not any(text in node.value for text in SHELL):
                 found.append(f"{name}:{node.lineno} {node.value!r}")
     assert found == []
+
+
+def _no_key(folder: pathlib.Path) -> None:
+    path = folder / "w.pb"
+    pocketgraph.save(parse("x = Placeholder(dtype=float)\ny = Relu(x, T=float)"), path)
+    sealed.seal(path, folder / "w.sealed", bytes(range(32)))
+    pocketgraph.load(folder / "w.sealed")
+
+
+def _two_outputs_of_an_input(folder: pathlib.Path) -> None:
+    graph = parse("""
+        queue = Placeholder(dtype=resource)
+        batch = QueueDequeueV2(queue, component_types=[float, float])
+        y = Add(batch, batch:1, T=float)
+    """)
+    pocketgraph.transform(graph, "strip_unused_nodes", inputs=["batch"], outputs=["y"])
+
+
+def _unknown_op(folder: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float)\ny = Frobnicate(x, T=float)")
+    pocketgraph.Session(graph).run("y", {"x": np.float32([1])})
+
+
+def _training_batch_norm(folder: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 2, 2, 1])
+        ones = Const(float [1.0])
+        none = Const(float [])
+        y = FusedBatchNormV3(x, ones, ones, none, none, T=float, U=float, is_training=true, epsilon=0.001)
+    """)
+    pocketgraph.freeze(graph, outputs=["y"])
+
+
+def _open_sizes(folder: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, ?, 3])
+        scale = Placeholder(dtype=float)
+        y = Mul(x, scale, T=float)
+    """)
+    pocketgraph.benchmark(graph)
+
+
+def _no_samples(folder: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[?, 3])\ny = Relu(x, T=float)")
+    pocketgraph.quantize(graph, None, mode="static")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [_no_key, _two_outputs_of_an_input, _unknown_op, _training_batch_norm, _open_sizes, _no_samples],
+)
+def test_errors_of_functions_name_arguments_and_not_flags(
+    call: Callable[[pathlib.Path], None], tmp_path: pathlib.Path
+) -> None:
+    """Flags stand in whole commands only, which the message quotes."""
+    with pytest.raises(PocketgraphError) as found:
+        call(tmp_path)
+    assert "--" not in re.sub(r"`pocketgraph [^`]*`", "", str(found.value))

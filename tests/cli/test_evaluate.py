@@ -206,6 +206,20 @@ def test_answers_that_are_always_the_same_are_doubted(
     assert (doubted in told) if doubted else not told
 
 
+def test_few_samples_of_known_classes_are_enough_to_doubt_one_answer_for_all(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """Without classes they may be of one."""
+    graph = parse("x = Placeholder(dtype=float, shape=[?,3])\nb = Const(float [0, 9, 0])\ny = Add(x, b, T=float)")
+    save(graph, tmp_path / "net.pb")
+    rows = np.random.default_rng(1).normal(size=(8, 3)).astype(np.float32)
+    np.savez(tmp_path / "told.npz", x=rows, labels=[0, 1, 2, 0, 1, 2, 0, 1])
+    np.savez(tmp_path / "untold.npz", x=rows)
+    for name, is_doubted in (("told", True), ("untold", False)):
+        assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / f"{name}.npz") == 0
+        assert ("gives the same answer for 8 of 8 samples" in capsys.readouterr().err) == is_doubted
+
+
 def test_answers_that_are_right_by_chance_are_doubted(tmp_path: pathlib.Path, capsys: Any) -> None:
     linear(tmp_path / "net.pb", 3)
     np.savez(tmp_path / "data.npz", x=ROWS, labels=np.random.default_rng(5).integers(0, 3, 30))

@@ -445,7 +445,10 @@ def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsy
     assert second["agreement"] > 0.98
 
 
-def test_a_file_says_how_pixels_are_scaled_where_the_nodes_that_told_are_folded(tmp_path: pathlib.Path) -> None:
+def test_a_file_says_how_pixels_are_scaled_where_the_nodes_that_told_are_folded(
+    tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    """The bytes that are told are those of the file, with what it says."""
     net = parse("""
         x = Placeholder(dtype=float, shape=[?,8,8,3])
         of_bytes = Const(float 0.003921569)
@@ -465,6 +468,7 @@ def test_a_file_says_how_pixels_are_scaled_where_the_nodes_that_told_are_folded(
         small = tmp_path / f"{mode}.tflite"
         data = ("--calibrate", tmp_path / "photos") if mode == "static" else ()
         assert call("quantize", tmp_path / "net.pb", *data, "--mode", mode, "-o", small) == 0
+        assert f"{small.stat().st_size:,} now" in capsys.readouterr().out
         about = metadata(small.read_bytes())
         assert about is not None
         assert about.scaling == (0.0, 1.0)

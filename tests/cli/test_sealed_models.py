@@ -81,7 +81,7 @@ def test_the_variable_of_all_commands(
 
 def test_no_key(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, said = call(capsys, "summarize", model)
-    assert (code, "sealed file, and no key was given; --key-file=FILE" in said) == (2, True)
+    assert (code, "sealed file, and no key was given; give --key-file, or set POCKETGRAPH_KEY" in said) == (2, True)
 
 
 @pytest.mark.parametrize("arguments", [["nowhere.pb", "out.sealed"], ["model.sealed", "out.sealed"], ["model.pb"]])

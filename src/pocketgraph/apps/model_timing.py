@@ -125,7 +125,7 @@ def layers_of(
     layers += [_layer(graph, name, tuple(shape)) for name, shape in (shapes or {}).items()]
     fed = {node_name(layer.name) for layer in layers}
     rest = [name for name in needed_inputs(graph, fetches) if node_name(name) not in fed]
-    return [*layers, *layers_from_graph(graph, rest)]
+    return [*layers, *layers_from_graph(graph, rest, reading.notify)]
 
 
 def needed_inputs(graph: Graph, fetches: Sequence[str]) -> list[str]:

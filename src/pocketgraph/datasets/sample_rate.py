@@ -79,8 +79,8 @@ def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
     if math.prod(inputs[0].shape) == 1:
         raise UsageError(
             "the model does not say how long its recordings are",
-            hint="give an .npz file; `pocketgraph ship` and `export` take a size, as in --input_shape="
-            f"{inputs[0].name.removesuffix(':0')}:16000",
+            hint="give an .npz file; `pocketgraph export` takes a size, as does `pocketgraph ship "
+            f"--input_shape={inputs[0].name.removesuffix(':0')}:16000`",
         )
     if is_plane(inputs[0].shape):
         raise UsageError(

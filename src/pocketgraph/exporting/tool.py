@@ -196,9 +196,8 @@ def model_to_export(
     if model.texts is not None:
         reading.notify(model.texts.words(is_open=True))
     if model.front is not None:
-        reading.notify(
-            f"the part behind {', '.join(model.front.shapes)} is written; what reads recordings is the app's"
-        )
+        forms = ", ".join(f"{name} {list(shape)}" for name, shape in model.front.shapes.items())
+        reading.notify(f"the part behind {forms} is written; what reads recordings is the app's")
     is_heard = model.front is None and model.texts is None
     rate = reading.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
     return replace(

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
-from pocketgraph.errors import FormatError, MissingExtraError, UsageError
+from pocketgraph.errors import FormatError, MissingExtraError, UsageError, option
 from pocketgraph.formats.content import SEAL
 from pocketgraph.formats.files import PathLike, mapped, reason, write_atomically
 from pocketgraph.protobuf.wire import Buffer
@@ -83,7 +83,7 @@ def opened(buffer: Buffer, key: Key | None, file: str) -> bytes:
     if key is None:
         raise UsageError(
             "this is a sealed file, and no key was given", where=file,
-            hint=f"--key-file=FILE, load(path, key=…), or set {KEY_VARIABLE}",
+            hint=f"give {option('key-file', 'key')}, or set {KEY_VARIABLE}",
         )  # fmt: skip
     header = buffer[: HEADER.size]
     _, chunk, size, salt, check = HEADER.unpack(header)

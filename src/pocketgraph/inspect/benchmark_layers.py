@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,14 +62,17 @@ class BenchmarkLayer:
         return flat.reshape(self.shape)
 
 
-def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer]:
-    """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1.
+def layers_from_graph(
+    graph: Graph, names: Sequence[str], notify: Callable[[str], None] | None = None
+) -> list[BenchmarkLayer]:
+    """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1, others what fits
+    the weights, as in exports, which ``notify`` is told.
 
     What decodes recordings, pictures or records is fed one of noise; what chooses between training and use, its value
     in use.
 
     Raises:
-        UsageError: a placeholder's shape is not known well enough; the message says what to pass.
+        UsageError: a placeholder's shape is not known, and no sizes fit the weights; the message says what to pass.
     """
     specs = {name: FeedSpec.of(graph, feed_endpoint(graph, name), name) for name in names}
     decoders = {name: decoder_of(graph, spec.endpoint.node) for name, spec in specs.items()}
@@ -91,12 +94,15 @@ def layers_from_graph(graph: Graph, names: Sequence[str]) -> list[BenchmarkLayer
         named = [name for name in names if specs[name].endpoint.node not in switches]
         known = ":".join(_sizes(shapes[name].dims, found.get(name)) for name in named)
         flags = f"{option('input_layer')}={','.join(named)} {option('input_layer_shape')}={known}"
-        raise UsageError(
-            f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
-            hint=f"pass {flags} with sizes in place of the question marks"
-            if "?" in known
-            else f"pass for example {flags}",
-        )
+        if "?" in known:
+            raise UsageError(
+                f"the graph does not fix the size of input '{open_ones[0]}' ({shapes[open_ones[0]]})",
+                hint=f"pass {flags} with sizes in place of the question marks",
+            )
+        if notify is not None:
+            listed = ", ".join(f"'{name}' {shapes[name]}" for name in open_ones)
+            notify(f"the graph leaves sizes open ({listed}), so these are taken, which the time depends on: {flags}")
+        shapes |= {name: Shape(found[name]) for name in open_ones}
     return [
         BenchmarkLayer(
             name,

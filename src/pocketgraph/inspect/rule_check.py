@@ -98,7 +98,8 @@ class RuleCheck:
             f"the graph gives another '{ref}' each time it runs"
             + (f", which starts at node '{start}'" if start else ""),
             where=option("check"),
-            hint="take out what is random, such as dropout; freeze_graph --repair does that",
+            hint="take out what is random, such as dropout; "
+            "`pocketgraph freeze_graph MODEL -o frozen.pb --repair` does that",
         )
 
     def _expected(self, graph: Graph, outputs: list[str], feeds: Mapping[str, Array], rule: str) -> list[Array]:

@@ -127,8 +127,8 @@ class QuantizedModel:
 
     @cached_property
     def _tflite(self) -> bytes:
-        with _output_names(self.program, self.outputs) as program:
-            return model_bytes(program, self.without)
+        described = self.describe() if self.describe is not None else None
+        return described or self.to_described_bytes({})
 
     @cached_property
     def report(self) -> QuantizationReport:
@@ -164,9 +164,7 @@ class QuantizedModel:
         place = path_of(path, "what to write")
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
-        is_tflite = place.endswith(".tflite")
-        described = self.describe() if is_tflite and self.describe is not None else None
-        content = described or self.to_bytes("tflite" if is_tflite else "pb")
+        content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
         found = self.report if report is not None else None
         write_atomically(place, content)
         if found is not None and report is not None:

@@ -296,8 +296,8 @@ class _Search:
                 fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
                 raise UsageError(
                     f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
-                    hint="`pocketgraph ship` and `export` take a size, as in --input_shape="
-                    f"{self.taken[0].name.removesuffix(':0')}:16000",
+                    hint="`pocketgraph export` takes a size, as does `pocketgraph ship "
+                    f"--input_shape={self.taken[0].name.removesuffix(':0')}:16000`",
                 )
         many = [cut.tensor for cut in cuts if any(cut.is_open[:1]) or 0 in cut.shape]
         if many:  # nothing pads what has no row for each text

@@ -115,6 +115,6 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     ]
     hints.append(
         "feed the tensors behind these nodes, fetch tensors before them, or take them out with "
-        "transform_graph --transforms='strip_unused_nodes' or 'remove_nodes(op=…)'"
+        "`pocketgraph transform_graph --transforms='strip_unused_nodes'` or 'remove_nodes(op=…)'"
     )
     raise MissingKernelError("; ".join(lines), hint="; ".join(hints))

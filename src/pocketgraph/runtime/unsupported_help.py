@@ -103,7 +103,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
         return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
-        return "transform_graph's remove_nodes takes it out: `--transforms='remove_nodes(op=" + node.op + ")'`"
+        return f"`pocketgraph transform_graph --transforms='remove_nodes(op={node.op})'` takes it out"
     if node.op in ops_with("picture_file") or _hands_on_files(graph, node):
         return (
             f"reading picture files is the app's: `pocketgraph ship` cuts the model behind it; {option('inputs')} "

@@ -66,10 +66,10 @@ def chosen_layers(graph: Any, outputs: list[str], flags: dict[str, Any]) -> list
             graph, named_files(flags["inputs"]), outputs, SampleReading(preset=flags["preset"], notify=say)
         )
     if not layer_names and not flags["input_layer_shape"]:
-        return list(layers_from_graph(graph, needed_inputs(graph, outputs)))
+        return list(layers_from_graph(graph, needed_inputs(graph, outputs), say))
     shapes = flags["input_layer_shape"].split(":") if flags["input_layer_shape"] else []
     if not shapes:
-        return list(layers_from_graph(graph, layer_names))
+        return list(layers_from_graph(graph, layer_names, say))
     types = names(flags["input_layer_type"]) or [str(graph.producer(n).attr("dtype", "float")) for n in layer_names]
     if not len(layer_names) == len(shapes) == len(types):
         counts = ", ".join(

@@ -14,7 +14,7 @@ from pocketgraph.errors import option
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy
 
-FEWEST = 20  # samples; fewer may be alike, and have no interval worth the name
+FEWEST = 20  # samples; fewer may be alike unless the data tell their classes, and have no interval worth the name
 FEWEST_TOLD = 5  # samples of known classes; fewer say nothing of how often a model is right
 ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same
 VARIED = 0.8  # of the samples have one class at most, where answers that are always the same are wrong
@@ -79,7 +79,8 @@ class AnswerCounts:
         remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores?"
         most = self.given.most_common(1)[0][1]
         is_varied = not self.labels or self.labels.most_common(1)[0][1] <= VARIED * count
-        if count >= FEWEST and most >= ALL_ALIKE * count and is_varied:
+        is_enough = count >= FEWEST or bool(self.labels) or self.are_varied
+        if is_enough and most >= ALL_ALIKE * count and is_varied:
             return f"{model} gives the same answer for {most} of {counted(count, 'sample')}: {remedy}"
         if accuracy is not None and _is_guesswork(accuracy):
             return (

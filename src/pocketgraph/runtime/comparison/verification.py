@@ -250,7 +250,7 @@ def _made_up(
 
 def _failed_for_silence(found: Mapping[str, Difference], silent: Mapping[str, str]) -> dict[str, Difference]:
     """Outputs that would pass and do not answer what goes in, where none answers; ``silent`` says why, by name."""
-    hint = f"which proves nothing: give it data that it answers, with {option('inputs')}"
+    hint = f"which proves nothing: give it data that it answers, with {option('data', 'inputs')}"
     return {name: replace(found[name], problem=f"{why}, {hint}", passed=False) for name, why in silent.items()}
 
 

@@ -105,7 +105,7 @@ def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
         is_training = graph[name].op in ops_with("feeds_training")
         raise TransformError(
             f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
-            hint="freeze_graph with --repair=inputs makes a placeholder for each"
+            hint="`pocketgraph freeze_graph MODEL -o frozen.pb --repair=inputs` makes a placeholder for each"
             if is_training
             else "name what stands in front of it, or tensors behind it",
         )
