@@ -260,6 +260,11 @@ def test_several_signatures_want_one_for_data(tmp_path: pathlib.Path) -> None:
         ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz")
     assert "signature" in str(refused.value.hint)
     assert ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz", signature="first").form
+    np.savez(tmp_path / "data.npz", z=np.eye(4, dtype=np.float32))
+    with pytest.raises(UsageError, match="signature=second"):
+        ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz")
+    with pytest.raises(UsageError, match="signature=second"):
+        pocketgraph.quantize(tmp_path / "model", tmp_path / "data.npz")
 
 
 def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:

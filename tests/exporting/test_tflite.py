@@ -339,10 +339,16 @@ def test_loops_of_unknown_length_are_named_with_what_would_help(tmp_path: pathli
         add = Add(inside, one, T=int32)
         next = NextIteration(add, T=int32)
         exit = Exit(switch, T=int32)
+        minus = Neg(n, T=int32)
     """)
     with pytest.raises(LackingError, match="a loop whose length depends on the input cannot be written out"):
         pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"])
     made = pocketgraph.export(graph, tmp_path / "net.tflite", outputs=["exit"], values={"n": 3})
+    assert made.checks[0].passed
+    signatures = {"loop": Signature({"n": "n:0"}, {"m": "exit:0"}), "less": Signature({"n": "n:0"}, {"m": "minus:0"})}
+    with pytest.raises(LackingError, match="signatures=less leaves out the signatures that need it"):
+        pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "both.tflite")
+    made = pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "both.tflite", signatures=["less"])
     assert made.checks[0].passed
 
 

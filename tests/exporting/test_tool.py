@@ -386,6 +386,26 @@ def test_of_several_signatures_those_that_were_written_are_checked(target: str, 
     assert all(output.largest_relative < 1e-5 for checked in made.checks for output in checked.outputs)
 
 
+@pytest.mark.parametrize("target", ["onnx", "tflite"])
+def test_samples_are_of_the_signature_whose_inputs_their_arrays_are_named_like(
+    target: str, tmp_path: pathlib.Path
+) -> None:
+    graph = parse("""
+        c = Placeholder(dtype=float, shape=[?,2])
+        x = Placeholder(dtype=float, shape=[?,3])
+        decoded = Softmax(c, T=float)
+        encoded = Tanh(x, T=float)
+    """)
+    signatures = {
+        "decode": Signature({"code": "c:0"}, {"x": "decoded:0"}),
+        "encode": Signature({"x": "x:0"}, {"code": "encoded:0"}),
+    }
+    samples = {"x": np.ones((4, 3), np.float32)}
+    made = pocketgraph.export(graph.replace(signatures=signatures), tmp_path / "made", target=target, samples=samples)
+    expected = ["encode", "decode"] if target == "tflite" else ["encode"]
+    assert [checked.entry for checked in made.checks] == expected
+
+
 @pytest.mark.parametrize("rows", [1, 2, 30])
 def test_made_up_numbers_fit_the_rows_of_a_table(rows: int) -> None:
     graph = parse(f"""

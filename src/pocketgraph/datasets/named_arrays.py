@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -49,6 +49,23 @@ def arrays_of(source: SampleSource) -> dict[str, SampleArray]:
         hint = "give an array with samples along its first axis, such arrays by the inputs' names, or a path"
         raise UsageError(f"samples are no {type(source).__name__}", hint=hint)
     return {"": only}
+
+
+def fitting_signature(source: SampleSource, signatures: Mapping[str, Collection[str]]) -> str | None:
+    """The key of the signature that arrays are for: all its inputs are named like one of them, and no other such
+    signature has as many; None where there is none, or samples are not arrays with names.
+
+    Args:
+        source: as for ``of_inputs``.
+        signatures: the names of the inputs by the signatures' keys.
+
+    Raises:
+        FormatError: the file is damaged.
+    """
+    names = set(arrays_of(source)) if are_arrays(source) else set()
+    counts = {key: len(set(inputs)) for key, inputs in signatures.items() if inputs and names.issuperset(inputs)}
+    best = [key for key, count in counts.items() if count == max(counts.values())]
+    return best[0] if len(best) == 1 else None
 
 
 def of_inputs(

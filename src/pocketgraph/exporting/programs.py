@@ -63,6 +63,10 @@ class LackingError(UsageError):
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
         super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
 
+    def add_hint(self, hint: str) -> None:
+        """Says one more thing that helps."""
+        super().__init__(self.what, where=self.where, hint="; ".join(filter(None, (self.hint, hint))))
+
 
 def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
     """The scopes of the loops that stand in the way, each named by its condition."""

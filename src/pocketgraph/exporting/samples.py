@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.datasets.evaluation_dataset import DEFAULT_MEAN, DEFAULT_STD, Dataset
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
+from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, fitting_signature
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
@@ -29,6 +29,8 @@ from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
     """The model with samples of its main entry point, and with how its pictures are normalized.
 
+    Of several entry points, the one whose inputs are named like the samples' arrays becomes the main one.
+
     Args:
         model: the model; sizes that it leaves open become those of the samples.
         source: where the samples are (see ``open_dataset``); None for none.
@@ -43,6 +45,9 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
     scaling = reading.scaling(model.graph if has_pictures else None, [port.tensor for port in model.main.inputs])
     if source is None:
         return replace(model, normalization=_normalization(model, scaling, is_fed=False))
+    fitting = fitting_signature(source, {entry.name: [port.name for port in entry.inputs] for entry in model.entries})
+    if fitting is not None and len(model.entries) > 1:
+        model = replace(model, entries=tuple(sorted(model.entries, key=lambda entry: entry.name != fitting)))
     if model.texts is not None:
         return _with_texts(model, model.texts, source, reading, limit)
     if model.front is None:

@@ -16,6 +16,7 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import option
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing.ready_models import read_model
@@ -81,6 +82,8 @@ class Quantizer:
             graph = model
         else:
             graph = read_model(model, outputs, signature=signature, notify=reading.notify)
+            if samples is not None and not (signature or outputs or inputs):
+                refuse_several_signatures(graph, samples)
         refuse_finished(graph, "quantize")
         graph = with_joined_tables(graph)
         check_feeds(feeds, [graph])

@@ -47,6 +47,7 @@ from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import of_two, read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
+from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
 from pocketgraph.exporting.labels import check_count
@@ -55,7 +56,6 @@ from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
 from pocketgraph.freezing.ready_models import ready
 from pocketgraph.freezing.run_state import forgotten
-from pocketgraph.freezing.serving_signatures import serving_signature
 from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
@@ -155,12 +155,8 @@ def ship(
         notify_once(note)
     graph = found.graph
     refuse_finished(graph, "ship", frozen_beside(source))
-    keys = sorted(graph.public_signatures)
-    if data is not None and len(keys) > 1 and serving_signature(graph) is None and not (signature or outputs):
-        raise UsageError(
-            f"the model has the signatures {', '.join(keys)}, and data are for one of them",
-            hint=f"{option('signature')}={keys[0]}",
-        )
+    if data is not None and not (signature or outputs):
+        refuse_several_signatures(graph, data)
     wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, notify_once))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  notify_once, key_of(source, asked))  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.programs import float_program, quantized_program
+from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.exporting.tflite import metadata, versions
 from pocketgraph.exporting.tflite.open_size_programs import Opened, open_program
@@ -74,7 +74,7 @@ def write(
         raise UsageError(f"{option('custom_ops')} is not for {option('mode')}=static: calibration runs the model")
     how = _How(mode, io, activations, fixed, custom_ops)
     packed = metadata.packed(model) if with_metadata else None
-    made = [_subgraph(entry, model, how) for entry in model.entries]
+    made = _subgraphs(model, how)
     if packed is not None and io == "uint8":
         packed = metadata.packed(model, takes_bytes=made[0].program.inputs[0].dtype is UINT8)
     written = Written(tolerance=TOLERANCES[mode], is_coded=mode in ("dynamic", "static"))
@@ -130,6 +130,27 @@ class _Subgraph:
     opened: Opened | None = None
     shapes: dict[Value, tuple[int, ...]] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+
+
+def _subgraphs(model: ExportModel, how: _How) -> list[_Subgraph]:
+    """The programs of all entry points.
+
+    Raises:
+        LackingError: as ``_subgraph``; where others of the entry points can be written, the hint names these.
+    """
+    made: list[_Subgraph] = []
+    refused: list[LackingError] = []
+    for entry in model.entries:
+        try:
+            made.append(_subgraph(entry, model, how))
+        except LackingError as error:
+            refused.append(error)
+    if refused:
+        if made:
+            others = ",".join(item.entry.name for item in made)
+            refused[0].add_hint(f"{option('signatures')}={others} leaves out the signatures that need it")
+        raise refused[0]
+    return made
 
 
 def _subgraph(entry: EntryPoint, model: ExportModel, how: _How) -> _Subgraph:

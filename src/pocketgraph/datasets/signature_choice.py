@@ -1,0 +1,25 @@
+"""Which of several signatures data are for, where none is the main one."""
+
+from __future__ import annotations
+
+from pocketgraph.datasets.named_arrays import SampleSource, fitting_signature
+from pocketgraph.errors import UsageError, option
+from pocketgraph.freezing.serving_signatures import serving_signature
+from pocketgraph.graph import Graph
+
+
+def refuse_several_signatures(graph: Graph, data: SampleSource) -> None:
+    """Refuses data for a graph of several signatures without a main one; the hint names the one that the data fit.
+
+    Raises:
+        UsageError: there are several.
+        FormatError: the data's file is damaged.
+    """
+    keys = sorted(graph.public_signatures)
+    if len(keys) < 2 or serving_signature(graph) is not None:
+        return
+    fitting = fitting_signature(data, {key: graph.signatures[key].inputs for key in keys})
+    raise UsageError(
+        f"the model has the signatures {', '.join(keys)}, and data are for one of them",
+        hint=f"{option('signature')}={fitting or keys[0]}",
+    )
