@@ -474,3 +474,11 @@ def test_a_class_of_each_sample_does_not_judge_answers_for_its_places(tmp_path: 
     assert row.get("top1") is None
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
     assert "answers for each place of a sample, so the classes of" in capsys.readouterr().err
+
+
+def test_texts_are_not_judged(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("x = Placeholder(dtype=float, shape=[?,5])\nwords = AsString(x, T=float)"), tmp_path / "texts.pb")
+    np.savez(tmp_path / "data.npz", x=np.ones((20, 5), np.float32))
+    path = str(tmp_path / "texts.pb")
+    assert call("evaluate", path, path, f"--data={tmp_path / 'data.npz'}") == 2
+    assert "the output is of texts, and numbers are judged; name the numbers" in capsys.readouterr().err

@@ -45,6 +45,24 @@ def test_the_few_largest_scores_stand_for_all_and_names_of_classes_come_last() -
     assert judged_outputs(graph, ["other", "shares"]) == ["other", "shares"]
 
 
+def test_names_of_what_is_picked_stand_for_the_scores() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,5])
+        shares = Softmax(x, T=float)
+        count = Const(int32 3)
+        best = TopKV2(shares, count, T=float)
+        place = Cast(best:1, SrcT=int32, DstT=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string)
+        none = Const(string "?")
+        found = LookupTableFindV2(table, place, none, Tin=int64, Tout=string)
+        names = Identity(found, T=string)
+        texts = AsString(place, T=int64)
+        words = AsString(x, T=float)
+    """)
+    assert judged_outputs(graph, ["names"]) == judged_outputs(graph, ["texts"]) == ["shares"]
+    assert judged_outputs(graph, ["words"]) == ["words"]
+
+
 def test_texts_are_left_out_of_what_litert_gives() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?,5])

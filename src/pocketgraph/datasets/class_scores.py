@@ -9,6 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.entry_survey import NAMED
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
@@ -21,8 +22,8 @@ _FIRST_FEW = frozenset({"TopK", "TopKV2"})
 
 
 def scores_picked_from(graph: Graph, output: str) -> str | None:
-    """The tensor of scores whose largest one, or whose few largest, a graph gives as its answer; None for other
-    outputs.
+    """The tensor of scores whose largest one, or whose few largest, a graph gives as its answer, or the names of
+    these; None for other outputs.
 
     Only where the scores are a row for each sample, [batch, classes]: those of each place of a picture are many times
     as large as the answer, and who picked there wants no scores.
@@ -32,6 +33,8 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
         output: the tensor or node that gives the answer, such as int64 [batch].
     """
     node = graph.find_producer(output, HANDS_ON)
+    if node is not None and node.op in NAMED:
+        node = graph.find_producer(node.data_inputs[NAMED[node.op]], HANDS_ON)
     if node is None or node.op not in {_BEST} | _FIRST_FEW:
         return None
     scores = canonical(node.data_inputs[0])
@@ -45,7 +48,7 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
 
 def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
     """Outputs in the order in which a model is judged by them: where the first is no floats, shares of classes come
-    first, then other floats; the few largest scores stand for all of them.
+    first, then other floats; the few largest scores stand for all of them, and so do the names of these.
 
     Args:
         graph: the graph.
@@ -59,8 +62,8 @@ def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
         if found[0] in others:
             found.sort(key=lambda name: len(SHARES) + 1 if name in others else _rank(graph, name))
     node = graph.find_producer(found[0], HANDS_ON)
-    few = scores_picked_from(graph, found[0]) if node is not None and node.op in _FIRST_FEW else None
-    return [few or found[0], *found[1:]]
+    is_part = node is not None and (node.op in _FIRST_FEW or node.op in NAMED)
+    return [(scores_picked_from(graph, found[0]) if is_part else None) or found[0], *found[1:]]
 
 
 def _rank(graph: Graph, name: str) -> int:

@@ -51,7 +51,7 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> Non
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
         hint=f"{_remedy(whole or graph)}freeze the evaluation graph, or "
-        f"if it is meant so (style transfer) pass {option('allow_training_batch_norm')}",
+        f"if it is meant so (style transfer) freeze with {option('allow_training_batch_norm')}",
     )
 
 

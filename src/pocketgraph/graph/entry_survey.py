@@ -36,8 +36,8 @@ _TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
 _PICKS = frozenset({"ArgMax", "ArgMin", "TopK", "TopKV2", "Round", "Greater", "GreaterEqual", "Cast"})
 """Not a trait: what makes an answer of scores."""
-_NAMES = frozenset({"AsString", "LookupTableFind", "LookupTableFindV2"})
-"""Not a trait: what names an answer."""
+NAMED = {"AsString": 0, "LookupTableFind": 1, "LookupTableFindV2": 1}
+"""Not a trait: what names an answer, and which of its inputs that is."""
 _TRAINING_TOWER = re.compile(r"(^|/)train(ing)?(_\d+)?/", re.I)  # a second copy of the net, where training has its own
 SIDE_RESULTS = re.compile(r"(Stateless)?If$|FusedBatchNorm|Merge$|Unique|SparseSoftmax")
 """Ops whose second and later results serve training."""
@@ -250,10 +250,10 @@ class EntrySurvey:
         node = self._graph[name]
         has_picked = False
         for _ in range(8):
-            if not node.data_inputs or node.op not in _PICKS | _TRIVIAL | _NAMES:
+            if not node.data_inputs or node.op not in _PICKS | _TRIVIAL | NAMED.keys():
                 return False
             has_picked |= node.op in _PICKS
-            source = node_name(node.data_inputs[1 if node.op.startswith("LookupTableFind") else 0])
+            source = node_name(node.data_inputs[NAMED.get(node.op, 0)])
             before = self._graph.nodes.get(source)
             if before is None or before.op in _PLACEHOLDERS:
                 return False

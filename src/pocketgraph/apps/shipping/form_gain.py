@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, Shipment
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.pages.quantities import bytes_text
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel
 
@@ -24,14 +24,17 @@ def worse_than_floats(shipment: Shipment, make: Callable[[str], object], target:
     Args:
         shipment: with the form's name, and in its folder the form and the frozen graph.
         make: writes the float form to a path; called only where the frozen graph is no larger than the form.
-        target: where it goes; to microcontrollers eight bits, whose memory and arithmetic are small.
+        target: where it goes; microcontrollers always get eight bits.
     """
     model, frozen = (os.path.join(shipment.folder, name) for name in (MODEL, FROZEN))
     size = os.path.getsize(model)
     if shipment.form == "float" or target == "microcontroller" or size < os.path.getsize(frozen):
         return ""
     floats = os.path.join(shipment.folder, "float.tflite")
-    make(floats)
+    try:
+        make(floats)
+    except (RunError, UsageError):
+        return ""  # floats cannot ship instead
     try:
         return comparison(size, os.path.getsize(floats), _relative_time(model, floats))
     finally:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.errors import UsageError, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
@@ -55,7 +56,14 @@ class ModelVerdict:
     answers: AnswerCounts = field(default_factory=AnswerCounts)
 
     def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
-        """Takes in one sample's output, beside that of the first model and beside what the data tell."""
+        """Takes in one sample's output, beside that of the first model and beside what the data tell.
+
+        Raises:
+            UsageError: the output is of texts.
+        """
+        if answer.dtype.kind in "OSU":
+            hint = f"name the numbers that the texts are made of, with {option('outputs')}"
+            raise UsageError("the output is of texts, and numbers are judged", where=self.path, hint=hint)
         if self.comparison is not None:
             self.comparison.add(reference, answer)
         if self.accuracy is not None and label is not None:
