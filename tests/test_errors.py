@@ -77,7 +77,7 @@ def test_an_option_is_a_flag_only_while_a_command_runs() -> None:
 SHELL = ("pocketgraph ", "pip install ", "main.py --", "ray start", "rpicam-hello ")
 """Whole commands to type."""
 ELSEWHERE = (
-    "cli/", "apps/shipping/ship.py", "apps/retraining/retraining_page.py", "inspect/identify.py",
+    "cli/", "apps/shipping/next_commands.py", "apps/retraining/retraining_page.py", "inspect/identify.py",
     "inspect/peer_worker.py", "inspect/summarize.py",
 )  # fmt: skip
 """The command line, and what is proposed to type next; a program of its own;

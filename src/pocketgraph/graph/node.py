@@ -173,7 +173,14 @@ class Node:
         )
 
     def without_waits(self, gone: Collection[str]) -> Node:
-        """The node without its control inputs from nodes of these names; the same node where it has none."""
+        """The node without its control inputs from some nodes.
+
+        Args:
+            gone: names of these nodes.
+
+        Returns:
+            The node without them; the same node where it has none.
+        """
         if not any(ref[1:] in gone for ref in self.control_inputs):
             return self
         return self.replace(inputs=[ref for ref in self.inputs if not (ref.startswith("^") and ref[1:] in gone)])

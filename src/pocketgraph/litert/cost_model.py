@@ -137,8 +137,10 @@ CALLED_BY_SEVERAL = 2.0  # share: likewise, that calling operations takes: each 
 SEVERAL_SHARE = 1.05  # share: of the plain convolution's time, beyond which several threads do without tiles
 TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles are worth it
 FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what lies under all windows sooner than LiteRT
-LONG_LAID_OUT = 2  # windows: for each element of a window, from which NumPy multiplies larger ones sooner, too
-MOST_TURNED = 128  # output channels: up to which it does; transposing the windows takes LiteRT as long as 128 columns
+LONG_LAID_OUT = 2  # share: of windows to elements of a window, from which NumPy multiplies larger ones sooner, too
+MOST_TURNED = (
+    128  # channels: of the results, up to which it does; transposing the windows takes LiteRT as long as 128 columns
+)
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
 LEAST_TRAINED_LAYER = 20_000_000  # multiplications: of a wide convolution that is trained, from which two steps pay
 FEWEST_LEFT_ALONE = 8  # channels: of images, below which a trained convolution in no fused layer stays LiteRT's

@@ -122,8 +122,8 @@ class QuantizedModel:
         Returns:
             Its content.
         """
-        with _output_names(self.program, self.outputs):
-            return model_bytes(self.program, self.without, metadata)
+        with _output_names(self.program, self.outputs) as program:
+            return model_bytes(program, self.without, metadata)
 
     @cached_property
     def _tflite(self) -> bytes:
