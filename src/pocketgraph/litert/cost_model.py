@@ -20,7 +20,7 @@ LEAST_SMALL_PART_NODES = 7  # nodes: likewise, where each goes over SMALL_TENSOR
 SMALL_TENSOR = 512  # elements: what NumPy goes over in a microsecond
 FEW_SCORES = 4096  # scores: what NumPy sorts out in a millisecond; making LiteRT ready for it takes ten
 SUPPRESSED_BOXES = 8  # boxes: from which NonMaxSuppression on LiteRT pays
-FEW_SUMMED = 128  # numbers: that Python adds up sooner than NumPy does
+FEW_SUMMED = 128  # elements: that Python adds up sooner than NumPy does
 
 # Making a quicker way ready (after so many calls)
 
@@ -138,9 +138,7 @@ SEVERAL_SHARE = 1.05  # share: of the plain convolution's time, beyond which sev
 TILED_SHARE = 0.95  # share: of the plain convolution's time, up to which tiles are worth it
 FEW_LAID_OUT = 64  # elements: of a window, up to which NumPy multiplies what lies under all windows sooner than LiteRT
 LONG_LAID_OUT = 2  # share: of windows to elements of a window, from which NumPy multiplies larger ones sooner, too
-MOST_TURNED = (
-    128  # channels: of the results, up to which it does; transposing the windows takes LiteRT as long as 128 columns
-)
+MOST_TURNED = 128  # channels: of results, up to which it does; LiteRT turns windows in the time of 128 columns
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
 LEAST_TRAINED_LAYER = 20_000_000  # multiplications: of a wide convolution that is trained, from which two steps pay
 FEWEST_LEFT_ALONE = 8  # channels: of images, below which a trained convolution in no fused layer stays LiteRT's
