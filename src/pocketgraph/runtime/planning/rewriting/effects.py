@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import RESOURCE
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import ENTER, EXIT
@@ -119,7 +120,7 @@ def _order(plan: Plan, items: Mapping[str, Item]) -> list[str]:
 
 def _sources(plan: Plan, item: Item, items: Mapping[str, Item]) -> list[str]:
     """The needed nodes that a node is behind; not those of a loop's last round."""
-    found = [name for name in dict.fromkeys((*computed(plan, item), *item.control)) if name in items]
+    found = [name for name in runs_after(item, plan.fed) if name in items]
     return [name for name in found if items[name].node.op != "NextIteration"] if item.node.op == "Merge" else found
 
 
@@ -129,6 +130,11 @@ def numbers(bits: int) -> Iterator[int]:
         number = bits.bit_length() - 1
         bits ^= 1 << number
         yield number
+
+
+def runs_after(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
+    """The nodes whose results a node takes in the run, and those that it waits for, each once."""
+    return dict.fromkeys((*(endpoint.node for endpoint in item.data if endpoint not in fed), *item.control))
 
 
 def computed(plan: Plan, item: Item) -> list[str]:

@@ -14,7 +14,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.reference_arguments import is_plain
-from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, takes_variable
+from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, runs_after, takes_variable
 
 MOST_WAITS = 16  # nodes that a NoOp hands on; it stays where it waits for more
 ANY_VARIABLES = ops_with("variable", "reference_variable")
@@ -75,7 +75,7 @@ class _Waits:
         from graphlib import TopologicalSorter  # which plain nets do without
 
         items = plan.items
-        sources = {name: dict.fromkeys((*computed(plan, item), *item.control)) for name, item in items.items()}
+        sources = {name: runs_after(item, plan.fed) for name, item in items.items()}
         self._order = [name for name in TopologicalSorter(sources).static_order() if name in items]
         self.kept: dict[str, list[str]] = {}
         bits = {name: 1 << number for number, name in enumerate(self._order)}

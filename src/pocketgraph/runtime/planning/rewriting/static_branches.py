@@ -10,7 +10,7 @@ from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.frames import MERGE, NEXT, SWITCH
 from pocketgraph.runtime.engines.needed import Item, item_of
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
-from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure
+from pocketgraph.runtime.planning.rewriting.effects import UNORDERED, is_pure, runs_after
 
 
 def known_predicates(items: Mapping[str, Item], inferred: Inferred) -> dict[str, bool]:
@@ -57,7 +57,7 @@ def without_static_branches(
             passed: list[str] = []
             data = [_past_switches(e, items, fed, predicates, passed) for e in item.data]
             if passed:
-                lost = [source for name in passed for source in _sources(items[name], fed) if source in behind]
+                lost = [source for name in passed for source in runs_after(items[name], fed) if source in behind]
                 every = dict.fromkeys((*item.control, *(source for source in lost if source not in dead)))
                 fresh = fresh.replace(inputs=[*map(str, data), *(f"^{each}" for each in every)])
         nodes.append(fresh)
@@ -134,11 +134,6 @@ def _has_effect(item: Item, items: Mapping[str, Item], fed: Collection[Endpoint]
 def _consumers(items: Mapping[str, Item], fed: Collection[Endpoint]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for name, item in items.items():
-        for source in _sources(item, fed):
+        for source in runs_after(item, fed):
             found.setdefault(source, []).append(name)
     return found
-
-
-def _sources(item: Item, fed: Collection[Endpoint]) -> dict[str, None]:
-    """The nodes that one runs after."""
-    return dict.fromkeys((*(e.node for e in item.data if e not in fed), *item.control))
