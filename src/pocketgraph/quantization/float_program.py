@@ -91,11 +91,13 @@ def _with_open_sizes(graph: Graph, outputs: Sequence[str], shapes: Shapes, known
     Where a loop or a branch follows from an open size, the graph is one for that size, and its inputs say so.
     """
     declared = {name: _declared(graph, name, shape) for name, shape in shapes.items()}
+    if declared == shapes:
+        return known.graph
     batch: OpenShapes = {
         name: tuple(None if own is None and not at else shapes[name][at] for at, own in enumerate(sizes))
         for name, sizes in declared.items()
     }
-    for sizes in (declared, batch):
+    for sizes in (declared, batch) if batch != declared else (declared,):
         found = _specialized(graph, outputs, sizes, INEXACT).graph
         if all(_is_kept(item.node, found) for item in known.plan.items.values()):
             changed = {name: dims for name, dims in sizes.items() if dims != declared[name]}
