@@ -131,6 +131,21 @@ def sized_by_arrays(
     return result
 
 
+def other_sizes_hint(name: str, taken: Sequence[int], given: Sequence[int]) -> str:
+    """What helps where a sample has other sizes than a model takes.
+
+    Args:
+        name: of the input.
+        taken: the sizes that the model takes.
+        given: those of the sample.
+    """
+    shape = f"{name.removesuffix(':0')}:{','.join(map(str, given))}"
+    return (
+        f"cut or fill the samples to {list(taken)}, or, where the graph leaves sizes open, make the file anew with "
+        f"{option('input_shape', 'shapes')}={shape}"
+    )
+
+
 def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alone: bool) -> SampleArray:
     """The array for an input, its samples along the first axis."""
     name = item.name
@@ -148,9 +163,7 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
             f"the array '{key}' is {list(array.shape)}, and each of its {counted(len(array), 'sample')} has {numbers} "
             f"numbers; the model takes {list(item.shape)}",
             where=place,
-            hint=f"cut or fill the samples to {list(item.shape)}, or, where the graph leaves sizes open, make the file "
-            f"anew with {option('input_shape', 'shapes')}={name.removesuffix(':0')}:"
-            + ",".join(map(str, (1, *array.shape[1:]))),
+            hint=other_sizes_hint(name, item.shape, (1, *array.shape[1:])),
         )
     return array
 

@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.datasets.class_scores import judged_outputs
 from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.named_arrays import other_sizes_hint
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
@@ -318,10 +319,7 @@ def _check_sizes(given: tuple[int, ...], detail: TensorDetail, path: str) -> Non
     taken = tuple(detail.declared or detail.shape)
     if len(given) == len(taken) and all(size in (-1, have) for have, size in zip(given, taken, strict=True)):
         return
-    name = detail.name.removesuffix(":0")
-    sizes = ",".join(map(str, given))
     raise UsageError(
-        f"the input '{name}' takes {list(taken)} and gets {list(given)}", where=path,
-        hint=f"cut or fill the samples to {list(taken)}, or make the file anew for theirs, with "
-        f"{option('input_shape', 'shapes')}={name}:{sizes}",
+        f"the input '{detail.name.removesuffix(':0')}' takes {list(taken)} and gets {list(given)}", where=path,
+        hint=other_sizes_hint(detail.name, taken, given),
     )  # fmt: skip
