@@ -192,7 +192,9 @@ def of_checkpoint(identity: Identity) -> FileFacts:
         count = checkpoint_base.elements_of(entry.shape)
         total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
     variables = tuple(
-        DeclaredTensor(name, DType.of(entry.dtype).name if entry.dtype in {*KNOWN, STRING} else "?", entry.shape)
+        DeclaredTensor(
+            name, DType.of(entry.dtype).name if entry.dtype in KNOWN or entry.dtype == STRING else "?", entry.shape
+        )
         for name, entry in entries.items()
     )
     return FileFacts(

@@ -26,7 +26,6 @@ MAIN = "main"
 CONTROL = "control"
 HOT, COLD = "#f28b82", "#e8f0fe"
 """Colours of the most and the least."""
-"""The figures of a layer in the report of ``quantize`` by which it is judged, the best one first; decibels."""
 RISING, FALLING = ((0, COLD), (1, HOT)), ((0, HOT), (1, COLD))
 OVERLAYS = {
     "time": ("milliseconds", RISING),

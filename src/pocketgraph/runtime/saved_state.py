@@ -88,7 +88,7 @@ def _fill_ensembles(checkpoint: str, graph: Graph, state: dict[str, Any]) -> int
     try:
         _run(graph, dict.fromkeys(prefixes, where), targets, frozenset(("RestoreV2",)), files, state)
     except PocketgraphError as error:
-        raise RunError(f"the trees of the SavedModel cannot be restored: {error.what}", where=checkpoint) from error
+        raise RunError(f"the trees cannot be restored: {error.what}", where=checkpoint) from error
     return len(targets)
 
 

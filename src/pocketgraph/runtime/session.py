@@ -312,16 +312,14 @@ class Session:
     def restore(self, path: str | os.PathLike[str]) -> None:
         """Gives variables and tables what a SavedModel's directory or a checkpoint holds for them.
 
-        A session of a SavedModel's directory does this by itself; one of a Graph that was loaded from it, or from a
-        checkpoint's ``.meta`` file, does not.
+        Only a session of a SavedModel's directory, not of a Graph that was loaded, does this by itself.
 
         Args:
             path: the directory, or the checkpoint: its prefix, a file of it, or the directory of the training.
 
         Raises:
             FormatError: the files are damaged, or there is no checkpoint.
-            RunError: the checkpoint has none of the graph's variables, tables cannot be filled from their files, or
-                the session is closed.
+            RunError: it has no variable of the graph, tables cannot be filled from files, or the session is closed.
         """
         from pocketgraph.runtime.saved_state import restore
 

@@ -31,9 +31,7 @@ from pocketgraph.apps.retraining.judgement import (
 from pocketgraph.apps.retraining.photo_features import FeatureModel
 from pocketgraph.apps.retraining.retrained_graph import with_head
 from pocketgraph.apps.retraining.softmax_head import Head
-from pocketgraph.apps.retraining.table_features import (
-    is_table,
-)
+from pocketgraph.apps.retraining.table_features import is_table
 from pocketgraph.apps.retraining.trained_tail import tail_of
 from pocketgraph.apps.retraining.training_features import (
     ExampleFeatures,

@@ -78,8 +78,10 @@ def command(
     loaded = read_model(graph)
     model = SoundModel(loaded, output_name if output_name.split(":")[0] in loaded else None, rate=rate)
     for name, meant, flag in (
-        (input_data_name or input_names[0], model.samples, "--input_data_name"),
-        (input_rate_name or input_names[1], model.rate_tensor, "--input_rate_name"),
+        (input_data_name, model.samples, "--input_data_name"),
+        (input_rate_name, model.rate_tensor, "--input_rate_name"),
+        (input_names[0], model.samples, "--input_names"),
+        (input_names[1], model.rate_tensor, "--input_names"),
     ):  # fmt: skip
         if name and name.removesuffix(":0") != meant.removesuffix(":0"):
             raise UsageError(f"{flag}: the samples go in at '{meant or 'no tensor'}' here, not at '{name}'")
