@@ -670,3 +670,30 @@ def test_a_spectrum_in_front_of_a_model_is_no_text(tmp_path: pathlib.Path) -> No
     page = (tmp_path / "app" / "README.md").read_text()
     assert "The model takes a spectrum: the app makes 'loudness' (float [1, 257]) of 'wave'" in page
     assert "of a text" not in page
+
+
+@pytest.mark.parametrize("outputs", [["names"], ["names", "y"]])
+def test_a_table_of_the_graph_names_the_classes_of_a_project(tmp_path: pathlib.Path, outputs: list[str]) -> None:
+    """Whose texts are no output that an app reads."""
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1, 2, 3], [4, 5, 6]])
+        sums = MatMul(x, w, T=float)
+        y = Softmax(sums, T=float)
+        axis = Const(int32 1)
+        best = ArgMax(y, axis, T=float, Tidx=int32, output_type=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="classes")
+        keys = Const(int64 [0, 1, 2])
+        words = Const(string ["ant", "bee", "cat"])
+        fill = LookupTableImportV2(table, keys, words, Tin=int64, Tout=string)
+        none = Const(string "none")
+        names = LookupTableFindV2(table, best, none, ^fill, Tin=int64, Tout=string)
+    """)
+    named = Graph(nodes, outputs=outputs)
+    for kind in ("pi", "web"):
+        make_project(kind, named, tmp_path / kind)
+    assert (tmp_path / "pi/labels.txt").read_text().split() == ["ant", "bee", "cat"]
+    assert '"bee"' in (tmp_path / "web/public/model.json").read_text()
+    for suffix in ("tflite", "onnx"):
+        made = export(named, tmp_path / f"net.{suffix}")
+        assert [output.name for output in made.checks[0].outputs] == ["y"]

@@ -465,3 +465,76 @@ def test_outputs_that_need_fewer_inputs_are_judged_each(tmp_path: pathlib.Path) 
     assert "name the outputs" not in str(found.tried)
     assert "it takes" not in str(found.tried)
     assert found.form in ("static", "dynamic", "weights")
+
+
+STYLE = """
+    x = Placeholder(dtype=float, shape=[1, 4, 4, 2])
+    ones = Const(float [1.0, 1.0])
+    zeros = Const(float [0.0, 0.0])
+    none = Const(float [])
+    norm = FusedBatchNormV3(x, ones, zeros, none, none, T=float, U=float, is_training=true, epsilon=0.001)
+    y = Relu(norm, T=float)
+"""
+
+
+def test_a_frozen_batch_norm_of_the_batch_ships_where_that_is_meant(tmp_path: pathlib.Path) -> None:
+    """As in style transfer; the numbers are the formula's."""
+    save(Graph(parse(STYLE), outputs=["y"]), tmp_path / "style.pb")
+    with pytest.raises(PocketgraphError) as error:
+        ship(tmp_path / "style.pb", tmp_path / "out")
+    assert "`pocketgraph ship` take allow_training_batch_norm" in str(error.value)
+    assert "freeze its training again" in str(error.value)  # the file has no averages that a repair could take
+    assert call("ship", tmp_path / "style.pb", "--allow_training_batch_norm", "-o", tmp_path / "out") == 0
+    x = RNG.normal(3, 2, (1, 4, 4, 2)).astype(np.float32)
+    wanted = np.maximum((x - x.mean((0, 1, 2))) / np.sqrt(x.var((0, 1, 2)) + 0.001), 0)
+    with Session(tmp_path / "out" / "model.tflite") as session:
+        (found,) = session.run(session.graph.outputs, {"x": x})
+    np.testing.assert_allclose(found, wanted, atol=0.01)
+
+
+NAMED_NUMBERS = """
+    x = Placeholder(dtype=float, shape=[1, 3])
+    rounded = Round(x, T=float)
+    place = Cast(rounded, SrcT=float, DstT=int64)
+    table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="words")
+    unknown = Const(string "?")
+    words = LookupTableFindV2(table, place, unknown, Tin=int64, Tout=string)
+    doubled = Add(x, x, T=float)
+"""
+
+
+@pytest.mark.parametrize("outputs", [None, ["doubled", "words"]])
+def test_texts_of_a_table_that_nothing_fills_do_not_keep_numbers_from_shipping(
+    tmp_path: pathlib.Path, outputs: list[str] | None
+) -> None:
+    graph = Graph([node for node in parse(NAMED_NUMBERS) if outputs or node.name != "doubled"])
+    save(graph, tmp_path / "net.pb")
+    told: list[str] = []
+    made = ship(tmp_path / "net.pb", tmp_path / "out", outputs=outputs, notify=told.append)
+    assert any("words" in line and "texts, which do not ship" in line for line in (*told, *made.unknown))
+    with Session(tmp_path / "out" / "model.tflite") as session:
+        (found,) = session.run(session.graph.outputs, {"x": np.float32([[0.6, 1.8, 2.4]])})
+    np.testing.assert_allclose(found, [[1, 2, 2]] if outputs is None else [[1.2, 3.6, 4.8]], rtol=1e-3)
+
+
+@pytest.mark.parametrize("what", ["export", "ship", "quantize"])
+def test_texts_looked_up_in_a_table_that_nothing_fills_are_refused_with_what_to_give(
+    tmp_path: pathlib.Path, what: str
+) -> None:
+    graph = Graph([*constants(rows=RNG.normal(size=(4, 3)).astype(np.float32)), *parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        unknown = Const(int64 0)
+        place = LookupTableFindV2(table, text, unknown, Tin=string, Tout=int64)
+        first = Const(int32 0)
+        row = GatherV2(rows, place, first, Tparams=float, Tindices=int64, Taxis=int32)
+        y = Softmax(row, T=float)
+    """)], outputs=["y"])  # fmt: skip
+    save(graph, tmp_path / "net.pb")
+    with pytest.raises(UsageError, match="'table', and nothing in the file fills that table; give the SavedModel"):
+        if what == "export":
+            pocketgraph.export(tmp_path / "net.pb", tmp_path / "m.tflite")
+        elif what == "ship":
+            ship(tmp_path / "net.pb", tmp_path / "out")
+        else:
+            pocketgraph.quantize(tmp_path / "net.pb", mode="dynamic")

@@ -72,6 +72,6 @@ def test_texts_are_left_out_of_what_litert_gives() -> None:
     """)
     told: list[str] = []
     assert outputs_of_numbers(graph, ["names", "best"], told.append) == ["best"]
-    assert told == ["texts are left out, as LiteRT gives none: names"]
+    assert told == ["texts are left out, which are the app's: names"]
     assert outputs_of_numbers(graph, ["names"], told.append) == ["names"]
     assert len(told) == 1

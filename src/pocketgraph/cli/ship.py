@@ -8,7 +8,7 @@ import click
 
 from pocketgraph.budgets import usable_processors
 from pocketgraph.cli.shared.data_options import sample_options, say, shape_option, shapes_of
-from pocketgraph.cli.shared.options import names, signature_option
+from pocketgraph.cli.shared.options import flag_bool, names, signature_option
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
@@ -34,6 +34,7 @@ from pocketgraph.errors import UsageError
     "--threads", type=click.IntRange(1), default=usable_processors, help="Threads to compute with; default: all cores."
 )
 @signature_option
+@flag_bool("--allow_training_batch_norm", help="Ship batch norms that use the statistics of the batch.")
 @sample_options
 def command(model: str, data: str | None, folder: str, outputs: str, **how: Any) -> None:
     """Make the file that ships of MODEL: a graph, or the directory of a SavedModel or training.

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from pocketgraph.graph import Graph, canonical
-from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.entry_survey import NAMED
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
@@ -44,6 +44,13 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
         axis = inferred.value(canonical(node.data_inputs[1]))
     is_row = sizes is not None and len(sizes) == 2 and sizes[1] != 1 and axis is not None and int(axis) in (1, -1)
     return scores.removesuffix(":0") if is_row else None
+
+
+def numbers_named(graph: Graph, output: str) -> str | None:
+    """The tensor of whole numbers that a table of the graph has names for, where these are what an output gives."""
+    node = graph.find_producer(output, HANDS_ON)
+    is_name = node is not None and node.op.startswith("LookupTableFind") and node.attrs.get("Tin") in (INT32, INT64)
+    return node.data_inputs[NAMED[node.op]] if node is not None and is_name else None
 
 
 def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
@@ -93,7 +100,7 @@ def picked_note(output: str, scores: str) -> str:
 
 
 def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str], None]) -> list[str]:
-    """Outputs without texts, such as names of classes, which LiteRT does not give; all of them where all are texts.
+    """Outputs without texts, such as names of classes, which devices do not give; all of them where all are texts.
 
     Args:
         graph: the graph.
@@ -106,5 +113,6 @@ def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
     if not texts or len(texts) == len(names):
         return list(names)
-    notify(f"texts are left out, as LiteRT gives none: {', '.join(texts)}")
+    left_out = ", ".join(name.removesuffix(":0") for name in texts)
+    notify(f"texts are left out, which are the app's: {left_out}")
     return [name for name in names if name not in texts]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from pocketgraph.datasets.class_scores import outputs_of_numbers
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Port, Source
 from pocketgraph.exporting.text_opening import Texts, outputs_behind, text_front, with_sizes_said
@@ -111,6 +112,8 @@ def opened(
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
     graph = without_dropout(graph, only_noop=True)[0]
+    if not outputs and not takes_texts:
+        chosen = {key: _without_texts(graph, signature, notes.append) for key, signature in chosen.items()}
     entries = []
     sizes = _named_sizes(shapes or {}, chosen)
     unused = dict(sizes)
@@ -233,6 +236,14 @@ def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[d
         else:
             left[key] = signature
     return (left, notes) if left else (dict(chosen), [])
+
+
+def _without_texts(graph: Graph, signature: Signature, notify: Callable[[str], None]) -> Signature:
+    """A signature without outputs of texts, unless it has no others."""
+    numbers = outputs_of_numbers(graph, list(signature.outputs.values()), notify)
+    return Signature(
+        signature.inputs, {name: at for name, at in signature.outputs.items() if at in numbers}, signature.method
+    )
 
 
 def _sole(

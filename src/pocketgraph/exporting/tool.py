@@ -25,6 +25,7 @@ from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.exporting.text_opening import Texts
 from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
 
@@ -142,15 +143,14 @@ def export(
             progress=progress, takes_texts=takes_texts,
         )  # fmt: skip
 
+    model = made(takes_texts=chosen.takes_texts)
     try:
-        return export_model(
-            made(takes_texts=chosen.takes_texts), place, chosen, arguments, tolerance=tolerance, force=force
-        )  # fmt: skip
+        return export_model(model, place, chosen, arguments, tolerance=tolerance, force=force)
     except LackingError:
         if not chosen.takes_texts:
             raise
         behind = made(takes_texts=False)
-        if behind.texts is None:
+        if behind.texts is None and len(behind.main.outputs) == len(model.main.outputs):
             raise
     return export_model(behind, place, chosen, arguments, tolerance=tolerance, force=force)
 
@@ -188,10 +188,10 @@ def model_to_export(
 
     model = made(outputs)
     is_sole = not outputs and not signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
-    answer = model.main.outputs[0].tensor
-    scores = scores_picked_from(model.graph, answer) if labels and is_sole else None
+    answer = model.main.outputs[0]
+    scores = scores_picked_from(model.graph, answer.tensor) if (labels or answer.dtype is STRING) and is_sole else None
     if scores is not None:
-        reading.notify(f"{picked_note(model.main.outputs[0].name, scores)}, as labels are for them")
+        reading.notify(picked_note(answer.name, scores) + (", as labels are for them" if labels else ""))
         model = made([scores])
     if model.texts is not None:
         reading.notify(model.texts.words(is_open=True))

@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, FreezeError, option, path_of
 from pocketgraph.formats import load
@@ -136,8 +136,9 @@ def ready(
     *,
     signature: str | None = None,
     repair: bool | None = None,
+    allow_training_batch_norm: bool = False,
 ) -> ReadyModel:
-    """``read_model`` with what there is to tell about it."""
+    """``read_model`` with what there is to tell about it; batch norms as ``freeze`` allows them."""
     name = path_of(path)
     is_saved_model = os.path.isdir(name) and saved_model_file(name) is not None
     if not is_saved_model and not _is_trained(name):
@@ -169,7 +170,8 @@ def ready(
     wanted = list(outputs or ())
     for at, repaired in enumerate(repairs):
         try:
-            frozen, others = _frozen(name, wanted, signature, repaired)
+            how = {"signature": signature, "repair": repaired, "allow_training_batch_norm": allow_training_batch_norm}
+            frozen, others = _frozen(name, wanted, how)
         except TrainingBatchNormError:
             if at + 1 == len(repairs):
                 raise
@@ -184,7 +186,7 @@ def ready(
     return ReadyModel(frozen.graph, all_notes, Freezing(said, signature, bool(frozen.repaired), frozen.forgets))
 
 
-def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) -> tuple[Frozen, list[str] | None]:
+def _frozen(name: str, outputs: list[str], how: dict[str, Any]) -> tuple[Frozen, list[str] | None]:
     """The frozen model, and where its outputs are the likeliest of a graph that does not say what it computes, others
     that might be meant.
 
@@ -192,31 +194,31 @@ def _frozen(name: str, outputs: list[str], signature: str | None, repair: bool) 
         FreezeError: as for freezing.
     """
     try:
-        return freeze_with_report(name, outputs or None, signature=signature, repair=repair), None
+        return freeze_with_report(name, outputs or None, **how), None
     except UnclearOutputsError as error:
         graph = load(training_dir.find(name).graph)
         likely = main_outputs(graph)
         if not likely:
             what = f"{option('outputs')} must name what is to be computed, as it is not clear which node is meant"
             raise FreezeError(what, where=error.where, hint=error.hint) from None
-        frozen = freeze_with_report(name, likely, signature=signature, repair=repair)
+        frozen = freeze_with_report(name, likely, **how)
         return frozen, other_ends(graph, likely, least=LIKELY)[:MOST_NAMED]
     except TrainingBatchNormError:
         raise
     except FreezeError:
-        inside = _frozen_inside(name, outputs, signature, repair)
+        inside = _frozen_inside(name, outputs, how)
         if inside is None:
             raise
         return inside, None
 
 
-def _frozen_inside(name: str, outputs: list[str], signature: str | None, repair: bool) -> Frozen | None:
+def _frozen_inside(name: str, outputs: list[str], how: dict[str, Any]) -> Frozen | None:
     """A SavedModel up to nodes of its functions, which are nodes of the graph once the calls are inlined; None where
     it has no such nodes."""
     if not outputs or not os.path.isdir(name) or saved_model_file(name) is None:
         return None
     try:
-        whole = freeze_with_report(name, signature=signature, repair=repair)
+        whole = freeze_with_report(name, **how)
     except TrainingBatchNormError:
         raise  # it freezes when it is repaired
     except FreezeError:

@@ -92,13 +92,13 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     return lines
 
 
-def has_empty_table(graph: Graph) -> bool:
-    """Whether a lookup table is read that nothing in the graph fills, so that no session answers.
+def empty_table(graph: Graph) -> str | None:
+    """The first lookup table that is read and that nothing in the graph fills, so that no session answers.
 
     Mutable tables answer without: they give what a lookup says is for missing keys.
     """
     fixed = (node.name for node in graph if node.op in TABLES and not node.op.startswith("Mutable"))
-    return any(graph.consumers.get(name) and next(fillers_of(graph, name), None) is None for name in fixed)
+    return next((name for name in fixed if graph.consumers.get(name) and not any(fillers_of(graph, name))), None)
 
 
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:

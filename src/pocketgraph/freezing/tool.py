@@ -212,7 +212,7 @@ def freeze_with_report(
     frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
-        _refuse_training_batch_norms(frozen, graph, taken)
+        _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
     warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
@@ -273,10 +273,10 @@ def _values(
     return values
 
 
-def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str]) -> None:
+def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str], *, is_repaired: bool) -> None:
     """As ``refuse_training_batch_norms``; where several signatures were ``taken``, one of them may do without."""
     try:
-        refuse_training_batch_norms(frozen, graph)
+        refuse_training_batch_norms(frozen, graph, is_repaired=is_repaired)
     except TrainingBatchNormError as error:
         if len(taken) < 2:
             raise

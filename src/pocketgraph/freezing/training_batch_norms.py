@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from pocketgraph.errors import FreezeError, option
+from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import ops_with
@@ -21,7 +22,7 @@ class TrainingBatchNormError(FreezeError):
     """A batch norm of the frozen graph would go on training."""
 
 
-def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> None:
+def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None, *, is_repaired: bool = False) -> None:
     """Raises when a frozen graph has a batch norm that uses the statistics of the batch it is given.
 
     That is a fused batch norm with is_training=true or with empty moving statistics, or one made of ops that takes
@@ -30,6 +31,7 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> Non
     Args:
         graph: the frozen graph.
         whole: what it was frozen from.
+        is_repaired: whether averages that training kept were looked for.
 
     Raises:
         TrainingBatchNormError: there is one.
@@ -50,15 +52,21 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None) -> Non
     raise TrainingBatchNormError(
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
-        hint=f"{_remedy(whole or graph)}freeze the evaluation graph, or "
-        f"if it is meant so (style transfer) freeze with {option('allow_training_batch_norm')}",
+        hint=f"{_remedy(whole or graph, is_repaired=is_repaired)}freeze the evaluation graph, or if it is meant so "
+        f"(style transfer), `pocketgraph freeze_graph` and `pocketgraph ship` take "
+        f"{option('allow_training_batch_norm')}",
     )
 
 
-def _remedy(graph: Graph) -> str:
+def _remedy(graph: Graph, *, is_repaired: bool) -> str:
     """What may help before the graph itself has to be another one."""
     flags = [node.name for node in graph if node.op.startswith("Placeholder") and node.attr("dtype") is BOOL]
-    averages = f"take the averages that training kept (`pocketgraph freeze_graph` with {option('repair')}), "
+    if not any(map(is_variable, graph)):  # whose averages were left out when it was frozen
+        averages = "freeze its training again by `pocketgraph freeze_graph --repair`, which takes averages kept there, "
+    elif is_repaired:
+        averages = ""
+    else:
+        averages = f"take the averages that training kept (`pocketgraph freeze_graph` with {option('repair')}), "
     if not flags:
         return averages
     return f"bind the placeholder that chooses training ({option('bind')} {flags[0]}=false), {averages}"

@@ -16,6 +16,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
+from pocketgraph.freezing.tables import empty_table
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
 from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
@@ -46,6 +47,10 @@ class NoCutError(UsageError):
     """No part of a model behind its texts runs on LiteRT."""
 
 
+class EmptyTableError(UsageError):
+    """Nothing fills a table that a model looks its texts up in."""
+
+
 def text_preprocessing_of(
     graph: Graph,
     outputs: Sequence[str],
@@ -65,10 +70,18 @@ def text_preprocessing_of(
 
     Raises:
         NoCutError: no part of the graph behind the texts runs on LiteRT.
+        EmptyTableError: a table that is needed for that stays empty.
     """
     taken = text_inputs(graph, outputs, fed)
     if not taken:
         return None
+    needed = reachable(graph, [node_name(name) for name in outputs])
+    if (table := empty_table(graph)) in needed:
+        raise EmptyTableError(
+            f"texts are looked up in '{table}', and nothing in the file fills that table",
+            hint="give the SavedModel or the training that the file was frozen from, or freeze that anew with "
+            "`pocketgraph freeze_graph`, which keeps what fills it",
+        )
     graph = inlined(graph, outputs) if graph.functions else graph
     whole = graph
     texts = []

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from pocketgraph.apps.class_names import class_names
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
@@ -149,6 +150,8 @@ def make_project(
         labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
     )  # fmt: skip
     model, finished = _as_it_is(model, where, built_on, chosen.engines)
+    if not finished and not model.labels:
+        model = replace(model, labels=tuple(class_names(model.graph, model.main.outputs[0].tensor)))
     model, own = as_large_as_resized(model)
     if finished and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))

@@ -9,7 +9,7 @@ from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_befo
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
-from pocketgraph.datasets.class_scores import judged_outputs, picked_note, scores_picked_from
+from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
@@ -107,16 +107,30 @@ def whole_model(graph: Graph, notify: Notify) -> list[str]:
         for name in named:
             if name not in found and (scores := scores_picked_from(graph, name)):
                 notify(picked_note(name, scores))
-        return found
+        return _numbers_of_sole(graph, found, notify)
     guessed = main_outputs(graph) or list(default_fetches(graph))[:1]
     for name in guessed:
         if scores := scores_picked_from(graph, name):
             notify(f"{picked_note(name, scores)}; {option('outputs')}={name} ships the place alone")
-    return list(dict.fromkeys(scores_picked_from(graph, name) or name for name in guessed))
+    found = list(dict.fromkeys(scores_picked_from(graph, name) or name for name in guessed))
+    return _numbers_of_sole(graph, found, notify)
 
 
-def numbers_and_texts(graph: Graph, names: list[str]) -> tuple[list[str], list[str]]:
-    """The outputs that are numbers, what the model is judged by first (shares, then other floats); and the texts."""
+def _numbers_of_sole(graph: Graph, names: list[str], notify: Notify) -> list[str]:
+    """The numbers that the only output names by a table, which says no scores; else the outputs."""
+    numbers = numbers_named(graph, names[0]) if len(names) == 1 else None
+    if numbers is None:
+        return names
+    notify(f"'{names[0]}' gives texts, which do not ship; '{numbers}' gives the numbers that they name")
+    return [numbers]
+
+
+def numbers_and_texts(graph: Graph, names: Sequence[str], *, in_order: bool) -> tuple[list[str], list[str]]:
+    """The outputs that are numbers, as they are or with what the model is judged by first (shares, then other floats);
+    and the texts."""
+    check_names(graph, names, is_fed=False)
+    if len(names) == 1:
+        return list(names), []
     inferred = infer(graph)
 
     def order(name: str) -> int:
@@ -127,8 +141,9 @@ def numbers_and_texts(graph: Graph, names: list[str]) -> tuple[list[str], list[s
         return 2 if dtype is None or not dtype.is_floating else 0 if node.op in ("Softmax", "Sigmoid") else 1
 
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
-    left = sorted((name for name in names if name not in texts), key=order)
-    return ([_apart(graph, name) for name in left], texts) if texts and left else (left or names, [])
+    left = [name for name in names if name not in texts]
+    left = left if in_order else sorted(left, key=order)
+    return ([_apart(graph, name) for name in left], texts) if texts and left else (left or list(names), [])
 
 
 def _apart(graph: Graph, name: str) -> str:

@@ -99,6 +99,7 @@ def ship(
     input_width: int | None = None,
     input_height: int | None = None,
     sample_rate: int | None = None,
+    allow_training_batch_norm: bool = False,
     threads: int = 1,
     progress: Progress | None = None,
     notify: Notify | None = None,
@@ -120,6 +121,7 @@ def ship(
         inputs: tensors that the app feeds; what is in front of them does not ship. By default the model's own.
         shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
+        allow_training_batch_norm: as for ``freeze``.
         threads, progress, notify: as for ``quantize``.
 
     Returns:
@@ -150,14 +152,15 @@ def ship(
             notify(text)
         said.add(text)
 
-    found = ready(source, outputs, signature=signature, repair=True)
+    allowed = {"allow_training_batch_norm": allow_training_batch_norm}
+    found = ready(source, outputs, signature=signature, repair=True, **allowed)
     for note in found.notes:
         notify_once(note)
     graph = found.graph
     refuse_finished(graph, "ship", frozen_beside(source))
     if data is not None and not (signature or outputs):
         refuse_several_signatures(graph, data)
-    wanted, texts = (list(outputs), []) if outputs else numbers_and_texts(graph, whole_model(graph, notify_once))
+    wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
                  notify_once, key_of(source, asked))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
@@ -171,7 +174,7 @@ def ship(
         notify_once(
             f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships"
         )
-    work.target = target
+    work.target, work.freezing = target, {"repair": True, **allowed}
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
         given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
@@ -191,6 +194,7 @@ class _Work:
         self.reading, self.threads, self.progress, self.notify, self.key = reading, threads, progress, notify, key
         self.result = Shipment(os.path.basename(os.path.normpath(source)), folder)
         self.source, self.target, self.problem = source, "android", ""
+        self.freezing: dict[str, Any] = {}
         self.forgets: tuple[str, ...] = ()
         self.names: list[str] = []  # of classes, as the graph has them
         self.sizes: dict[str, tuple[int, ...]] = {}  # of inputs, as samples tell them
@@ -201,7 +205,7 @@ class _Work:
 
     def run(self, graph: Graph) -> Shipment:
         os.makedirs(self.folder, exist_ok=True)
-        whole = freeze(graph, self.outputs, repair=True)
+        whole = freeze(graph, self.outputs, **self.freezing)
         inputs = needed_placeholders(whole, self.outputs)
         frozen = transform(whole, "mobile", inputs, self.outputs)
         save(with_scaling_told(frozen, whole, inputs, self.outputs), self.path(FROZEN))
