@@ -151,12 +151,33 @@ def test_android_files_parse(which: str, tmp_path: pathlib.Path) -> None:
     assert [(folder / f"{name[1:]}.kt").exists() for name in activities] == [True] * len(activities)
     permissions = [item.get(names) for item in manifest.iter("uses-permission")]
     assert permissions == (["android.permission.CAMERA"] if which == "classifier" else [])
+    wanted = [item.get(names) for item in manifest.iter("uses-feature") if item.get(names[:-4] + "required") != "false"]
+    assert wanted == []  # or the store hides the app from devices without such a camera
     strings = ElementTree.parse(out / "app/src/main/res/values/strings.xml").getroot()
     shown = next(item.text or "" for item in strings if item.get("name") == "app_name")
     assert re.sub(r"\\(.)", r"\1", shown) == TITLE
     ElementTree.parse(out / "app/src/main/res/drawable/icon.xml")
     used = set(re.findall(r"R\.string\.(\w+)", "".join(text_files(out).values())))
     assert used <= {item.get("name") for item in strings}
+
+
+def test_android_versions_are_those_that_the_store_takes(tmp_path: pathlib.Path) -> None:
+    """Google Play: API 36 from 2026-08-31, libraries for 16 kB pages from 2025-11-01 (LiteRT 1.4.0, CameraX 1.4.2).
+    The Android Gradle plugin has API 36 from 8.9.1, which needs Gradle 8.11.1."""
+    texts = text_files(project("classifier", "android", "tflite", tmp_path / "out"))
+
+    def version(file: str, before: str) -> tuple[int, ...]:
+        found = {tuple(map(int, part.split("."))) for part in re.findall(before + r"([\d.]*\d)", texts[file])}
+        assert len(found) == 1, found
+        return found.pop()
+
+    app = "app/build.gradle.kts"
+    assert version(app, "targetSdk = ") >= (36,)
+    assert version(app, "compileSdk = ") >= version(app, "targetSdk = ")
+    assert version(app, "litert:litert:") >= (1, 4, 0)
+    assert version(app, "androidx.camera:[a-z0-9-]*:") >= (1, 4, 2)
+    assert version("build.gradle.kts", 'com.android.application"\\) version "') >= (8, 9, 1)
+    assert version("gradle/wrapper/gradle-wrapper.properties", "gradle-") >= (8, 11, 1)
 
 
 def test_android_numbers_are_those_of_the_file(tmp_path: pathlib.Path) -> None:
@@ -202,6 +223,10 @@ def test_the_class_for_old_apps_compiles_and_behaves(tmp_path: pathlib.Path) -> 
 def test_ios_files_parse(which: str, kind: str, engine: str, tmp_path: pathlib.Path) -> None:
     out = project(which, kind, engine, tmp_path / "out")
     assert parsed_files(out, "swift", ".swift") == (10 if which == "classifier" else 8)
+    if which == "classifier":  # as TensorFlow's camera example: averaged over frames, and a button that freezes them
+        model, view = ((out / f"App/Camera{part}.swift").read_text() for part in ("Model", "View"))
+        assert "Classifier.best(average.adding(outputs[0]), threshold: 0.05)" in model
+        assert "camera.freeze()" in view
     (scheme,) = out.rglob("*.xcscheme")
     ElementTree.parse(scheme)
     (place,) = out.glob("*.xcodeproj")
@@ -505,7 +530,7 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
     (tmp_path / "frozen.pb").touch()
     with pytest.raises(UsageError, match=r"is finished already; .*, such as .*frozen\.pb'? beside it$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
-    with pytest.raises(UsageError, match=r"a project with engine=coreml starts from the graph .* or engine=tflite"):
+    with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
     assert not (tmp_path / "other").exists()
 

@@ -78,6 +78,11 @@ class SampleReading:
     sample_rate: int | None = None
     notify: Notify = unheard
 
+    @property
+    def has_size(self) -> bool:
+        """Whether the caller says a size of pictures."""
+        return bool(self.input_width or self.input_height)
+
     def scaling(self, graph: Graph | None, inputs: Sequence[str] = ()) -> PictureScaling:
         """The scaling of pictures: as the caller says, else as the preset that is named or that the layers show, else
         as the graph's first nodes show.
@@ -127,7 +132,7 @@ class SampleReading:
         Args:
             graph: it has the inputs, any of its tensors.
             shapes: of the inputs, some size where it is open.
-            source: the samples.
+            source: the samples; None where there are none but the caller says a size of pictures.
             others: the shapes of the only inputs of the models beside it.
         """
         inferred = infer(graph)
@@ -136,16 +141,16 @@ class SampleReading:
             name: [at for at, size in enumerate(sizes) if (at or len(sizes) == 1) and size is None]
             for name, sizes in declared.items()
         }
-        if source is None or not any(left.values()):
+        if (source is None and not self.has_size) or not any(left.values()):
             return dict(shapes)
-        if are_arrays(source):
+        if source is not None and are_arrays(source):
             return sized_by_arrays(source, shapes, left)
         if len(shapes) != 1:
             return dict(shapes)
         ((name, shape),) = shapes.items()
         known = next((other for other in others if len(other) == len(shape)), None)
         dtype = inferred.dtype(canonical(name))
-        if len(left[name]) == 1 and dtype is not None and dtype.is_floating:
+        if source is not None and len(left[name]) == 1 and dtype is not None and dtype.is_floating:
             files = files_of(source)
             if files and is_recording(files[0]):
                 return {name: self._as_long(graph, name, shape, left[name][0], files, known)}
@@ -171,12 +176,12 @@ class SampleReading:
         return tuple(length if at == axis else size for at, size in enumerate(shape))
 
     def _as_large(
-        self, graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], source: SampleSource,
+        self, graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], source: SampleSource | None,
         known: tuple[int, ...] | None,
     ) -> tuple[int, ...]:  # fmt: skip
         """The shape of pictures, whose height and width the graph leaves open."""
         sizes: tuple[int | None, int | None] = (self.input_height, self.input_width)
-        if known is not None or any(sizes):
+        if known is not None or source is None or self.has_size:
             found = known or shape
             given = dict(zip(axes, sizes, strict=True))
             return tuple(given.get(at) or found[at] if at in axes else size for at, size in enumerate(shape))

@@ -14,6 +14,7 @@ from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
+from pocketgraph.runtime.feeding.open_shapes import is_told_by_weights
 from pocketgraph.runtime.session import Session
 
 Feeds: TypeAlias = Mapping[str, Array]
@@ -40,6 +41,7 @@ class Port:
         shape: the declared sizes, None where one is open; None as a whole where not even the rank is known.
         sizes: the shape with a number for each open size: what samples have, else 1, else 224 for a picture's sides.
             Of an output they are those that follow from the inputs' sizes; None where they are not known.
+        is_told: whether samples or the caller tell the sizes that the shape leaves open.
     """
 
     name: str
@@ -47,6 +49,7 @@ class Port:
     dtype: DType
     shape: tuple[int | None, ...] | None
     sizes: tuple[int, ...] | None
+    is_told: bool = False
 
     @property
     def is_fixed(self) -> bool:
@@ -212,22 +215,27 @@ class Written:
     draws: tuple[str, ...] = ()
 
 
-def check_sizes(entry: EntryPoint, target: str) -> list[str]:
-    """Refuses open sizes that nobody gave a number for, but that of the batch, which becomes 1; notes of those.
+def check_sizes(model: ExportModel, target: str) -> list[str]:
+    """Refuses open sizes of the main entry point that nothing tells: no caller, no samples, and no weights, which take
+    one number of values alone. The batch becomes 1. Notes of those that are fixed.
 
     Args:
-        entry: the entry point.
+        model: the model.
         target: what needs fixed sizes, for the message: ``a C library``.
 
     Raises:
         UsageError: there are some.
     """
     notes, refused = [], []
-    for port in entry.inputs:
+    for port in model.main.inputs:
         if port.is_fixed:
             continue
         if port.shape is not None and len(port.shape) > 1 and None not in port.shape[1:]:
             notes.append(f"the batch of '{port.name}' is fixed to {port.sizes[0] if port.sizes else 1}")
+        elif port.is_told:
+            notes.append(f"the sizes of '{port.name}' are fixed to {list(port.sizes or ())}")
+        elif port.sizes and is_told_by_weights(model.graph, port.tensor, port.sizes, model.main.fetches):
+            notes.append(f"the sizes of '{port.name}' are fixed to {list(port.sizes)}, which its weights take")
         else:
             refused.append(port)
     if refused:

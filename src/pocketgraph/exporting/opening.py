@@ -313,7 +313,8 @@ def with_sizes(model: ExportModel, sizes: Sizes) -> ExportModel:
     """The model with other ``sizes`` of inputs of the main entry point, by tensor name; open sizes stay open."""
     main = model.main
     inputs = tuple(
-        replace(port, sizes=tuple(sizes[port.tensor])) if port.tensor in sizes else port for port in main.inputs
+        replace(port, sizes=tuple(sizes[port.tensor]), is_told=True) if port.tensor in sizes else port
+        for port in main.inputs
     )
     entry = _with_outputs(model.graph, replace(main, inputs=inputs))
     return replace(model, entries=(entry, *model.entries[1:]))

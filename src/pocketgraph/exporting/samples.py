@@ -43,7 +43,10 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
     """
     has_pictures = source is None or not are_arrays(source)
     scaling = reading.scaling(model.graph if has_pictures else None, [port.tensor for port in model.main.inputs])
+    shapes = {port.tensor: port.sizes or () for port in model.main.inputs}
     if source is None:
+        if reading.has_size and [(port.shape or ())[1:].count(None) for port in model.main.inputs] == [2]:
+            model = with_sizes(model, reading.sized(model.graph, shapes, None))
         return replace(model, normalization=_normalization(model, scaling, is_fed=False))
     fitting = fitting_signature(source, {entry.name: [port.name for port in entry.inputs] for entry in model.entries})
     if fitting is not None and len(model.entries) > 1:

@@ -10,10 +10,11 @@ from pocketgraph.apps.projects.project import PictureFacts, Project, about, fron
 from pocketgraph.apps.projects.project_files import project_files, write_project
 
 JAVA = "app/src/main/java/@package_path@/"
-CAMERA_X = "1.4.0"
+CAMERA_X = "1.4.2"
 CAMERA_PARTS = ("camera-camera2", "camera-lifecycle", "camera-view")
 CAMERA_ROW = "| `…/CameraActivity.kt` | what the camera sees, and what the model says of it |\n"
 PERMISSION = """    <uses-feature android:name="android.hardware.camera" android:required="false" />
+    <uses-feature android:name="android.hardware.camera.autofocus" android:required="false" />
     <uses-permission android:name="android.permission.CAMERA" />
 """
 ACTIVITY = """        <activity android:name=".{name}" android:exported="{exported}"{more}"""

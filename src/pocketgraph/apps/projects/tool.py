@@ -149,13 +149,13 @@ def make_project(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
     )  # fmt: skip
-    model, finished = _as_it_is(model, where, built_on, chosen.engines)
+    model, finished = _as_it_is(model, where, kind, built_on)
     if not finished and not model.labels:
         model = replace(model, labels=tuple(class_names(model.graph, model.main.outputs[0].tensor)))
     model, own = as_large_as_resized(model)
     if finished and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
-    notes = [*model.notes, *own, *check_sizes(model.main, "an app")]
+    notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
     if project.engine == "coreml":
@@ -168,7 +168,7 @@ def make_project(
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
 
 
-def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Sequence[str]) -> tuple[ExportModel, str]:
+def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> tuple[ExportModel, str]:
     """The model with what a finished file says of itself, and the path of that file; "" where it is to be exported.
 
     Raises:
@@ -177,9 +177,11 @@ def _as_it_is(model: ExportModel, where: str | None, engine: str, engines: Seque
     if not is_model_file(model.graph):
         return model, ""
     if engine != "tflite" or not is_litert_file(model.graph) or where is None:
+        engines = kind_of(kind).engines
         takes_files = engine != "tflite" and "tflite" in engines and is_litert_file(model.graph)
         hint = frozen_beside(where) + (f", or {option('engine')}=tflite" if takes_files else "")
-        refuse_finished(model.graph, f"a project with {option('engine')}={engine}", hint)
+        built_on = f" with {option('engine')}={engine}" if len(engines) > 1 else ""
+        refuse_finished(model.graph, f"a project for {kind}{built_on}", hint)
     assert where is not None
     about = metadata(model.graph.extra)
     if about is None:

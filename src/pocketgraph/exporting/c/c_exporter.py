@@ -63,7 +63,7 @@ def write(
     if mode != "static" and io != "float":
         raise UsageError(f"{option('io')} is for {option('mode')}=static")
     check_labels(model)
-    notes = check_sizes(model.main, "a C library")
+    notes = check_sizes(model, "a C library")
     if len(model.entries) > 1:
         others = ", ".join(entry.name for entry in model.entries[1:])
         notes.append(

@@ -99,7 +99,7 @@ def write(
         raise UsageError(f"a Core ML package has a name that ends in {SUFFIX}, not '{name}'", hint=f"-o {name}{SUFFIX}")
     check_labels(model)
     entry = model.main
-    notes = check_sizes(entry, "a Core ML package")
+    notes = check_sizes(model, "a Core ML package")
     inputs, outputs = _features(model, image)
     made = converted_entry(model, entry, fixed=True, target="Core ML")
     if any(operation.code == "Loop" for operation in made.body.operations):

@@ -111,7 +111,7 @@ def fit(
             raise UsageError(f"{option(name)} is a number above 0")
     chosen = chosen_devices(devices, device_file)
     model = opened(source, inputs=inputs, outputs=outputs, shapes=shapes, values=values)
-    notes = [*model.notes, *check_sizes(model.main, "an estimate")]
+    notes = [*model.notes, *check_sizes(model, "an estimate")]
     fetches = model.main.fetches
     feeds = model.main.by_tensor(made_feeds(model.main))
     flops = count_step(model.graph, feeds, fetches)

@@ -88,6 +88,25 @@ def fitting_shapes(
     return shapes
 
 
+def is_told_by_weights(graph: Graph, tensor: str, sizes: Sequence[int], fetches: Sequence[str]) -> bool:
+    """Whether an input has to be about as large as ``sizes``: with twice any size that it leaves open, but the batch's,
+    the fetches cannot be computed, or are those of several samples.
+
+    Args:
+        graph: the graph.
+        tensor: the input.
+        sizes: of one sample, with which the fetches can be computed.
+        fetches: what is computed.
+    """
+    name = node_name(tensor)
+    shape, types = graph[name].shape(), {name: graph[name].dtype("dtype", FLOAT)}
+    dims = (None,) * len(sizes) if shape is None or not shape.dims else shape.dims
+    places = [at for at, size in enumerate(dims) if size is None and at > 0]
+    larger = [tuple(2 * size if at == place else size for at, size in enumerate(sizes)) for place in places]
+    fits = (_fits(graph, {name: other}, fetches, types) for other in (tuple(sizes), *larger))
+    return bool(places) and next(fits) and not any(fits)
+
+
 def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int, ...]]:
     """Shapes that an input may have, by what reads it, the likeliest first."""
     if dims is None:

@@ -5,12 +5,12 @@ plugins {
 
 android {
     namespace = "@package@"
-    compileSdk = 35
+    compileSdk = 36
 
     defaultConfig {
         applicationId = "@package@"
         minSdk = 24
-        targetSdk = 35
+        targetSdk = 36
         versionCode = 1
         versionName = "1.0"
         testInstrumentationRunner = "androidx.test.runner.AndroidJUnitRunner"

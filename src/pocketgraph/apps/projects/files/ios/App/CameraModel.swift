@@ -6,11 +6,13 @@ import SwiftUI
 final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSampleBufferDelegate {
     @Published private(set) var recognitions: [Recognition] = []
     @Published private(set) var message = ""
+    @Published private(set) var isFrozen = false
 
     let session = AVCaptureSession()
     private let queue = DispatchQueue(label: "camera")
     private let context = CIContext()
     private var classifier: Classifier?
+    private var average = DecayingAverage()
     private var isSetUp = false
 
     func start() {
@@ -28,6 +30,12 @@ final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSam
 
     func stop() {
         queue.async { self.session.stopRunning() }
+    }
+
+    /// Holds the newest frame and what the model says of it, or goes on.
+    func freeze() {
+        isFrozen.toggle()
+        if isFrozen { stop() } else { start() }
     }
 
     private func setUp() {
@@ -64,7 +72,7 @@ final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSam
             let begun = Date()
             let outputs = try classifier.run(picture)
             let milliseconds = 1000 * Date().timeIntervalSince(begun)
-            show(Classifier.best(outputs[0]), String(format: "%.1f ms", milliseconds))
+            show(Classifier.best(average.adding(outputs[0]), threshold: 0.05), String(format: "%.1f ms", milliseconds))
         } catch {
             show([], error.localizedDescription)
         }

@@ -17,15 +17,19 @@ struct CameraView: View {
                         Text(found.title)
                     }
                 }
-                Text(camera.message)
-                    .font(.footnote)
+                HStack {
+                    Text(camera.message)
+                        .font(.footnote)
+                    Spacer()
+                    Button(camera.isFrozen ? "Continue" : "Freeze frame") { camera.freeze() }
+                }
             }
             .frame(maxWidth: .infinity, alignment: .leading)
             .padding()
             .foregroundColor(.white)
             .background(Color.black.opacity(0.5))
         }
-        .onAppear { camera.start() }
+        .onAppear { if !camera.isFrozen { camera.start() } }
         .onDisappear { camera.stop() }
     }
 }

@@ -59,6 +59,24 @@ final class Classifier {
     }
 }
 
+/// Scores over frames: each frame, what is kept becomes three quarters of itself, and a quarter of each score over 0.05 is
+/// added. Of the first frame it is the scores themselves.
+struct DecayingAverage {
+    private var kept: [Float] = []
+
+    mutating func adding(_ scores: [Float]) -> [Float] {
+        guard kept.count == scores.count else {
+            kept = scores
+            return kept
+        }
+        for (index, score) in scores.enumerated() {
+            let old = 0.75 * kept[index]
+            kept[index] = (old > 0.01 ? old : 0) + (score > 0.05 ? 0.25 * score : 0)
+        }
+        return kept
+    }
+}
+
 /// What can go wrong with the model.
 enum EngineError: LocalizedError {
     case noModel(String)

@@ -75,11 +75,9 @@ class CameraActivity : ComponentActivity() {
                 .build()
             looked.setAnalyzer(thread, ::look)
             camera.unbindAll()
-            if (camera.hasCamera(CameraSelector.DEFAULT_BACK_CAMERA)) {
-                camera.bindToLifecycle(this, CameraSelector.DEFAULT_BACK_CAMERA, shown, looked)
-            } else {
-                text.setText(R.string.no_camera)
-            }
+            val sides = listOf(CameraSelector.DEFAULT_BACK_CAMERA, CameraSelector.DEFAULT_FRONT_CAMERA)
+            val side = sides.find(camera::hasCamera)
+            if (side == null) text.setText(R.string.no_camera) else camera.bindToLifecycle(this, side, shown, looked)
         }, ContextCompat.getMainExecutor(this))
     }
 
