@@ -9,7 +9,9 @@ import pytest
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType, Node, Shape
+from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import evaluate
+from pocketgraph.runtime import Session
 
 NGRAMS: dict[str, Any] = {
     "separator": b"-", "ngram_widths": (2,), "left_pad": b"L", "right_pad": b"R", "pad_width": 1,
@@ -91,6 +93,8 @@ TWO = np.ones(2, "f4")
         ("ParallelConcat", [np.ones((2, 2))], {"shape": Shape((2, 2))}, "first size of each must be 1"),
         ("ParallelConcat", [np.ones((1, 3))] * 2, {"shape": Shape((5, 2, 3))}, r"do not make \[5,2,3\]"),
         ("ComplexAbs", [np.ones(1, "c8")], {"Tout": DType.named("double")}, "is float32, not double"),
+        ("Eig", [np.eye(2, dtype="f4")], {"Tout": DType.named("complex128")}, "it is complex64, not complex128"),
+        ("Eig", [np.eye(2, dtype="c16")], {"Tout": DType.named("complex64")}, "it is complex128, not complex64"),
         ("StringUpper", [texts(b"a")], {"encoding": b"UTF-8"}, "received UTF-8"),
         ("FusedBatchNormGradV3", [ONES, ONES, TWO[None], TWO, TWO, TWO], {}, "scale"),
         ("FusedBatchNormGradV2", [ONES, ONES, TWO, TWO[None], TWO], {}, "reserve_space_1"),
@@ -100,3 +104,38 @@ TWO = np.ones(2, "f4")
 def test_what_tensorflow_refuses(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
     with pytest.raises(RunError, match=says):
         run(op, *inputs, **attrs)
+
+
+def test_axes_of_a_format_count_on_in_a_circle() -> None:
+    found = run("DataFormatDimMap", np.array([0, 3, 4, 7, 100, -1, -5, -9]), src_format="NHWC", dst_format="NCHW")[0]
+    np.testing.assert_array_equal(found, [0, 1, 0, 1, 0, 1, 1, 1])
+    five = {"src_format": "NDHWC", "dst_format": "NCDHW"}
+    np.testing.assert_array_equal(run("DataFormatDimMap", np.array([4, 5, -5, -6], "i4"), **five)[0], [1, 0, 0, 1])
+    with pytest.raises(RunError, match="do not name the same axes"):
+        run("DataFormatDimMap", np.array([1]), src_format="NHWC", dst_format="NCDHW")
+
+
+def test_gradients_of_the_incomplete_gamma_function_at_its_ends() -> None:
+    inf, nan = np.inf, np.nan
+    a = np.array([-1, 0, nan, inf, 1, 0.5, inf, inf, 2, 50, inf, 0, -1, nan, -inf])
+    x = np.array([0, 0, 0, 0, inf, inf, inf, 1, 2000, 1e-8, nan, inf, inf, inf, 1])
+    right = [0.0] * 10 + [nan] * 5
+    np.testing.assert_array_equal(run("IgammaGradA", a, x)[0], right)
+    np.testing.assert_array_equal(run("RandomGammaGrad", a.astype("f4"), x.astype("f4"))[0], right)
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+@pytest.mark.parametrize("node", ["Reshape(x, s, T=float, Tshape=int32)", "Fill(s, one, T=float, index_type=int32)"])
+def test_a_shape_of_unknown_rank_may_be_one_number(node: str, engine: str | None) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[2,2])
+        s = Placeholder(dtype=int32)
+        one = Const(float 1)
+        y = {node}
+    """)
+    with Session(graph, engine=engine) as session:
+        for shape in (4, [4], [2, 2]):
+            found = session.run(["y"], {"x": np.ones((2, 2), "f4"), "s": np.array(shape, "i4")})[0]
+            np.testing.assert_array_equal(found, np.ones(shape))
+        with pytest.raises(RunError, match="must be a scalar or a vector"):
+            session.run(["y"], {"x": np.ones((2, 2), "f4"), "s": np.array([[4]], "i4")})

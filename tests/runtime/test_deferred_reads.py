@@ -91,3 +91,33 @@ def test_a_moving_average_follows_the_trained_value(engine: str | None) -> None:
         session.run([], targets=["set_v", "set_ema"])
         averages = [float(session.run("step", {"g": np.float32(1)})[0]) for _ in range(3)]
     assert averages == [3.5, 2.75, 1.875]  # v is 3, 2, 1
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_fetched_read_is_what_the_run_leaves(engine: str | None) -> None:
+    """TensorFlow 1.15, with and without its optimizer: a read hands on the variable's memory."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        first = Const(float [1, 2])
+        start = Assign(v, first, T=float)
+        v/read = Identity(v, T=float)
+        kept = StopGradient(v/read, T=float)
+        quarter = Const(float 0.25)
+        before = Add(v/read, quarter, T=float)
+        up = AssignAdd(v, x, ^before, T=float)
+        half = Const(float 0.5)
+        late = Add(v/read, half, ^up, T=float)
+    """)
+    feeds = {"x": np.array([10, 20], np.float32)}
+    with Session(graph, engine=engine) as session:
+        session.run([], targets="start")
+        for fetches, right in (
+            (["v/read", "up"], [[11, 22], [11, 22]]),
+            (["up", "kept", "before"], [[21, 42], [21, 42], [11.25, 22.25]]),
+            (["late", "v/read", "before"], [[31.5, 62.5], [31, 62], [21.25, 42.25]]),
+            (["v/read", "before"], [[31, 62], [31.25, 62.25]]),
+        ):
+            assert [found.tolist() for found in session.run(fetches, feeds)] == right
+        given = session.run(["v/read", "up"], {**feeds, "v/read": np.zeros(2, np.float32)})
+        assert [found.tolist() for found in given] == [[0, 0], [41, 82]]

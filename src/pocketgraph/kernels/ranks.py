@@ -37,11 +37,12 @@ ROWS = {
         "DecodePaddedRaw Fingerprint NthElement RegexFullMatch TopKV2"
     ),
     "*1": (
-        "BiasAdd BiasAddV1 BroadcastTo ConjugateTranspose IRFFT IRFFT2D RFFT RFFT2D Reshape Reverse "
+        "BiasAdd BiasAddV1 BroadcastTo ConjugateTranspose IRFFT IRFFT2D RFFT RFFT2D Reverse "
         "ReverseSequence ReverseV2 SegmentMax SegmentMean SegmentMin SegmentProd SegmentSum Tile Transpose "
         "UniqueV2 UniqueWithCountsV2"
     ),
     "*2": "MirrorPad MirrorPadGrad Pad",
+    "*v": "Reshape",
     "*=": (
         "ApproximateEqual EluGrad FakeQuantWithMinMaxArgsGradient LeakyReluGrad Relu6Grad ReluGrad SeluGrad "
         "SoftplusGrad SoftsignGrad"
@@ -203,7 +204,7 @@ def has_wrong_rank(op: str, known: Mapping[int, Any]) -> bool:
     if not row or "…" in row:
         return False
     return any(
-        number < len(row) and row[number].isdigit() and value.ndim != int(row[number])
+        number < len(row) and row[number] not in "*=#s" and not _fits(row[number], value.shape, ())
         for number, value in known.items()
     )
 
@@ -239,12 +240,9 @@ def checked(op: str, function: Callable[..., Any]) -> Callable[..., Any]:
     row = RANKS.get(op)
     if row is None:
         return function
-    plain = (
-        [(n, 0 if letter == "s" else int(letter)) for n, letter in enumerate(row) if letter.isdigit() or letter == "s"]
-        if "…" not in row
-        else []
-    )
-    quick = "…" not in row and not set(row) - set("0123456789*s")
+    usual = {"s": 0, "v": 1} | {digit: int(digit) for digit in "0123456789"}
+    quick = "…" not in row and not set(row) - usual.keys() - {"*"}
+    plain = [(n, usual[letter]) for n, letter in enumerate(row) if letter in usual]
 
     right_before: set[tuple[tuple[int, ...], ...]] = set()  # in a loop the same shapes come in every round
 

@@ -85,7 +85,7 @@ class Emit(Operands[Value]):
         lowering = LOWERINGS.row(node.op)
         if lowering is None:
             raise Unsupported(f"{node.op} has no LiteRT lowering", node.name)
-        if "N" in node.attrs and (said := opdefs.wrong_count(node, len(node.data_inputs))):
+        if said := opdefs.wrong_count(node, len(node.data_inputs)):
             raise Unsupported(said, node.name)
         if self.strict:
             self._check_op_edges()

@@ -185,11 +185,9 @@ def _format_order(src_format: str, dst_format: str) -> list[int]:
 
 @kernel("DataFormatDimMap")
 def data_format_dim_map(x: Array, *, src_format: str = "NHWC", dst_format: str = "NCHW") -> Array:
-    """Axis numbers of one data format as those of another."""
-    places = np.array([dst_format.index(axis) for axis in src_format if axis in dst_format], dtype=x.dtype)
-    if len(places) != len(src_format) or bool(np.any((x < -len(places)) | (x >= len(places)))):
-        raise ValueError(f"axes do not go from {src_format} to {dst_format}")
-    return np.asarray(places[x])
+    """Axis numbers of one data format as those of another; what is no axis counts on in a circle."""
+    places = np.argsort(_format_order(src_format, dst_format)).astype(x.dtype)
+    return np.asarray(places[x % len(places)])
 
 
 @kernel("DataFormatVecPermute")

@@ -20,11 +20,12 @@ def share_by_parameter(a: float, x: float) -> tuple[float, float]:
     """(dP(a, x)/da, the density of x) for the regularised incomplete gamma function P (DLMF 8.7.1, 8.2.4).
 
     Below the mean it is summed by the terms of P's series, above it integrated over the tail, in which nothing cancels.
+    At 0, whatever ``a`` is, and where one of both is infinite, both are 0, as in TensorFlow.
     """
-    if not (a > 0 and x >= 0) or max(a, x) > LARGEST or math.isinf(a + x):
-        return math.nan, math.nan
-    if x == 0:
+    if x == 0 or (min(a, x) > 0 and math.isinf(a + x)):
         return 0.0, 0.0
+    if not (a > 0 and x > 0) or max(a, x) > LARGEST:
+        return math.nan, math.nan
     logarithm = math.log(x)
     density = math.exp((a - 1) * logarithm - x - math.lgamma(a))
     if x <= a + 1:
@@ -59,7 +60,7 @@ def igamma_grad_a(a: Array, x: Array) -> Array:
 
 def _sample_by_parameter(a: float, x: float) -> float:
     by_parameter, density = share_by_parameter(a, x)
-    return -by_parameter / density if density else math.nan
+    return -by_parameter / density if density else by_parameter  # of both 0 TensorFlow's is 0, too
 
 
 @kernel("RandomGammaGrad")

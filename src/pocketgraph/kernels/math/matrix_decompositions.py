@@ -28,7 +28,14 @@ def self_adjoint_eig(input: Array) -> Array:
 
 @kernel("Eig")
 def eig(input: Array, *, Tout: DType, compute_v: bool = True) -> tuple[Array, Array]:
-    """(eigenvalues, eigenvectors of length 1), in the order that LAPACK finds them in; their phases are free."""
+    """(eigenvalues, eigenvectors of length 1), in the order that LAPACK finds them in; their phases are free.
+
+    Raises:
+        ValueError: ``Tout`` is not the complex type of the input's precision.
+    """
+    made = np.result_type(input.dtype, np.complex64)
+    if made != Tout.numpy:
+        raise ValueError(f"Invalid output dtype: of {input.dtype} it is {made}, not {Tout.numpy}")
     values, vectors = np.linalg.eig(square_matrices(input))
     return values.astype(Tout.numpy), vectors.astype(Tout.numpy) if compute_v else np.zeros(0, Tout.numpy)
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError, did_you_mean
-from pocketgraph.graph import Graph, Node, parse_ref
+from pocketgraph.graph import Graph, Node, opdefs, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 
 
@@ -86,3 +86,10 @@ def needed(
                 )
             waiting.append(source)
     return {name: found[name] for name in nodes if name in found}
+
+
+def check_counts(items: Mapping[str, Item]) -> None:
+    """Raises RunError where a node has more or fewer inputs than its op takes; TensorFlow imports no such graph."""
+    for name, item in items.items():
+        if said := opdefs.wrong_count(item.node, len(item.data)):
+            raise RunError(said, where=f"node '{name}'")

@@ -15,7 +15,7 @@ from pocketgraph.graph import opdefs
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
-from pocketgraph.runtime.engines.needed import Item, needed
+from pocketgraph.runtime.engines.needed import Item, check_counts, needed
 from pocketgraph.runtime.planning import stored_plan
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.compiling import compile_parts
@@ -43,6 +43,9 @@ def prepare(request: Request, items: Mapping[str, Item] | None = None) -> Execut
         MissingKernelError: ops that nothing can run; all of them are named.
         RunError: the graph cannot be run as asked.
     """
+    if items is None:
+        items = needed(request.graph, frozenset(request.feeds), request.fetches, request.targets)
+    check_counts(items)
     needs_update = False
     if any(map(opdefs.updates_variable, request.graph.ops)):
         request, items, needs_update = _without_updates_of_constants(request, items)

@@ -9,7 +9,7 @@ plans that hold its value are let go.
 nothing. In TensorFlow ``v/read`` hands on the variable's own memory, which the assignment writes into, so whoever
 computes after the assignment sees the new value: moving averages of trained variables and counters count on it. Here
 a read value does not change any more; such a reader is given a read of its own, which waits for what the reader waits
-for.
+for. A read that is fetched is the variable's memory there too, so it is read when the run has ended.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "Bo
 REFERENCE_VARIABLES = ops_with("reference_variable")
 PASSING = ops_with("reference")
 """Ops that take a reference and write nothing."""
+HANDS_ON = frozenset({"Identity", "PreventGradient", "StopGradient"})
+"""Not a trait: ops whose TensorFlow kernels hand on the memory of a variable; Snapshot passes on a copy."""
 
 
 def with_session_variables(
@@ -65,7 +67,7 @@ def with_session_variables(
         frozen = freeze_constant_variables(graph, items, nodes, (*fed, *call.fetches), state, on_change)
         if frozen is not graph:
             items = needed(frozen, frozenset(fed), call.fetches, call.targets)
-    return *defer_reads(frozen, items, fed), frozen is not graph
+    return *defer_reads(frozen, items, fed, call.fetches, call.targets), frozen is not graph
 
 
 def freeze_constant_variables(
@@ -133,7 +135,13 @@ def _may_change(op: str) -> bool:
     return any(arg.is_ref or (definition.stateful and arg.dtype is RESOURCE) for arg in definition.inputs)
 
 
-def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint]) -> tuple[Graph, dict[str, Item]]:
+def defer_reads(
+    graph: Graph,
+    items: dict[str, Item],
+    fed: Collection[Endpoint],
+    fetches: Iterable[Endpoint] = (),
+    targets: Iterable[str] = (),
+) -> tuple[Graph, dict[str, Item]]:
     """The graph and its needed nodes, with such reads added; the same ones if there are none."""
     if REFERENCE_VARIABLES.isdisjoint(graph.ops):
         return graph, items
@@ -141,6 +149,7 @@ def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint])
     written = _written(items, variables) if variables else {}
     if not written:
         return graph, items
+    graph, items = _fetched_last(graph, items, fed, fetches, targets)
     reads = {
         name: item.data[0].node
         for name, item in items.items()
@@ -175,6 +184,42 @@ def defer_reads(graph: Graph, items: dict[str, Item], fed: Collection[Endpoint])
     nodes = [changed[node.name].node if node.name in changed else node for node in graph]
     nodes += [item.node for item in added.values()]
     return graph.replace(nodes), {**items, **changed, **added}
+
+
+def _fetched_last(
+    graph: Graph, items: dict[str, Item], fed: Collection[Endpoint], fetches: Iterable[Endpoint], targets: Iterable[str]
+) -> tuple[Graph, dict[str, Item]]:
+    """With references in place of fetched reads, which are looked at when the run has ended; who computes with such a
+    read keeps it.
+
+    Given:   v/read = Identity(v), y = Mul(v/read, x), and v/read is fetched
+    Result:  v/read = RefIdentity(v), v/read/early = Identity(v), y = Mul(v/read/early, x)
+    """
+    handed: dict[str, Endpoint] = {}
+    for endpoint in fetches:
+        source = endpoint
+        while source not in fed and items[source.node].node.op in HANDS_ON:
+            source = items[source.node].data[0]
+        if source != endpoint and source not in fed and _is_reference(items[source.node].node.op):
+            handed[endpoint.node] = source
+    if not handed:
+        return graph, items
+    from pocketgraph.graph.edit import rename_inputs
+
+    nodes = {node.name: node for node in graph}
+    for name, source in handed.items():
+        waits = [f"^{waited}" for waited in items[name].control]
+        nodes[f"{name}/early"] = nodes[name].replace(name=f"{name}/early")
+        nodes[name] = Node(name, "RefIdentity", (str(source), *waits), nodes[name].attrs)
+    early = {f"{name}:*": f"{name}/early" for name in handed}
+    changed = rename_inputs(graph.replace(list(nodes.values())), early, untouched=handed)
+    return changed, needed(changed, frozenset(fed), fetches, targets)
+
+
+def _is_reference(op: str) -> bool:
+    """Whether an op's first result is a reference to a variable."""
+    definition = opdefs.find(op)
+    return definition is not None and bool(definition.outputs) and definition.outputs[0].is_ref
 
 
 def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str, list[str]]:
