@@ -395,3 +395,22 @@ def test_a_pattern_is_made_after_many_records_only_and_given_up_where_it_does_no
     assert learned.read(others, new) is None
     assert learned.pattern is None
     assert learned.due == 200
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_a_single_record_has_the_values_of_one_read_feature_by_feature(missing: bool) -> None:
+    numbers = [0.5, 2.5, -3.0]
+    held = {b"w": (2, numbers), b"id": (3, [300, 1 << 62]), b"name": (1, [b"", b"a text"])}
+    record = np.array(encoded({} if missing else held), object)
+    attrs: dict[str, Any] = {
+        "sparse_keys": ("id", "name"), "sparse_types": (INT64, STRING),
+        "dense_keys": ("w",), "Tdense": (FLOAT,), "dense_shapes": (Shape((3,)),),
+    }  # fmt: skip
+    default = np.array([7, 8, 9], np.float32)
+    together = examples.parse_single_example(record, default, **attrs)
+    apart = examples.parse_single_example.without[examples.TOGETHER](record, default, **attrs)  # type: ignore[attr-defined]
+    assert len(together) == len(apart) == 7
+    for found, expected in zip(together, apart, strict=True):
+        assert (found.dtype, found.shape, found.tolist()) == (expected.dtype, expected.shape, expected.tolist())
+    assert together[6].tolist() == (default.tolist() if missing else numbers)
+    assert together[4].tolist() == [0 if missing else 2]

@@ -7,9 +7,6 @@ BytesList bytes_list = 1, FloatList float_list = 2, Int64List int64_list = 3 }, 
 
 from __future__ import annotations
 
-import struct
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.graph import DType
@@ -23,7 +20,6 @@ ENTRY, FEATURE = 1 << 3 | LEN, 2 << 3 | LEN
 """The tags of an Example's Features, of an entry and of its key; and of the entry's Feature."""
 TEXTS, FLOATS, INTEGERS = (number << 3 | LEN for number in LISTS)
 """The tags of a Feature's lists."""
-ONE_FLOAT = struct.Struct("<f").unpack_from
 LIST_NAMES = {STRING: "bytes", FLOAT: "float", INT64: "int64"}
 
 
@@ -37,9 +33,6 @@ def features_of(record: bytes, emptied: set[bytes] | None = None) -> dict[bytes,
     Raises:
         WireError: this is no Example, or an entry is not a key and a Feature.
     """
-    plain = _plain_features(record)
-    if plain is not None:
-        return plain
     found: dict[bytes, bytes] = {}
     for number, wire, features in payloads(record):
         if (number, wire) != (1, LEN):
@@ -58,48 +51,6 @@ def features_of(record: bytes, emptied: set[bytes] | None = None) -> dict[bytes,
     return found
 
 
-def _plain_features(record: bytes) -> dict[bytes, bytes] | None:
-    """``features_of`` for a record as it is usually written: one Features, and in each entry a key and a Feature.
-
-    None where it is not so, or a length takes more than two bytes, which the general way reads.
-    """
-    end, position = len(record), 0
-    found: dict[bytes, bytes] = {}
-    try:
-        for depth in (0, 1):
-            while position < end:
-                size, start = record[position + 1], position + 2
-                if size > 127:
-                    size, start = (size & 127) | record[position + 2] << 7, position + 3
-                    if record[position + 2] > 127:
-                        return None
-                stop = start + size
-                if record[position] != ENTRY or stop > end or (not depth and stop != end):
-                    return None
-                position = start
-                if not depth:
-                    break
-                middle = start + 2 + record[start + 1]
-                if record[start] != ENTRY or record[start + 1] > 127 or record[middle] != FEATURE:
-                    return None
-                size, body = record[middle + 1], middle + 2
-                if size > 127:
-                    size, body = (size & 127) | record[middle + 2] << 7, middle + 3
-                    if record[middle + 2] > 127:
-                        return None
-                if body + size != stop:
-                    return None
-                key = record[start + 2 : middle]
-                if size:
-                    found[key] = record[body:stop]
-                elif key in found:
-                    return None
-                position = stop
-    except IndexError:
-        return None
-    return found
-
-
 def kind_of(feature: bytes) -> DType:
     """The element type of an encoded Feature.
 
@@ -110,34 +61,6 @@ def kind_of(feature: bytes) -> DType:
     if number & 7 != LEN or number >> 3 not in LISTS:
         raise ValueError("Unsupported datatype.")
     return LISTS[number >> 3]
-
-
-def value_list(feature: bytes) -> list[Any]:
-    """The values of an encoded Feature, as Python's; for the quickest few the record's bytes tell them at once.
-
-    Raises:
-        WireError: a list is cut off or of another kind of element.
-    """
-    size = len(feature)
-    if 1 < size < 128 and feature[1] == size - 2:
-        kind = feature[0]
-        if kind == TEXTS:
-            texts, position = [], 2
-            while position < size - 1 and feature[position] == ENTRY:
-                start = position + 2
-                position = start + feature[position + 1]  # a length of two bytes leads past the end
-                texts.append(feature[start:position])
-            if position == size:
-                return texts
-        elif size > 4 and feature[2] == ENTRY and feature[3] == size - 4:
-            if kind == FLOATS and not size % 4:
-                return list(
-                    ONE_FLOAT(feature, 4) if size == 8 else struct.unpack_from(f"<{size // 4 - 1}f", feature, 4)
-                )
-            if kind == INTEGERS and max(feature[4:]) < 0x80:
-                return list(feature[4:])
-    listed: list[Any] = values_of(feature).tolist()
-    return listed
 
 
 def values_of(feature: bytes) -> Array:

@@ -7,19 +7,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from pocketgraph.graph import DType, Shape
-from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, reserve, strings
 from pocketgraph.kernels.parsing.column_results import dense_of, ragged_of, sparse_of
 from pocketgraph.kernels.parsing.example_columns import columns_of
 from pocketgraph.kernels.parsing.example_pattern import Memory
 from pocketgraph.kernels.parsing.example_records import LIST_NAMES
-from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, packed_rows, shown, texts
+from pocketgraph.kernels.parsing.record_batches import UNKNOWN, Batch, batch_of, listed, shown, texts
 from pocketgraph.kernels.parsing.wanted_features import Wanted, encoded
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
@@ -28,6 +26,9 @@ TOGETHER = "records_together"
 """The pass that reads the records of a batch together."""
 BY_PATTERN = "records_by_pattern"
 """The pass that reads records by a regular expression that was learned of earlier ones."""
+
+
+NO_NAMES = strings([], (0,))
 
 
 def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, number: int) -> Array:
@@ -40,9 +41,6 @@ def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, 
     if dims is None or None in dims[1:]:
         raise ValueError(f"dense_shapes[{number}] has unknown rank or unknown inner dimensions: {shape}")
     check_default(dims, default, number)
-    whole = quick_rows(batch, key, dtype, dims, default)
-    if whole is not None:
-        return np.asarray(whole[0]) if batch.single else whole
     found = [batch.values(i, key, dtype, dense=True) for i in range(len(batch.records))]
     inner = tuple(int(d or 0) for d in dims[1:])
     if dims and dims[0] is None:
@@ -70,32 +68,6 @@ def dense(batch: Batch, key: bytes, dtype: DType, shape: Shape, default: Array, 
                 f"Values size: {values.size} but output shape: {listed(fixed)}"
             )
     return np.asarray(result[0]) if batch.single else result
-
-
-def quick_rows(batch: Batch, key: bytes, dtype: DType, dims: Sequence[int | None], default: Array) -> Array | None:
-    """The dense feature when all sizes are as they should be, with the default where a record has none."""
-    if None in dims:
-        return None
-    fixed = tuple(int(d or 0) for d in dims)
-    size = math.prod(fixed)
-    packed = packed_rows(batch, key, dtype, size, default)
-    if packed is not None:
-        return np.asarray(packed.reshape(len(batch.records), *fixed))
-    lists = batch.lists(key, dtype)
-    if lists is None or not size:
-        return None
-    reserve((len(lists), *fixed), dtype.numpy)
-    flat: list[Any] = []
-    for values in lists:
-        if values is None and default.size == size:
-            flat += default.reshape(-1).tolist()
-        elif values is not None and len(values) == size:
-            flat += values
-        else:
-            return None
-    if dtype is STRING:
-        return strings(flat, (len(lists), *fixed))
-    return np.asarray(np.array(flat, dtype.numpy).reshape(len(lists), *fixed))
 
 
 def check_default(dims: Sequence[int | None], default: Array, number: int) -> None:
@@ -154,30 +126,12 @@ def listed_values(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, list[i
 
 def sparse(batch: Batch, key: bytes, dtype: DType) -> tuple[Array, Array, Array]:
     """One sparse feature: (indices, values, shape); the axes are record and place, or the place alone."""
-    lists = batch.lists(key, dtype)
-    if lists is not None and not batch.single:
-        each = tuple([len(found) if found else 0 for found in lists])
-        flat = [value for found in lists if found for value in found]
-        shape = reserve((len(flat),), dtype.numpy)
-        quick = strings(flat, shape) if dtype is STRING else np.array(flat, dtype.numpy)
-        places, sizes = _places(each)
-        return places, quick, sizes
     values, counts = listed_values(batch, key, dtype)
     along = np.concatenate([np.arange(n, dtype=np.int64) for n in counts] or [np.empty(0, np.int64)])
     if batch.single:
         return along[:, None], values, np.array(counts, np.int64)
     down = np.repeat(np.arange(len(counts), dtype=np.int64), counts)
     return np.stack([down, along], axis=1), values, np.array([len(counts), max(counts, default=0)], np.int64)
-
-
-@lru_cache(maxsize=64)
-def _places(counts: tuple[int, ...]) -> tuple[Array, Array]:
-    """((record, place) of each value where records have so many, the shape), which are given again and again."""
-    flat = [number for row, count in enumerate(counts) for place in range(count) for number in (row, place)]
-    places = np.array(flat, np.int64).reshape(-1, 2)
-    shape = np.array((len(counts), max(counts, default=0)), np.int64)
-    places.flags.writeable = shape.flags.writeable = False
-    return places, shape
 
 
 def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array, Array]:
@@ -191,7 +145,7 @@ def ragged(batch: Batch, key: bytes, dtype: DType, splits: DType) -> tuple[Array
 def parse_together(
     serialized: Array, features: Wanted, defaults: Sequence[Array], memory: Memory | None
 ) -> tuple[Array, ...] | None:
-    """``parse`` of a vector of records, all at once; None where it takes the general way to know what to do.
+    """``parse``, of all records at once; None where it takes the general way to know what to do.
 
     ``memory``: as of ``columns_of``.
     """
@@ -201,9 +155,9 @@ def parse_together(
     wanted = dict(zip(keys, types, strict=False))
     counts = {len(dense_keys), len(dense_types), len(dense_shapes), len(defaults)}
     is_plain = len(keys) == len(types) == len(wanted) and len(counts) == 1 and len(sparse_keys) == len(sparse_types)
-    if serialized.ndim != 1 or not is_plain or not LIST_NAMES.keys() >= set(types):
+    if not is_plain or not LIST_NAMES.keys() >= set(types):
         return None
-    columns = columns_of(serialized.tolist(), wanted, memory)
+    columns = columns_of(serialized.reshape(-1).tolist(), wanted, memory)
     if columns is None:
         return None
     rows: list[Array] = []
@@ -214,6 +168,10 @@ def parse_together(
         rows.append(whole)
     scattered = [sparse_of(columns[key]) for key in sparse_keys]
     ragged_rows = [ragged_of(columns[key], splits) for key, splits in zip(ragged_keys, split_types, strict=True)]
+    if not serialized.ndim:  # no axis of records
+        rows = [np.asarray(whole[0]) for whole in rows]
+        scattered = [(places[:, 1:], values, shape[1:]) for places, values, shape in scattered]
+        ragged_rows = [(values, splits[:0]) for values, splits in ragged_rows]
     return (
         *(part for parts in zip(*scattered, strict=True) for part in parts),
         *rows,
@@ -283,10 +241,11 @@ def parse_example(
 def _parsed(
     serialized: Array, names: Array, wanted: Wanted, defaults: Sequence[Array], context: Context | None
 ) -> tuple[Array, ...]:
+    called = texts(names)
     together = None
-    if not names.size:
+    if not called or (len(called) == serialized.size and called[0] != UNKNOWN):
         together = parse_together(serialized, wanted, defaults, _memory(context, wanted))
-    return together if together is not None else parse(batch_of(serialized, texts(names)), wanted, defaults)
+    return together if together is not None else parse(batch_of(serialized, called), wanted, defaults)
 
 
 @kernel("ParseExampleV2")
@@ -315,11 +274,10 @@ def parse_example_v2(
 
 
 def _one_by_one(parsing: Callable[..., tuple[Array, ...]]) -> Callable[..., tuple[Array, ...]]:
-    """A kernel that reads no records together: it does not where they have names, as errors call those without."""
+    """A kernel that reads no records together: it does not where all have the name of those without."""
 
     def parsed(serialized: Array, names: Array, *inputs: Array, **attributes: Any) -> tuple[Array, ...]:
-        if serialized.ndim == 1 and not names.size:
-            names = strings([UNKNOWN] * len(serialized), serialized.shape)
+        names = names if names.size else strings([UNKNOWN] * serialized.size, serialized.shape)
         return parsing(serialized, names, *inputs, **attributes)
 
     return parsed
@@ -358,4 +316,14 @@ def parse_single_example(
     if serialized.ndim != 0:
         raise ValueError(f"Expected serialized to be a scalar, got shape: {listed(serialized.shape)}")
     wanted = Wanted(encoded(sparse_keys), sparse_types, encoded(dense_keys), Tdense, dense_shapes)
-    return parse(batch_of(serialized), wanted, dense_defaults)
+    return _parsed(serialized, NO_NAMES, wanted, dense_defaults, None)
+
+
+def _of_one_apart(serialized: Array, *dense_defaults: Array, **attributes: Any) -> tuple[Array, ...]:
+    """ParseSingleExample, feature by feature."""
+    keys = [strings(encoded(attributes.pop(which)), (-1,)) for which in ("sparse_keys", "dense_keys")]
+    none: dict[str, Any] = {"ragged_value_types": (), "ragged_split_types": ()}
+    return _one_by_one(parse_example_v2)(serialized, NO_NAMES, *keys, NO_NAMES, *dense_defaults, **attributes, **none)
+
+
+parse_single_example.without = {TOGETHER: _of_one_apart}  # type: ignore[attr-defined]

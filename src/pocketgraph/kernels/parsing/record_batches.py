@@ -1,35 +1,17 @@
-"""Encoded Examples that one op parses together, and the quickest ways to read a feature of all of them."""
+"""Encoded Examples that one op parses, a feature of a record at a time."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import numpy as np
 
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT, INT64, STRING
-from pocketgraph.kernels.arrays import Array, strings
-from pocketgraph.kernels.parsing.example_records import (
-    ENTRY,
-    LIST_NAMES,
-    LISTS,
-    TEXTS,
-    features_of,
-    kind_of,
-    value_list,
-    values_of,
-)
-from pocketgraph.protobuf.wire import LEN, WireError
+from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.parsing.example_records import LIST_NAMES, features_of, kind_of, values_of
+from pocketgraph.protobuf.wire import WireError
 
-TAGS = {dtype: number << 3 | LEN for number, dtype in LISTS.items()}
-"""What an encoded Feature of a type begins with."""
 UNKNOWN = b"<unknown>"  # the name of a record that has none
 MOST_SHOWN = 80  # bytes of a record that an error repeats
-MOST_LISTED = {FLOAT: 128, INT64: 4096, STRING: 4096}
-"""How many bytes a record a feature may take to be more quickly read into lists than into an array for each record."""
-MOST_PACKED = 30  # floats whose list says its length in one byte
 
 
 @dataclass(frozen=True)
@@ -83,30 +65,6 @@ class Batch:
             why = f": Parsing {LIST_NAMES[dtype]}_list failed." if self.single else "."
             raise ValueError(f"{place}Can't parse serialized Example{why}") from None
 
-    def lists(self, key: bytes, dtype: DType) -> list[list[Any] | None] | None:
-        """The values of a feature in each record, None where a record has none; None for all if one is not right.
-
-        None also where arrays are quicker.
-        """
-        if self.emptied:
-            return None
-        found: list[list[Any] | None] = []
-        tag = TAGS[dtype]
-        features = [record.get(key) for record in self.records]
-        if sum([len(feature) for feature in features if feature]) > MOST_LISTED[dtype] * len(features):
-            return None
-        try:
-            for feature in features:
-                if feature is None:
-                    found.append(None)
-                elif feature[0] != tag:
-                    return None
-                else:
-                    found.append(value_list(feature))
-        except WireError:
-            return None
-        return found
-
 
 def shown(text: bytes) -> str:
     """The beginning of a text for one line of an error, other than printable characters as escapes."""
@@ -145,35 +103,3 @@ def listed(dims: Sequence[int | None]) -> str:
 def texts(array: Array) -> list[bytes]:
     """The strings of a tensor, in row-major order."""
     return [bytes(item) for item in array.reshape(-1).tolist()] if array.size else []
-
-
-def packed_rows(batch: Batch, key: bytes, dtype: DType, size: int, default: Array) -> Array | None:
-    """Floats, or single texts, of a dense feature that every record spells in the same few bytes; None: they do not."""
-    if dtype is FLOAT and 0 < size <= MOST_PACKED:
-        header = bytes((TAGS[FLOAT], 4 * size + 2, ENTRY, 4 * size))
-        missing = header + default.astype("<f4").tobytes() if default.size == size else b""
-    elif dtype is STRING and size == 1:
-        header, missing = TAGS[STRING].to_bytes(1, "little"), b""
-    else:
-        return None
-    found = [features.get(key, missing) for features in batch.records]
-    if dtype is FLOAT:
-        length = len(header) + 4 * size
-        if any(len(feature) != length or not feature.startswith(header) for feature in found):
-            return None
-        return np.frombuffer(b"".join([feature[4:] for feature in found]), "<f4").astype(np.float32)
-    if not all(map(is_one_text, found)):
-        return None
-    return strings([feature[4:] for feature in found], (len(found),))
-
-
-def is_one_text(feature: bytes) -> bool:
-    """Whether an encoded Feature is one text of fewer than 124 bytes, which begins at the fifth."""
-    size = len(feature)
-    return (
-        3 < size < 128
-        and feature[3] == size - 4
-        and feature[2] == ENTRY
-        and feature[1] == size - 2
-        and feature[0] == TEXTS
-    )
