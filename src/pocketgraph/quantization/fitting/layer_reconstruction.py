@@ -6,8 +6,9 @@ This undoes what the layers before have done to the operand as far as a linear l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from typing import NamedTuple
 
 import numpy as np
 
@@ -22,14 +23,16 @@ from pocketgraph.quantization.core.quantized_weights import (
     float_weights,
     largest_code,
 )
+from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
-from pocketgraph.quantization.fitting.second_order_rounding import curvature, loss, round_rows
+from pocketgraph.quantization.fitting.second_order_rounding import Curvature, curvature, inverse, loss, round_rows
 
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
 MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
 MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
+OUTPUTS_AT_ONCE = 256  # whose weights are found together, by a thread, while what that takes is in its cache
 FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
 FEWEST_SAMPLES = 16
 
@@ -49,6 +52,7 @@ class FitSettings:
         bits: of the weights' codes, 8 or 4.
         adaround: whether codes are first rounded up or down together, by gradient (see adaround.py), and not one
             after the other.
+        threads: how many threads to compute with; what comes out does not depend on it.
     """
 
     rows: int = 16384
@@ -61,6 +65,7 @@ class FitSettings:
     seed: int = 0
     bits: int = 8
     adaround: bool = False
+    threads: int = 1
 
 
 def elements(operation: Operation) -> int:
@@ -110,30 +115,124 @@ def reconstruct(
         fit: how.
     """
     values, bias = float_weights(operation)
-    axis = WEIGHT_AXIS[operation.code]
     depthwise = operation.code == "DEPTHWISE_CONV_2D"
     matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
     bounds = ACTIVATION_BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
     if depthwise:  # channels have nothing to do with each other, and all at once they take much memory
         many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
         ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
-        parts = [slice(start, end) for start, end in pairwise(ends)]
-        found = [_solved(matrix[p], bias[p], _channels(wanted, p), _channels(given, p), bounds, fit) for p in parts]
-        solution, offset, middle, moments = (np.concatenate(arrays) for arrays in zip(*found, strict=True))
     else:  # large products, in float32
-        solution, offset, middle, moments = _solved(matrix, bias, wanted[np.newaxis], given[np.newaxis], bounds, fit)
-    size = matrix.shape[1]
-    scarcity = size / len(given)
+        ends = np.append(np.arange(0, len(matrix), OUTPUTS_AT_ONCE), len(matrix))
+        shared = _operand(given[np.newaxis], fit)
+
+    def of_part(part: slice) -> tuple[Array, Array, Array]:
+        operand = _operand(_channels(given, part), replace(fit, threads=1)) if depthwise else shared
+        exact = _channels(wanted, part) if depthwise else wanted[np.newaxis]
+        solution, offset = _solved(matrix[part], bias[part], exact, operand, bounds, fit.rounds)
+        return _codes(solution, offset, operand, data_scale, fit)
+
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    codes, scales, offset = map(np.concatenate, zip(*mapped(of_part, parts, fit.threads), strict=True))
+    shaped = codes.T.reshape(values.shape) if depthwise else codes.reshape(values.shape)
+    return QuantizedWeights(shaped.astype(np.int8), scales, offset, WEIGHT_AXIS[operation.code], fit.bits)
+
+
+def _channels(rows: Array, part: slice) -> Array:
+    """Some channels of the rows of a depthwise layer, float64 [channels, rows, inputs]."""
+    result: Array = rows[..., part].transpose(2, 0, 1).astype(np.float64)
+    return result
+
+
+class Operand(NamedTuple):
+    """Rows of a layer's quantized operand, with what serves all outputs that read them.
+
+    Attributes:
+        rows: [1 or outputs, rows, inputs].
+        middle: the mean of each input, float64 [1 or outputs, inputs].
+        centred: the rows without it.
+        ridge: how strongly weights are held to the float ones, [1 or outputs].
+        inverse: of the second moments about the mean, with the ridge, float64 [1 or outputs, inputs, inputs].
+        moments: those by which codes are chosen, of the same shape; without the first axis where they are shared.
+        curvature: these, made ready for rounding.
+    """
+
+    rows: Array
+    middle: Array
+    centred: Array
+    ridge: Array
+    inverse: Array
+    moments: Array
+    curvature: Curvature
+
+
+def _operand(rows: Array, fit: FitSettings) -> Operand:
+    middle = rows.mean(axis=1, dtype=np.float64)  # [groups, inputs]
+    centred = rows - middle[:, np.newaxis].astype(rows.dtype)
+    is_shared = rows.dtype != np.float64
+    if is_shared:
+        moments = (centred[0].T @ centred[0])[np.newaxis]  # of one array with itself: half of the work
+    else:
+        moments = np.einsum("gri,grj->gij", centred, centred)
+    moments = moments.astype(np.float64) / rows.shape[1]
+    size = rows.shape[2]
+    scarcity = size / rows.shape[1]
     power = np.trace(moments, axis1=1, axis2=2) / size
-    moments = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
-    moments = moments if depthwise else moments[0]
-    shaped = solution.T.reshape(values.shape) if depthwise else solution.reshape(values.shape)
-    top = largest_code(fit.bits)
-    largest = channel_scales(shaped, axis, offset, data_scale, top)
-    ready = curvature(moments)
+    ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
+    level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
+    level = level[0] if is_shared else level
+    return Operand(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level, curvature(level))
+
+
+def _solved(
+    matrix: Array, bias: Array, wanted: Array, operand: Operand, bounds: tuple[float, float], rounds: int
+) -> tuple[Array, Array]:
+    """The weights and biases in floats with which results come near those of the float layer.
+
+    Args:
+        matrix, bias: of the float layer, [outputs, inputs] and [outputs].
+        wanted: rows of the float operand, as those of the quantized one.
+        operand: the quantized one.
+        bounds: between which the layer's activation keeps its results.
+        rounds: how often targets in its flat parts are set anew.
+    """
+    given, middle, centred, ridge = operand.rows, operand.middle, operand.centred, operand.ridge
+    depthwise = wanted.dtype == np.float64
+    target = _product(wanted, matrix)  # [rows, outputs]
+    target += bias.astype(wanted.dtype)
+    low, high = bounds
+    has_flat_parts = low > -np.inf or high < np.inf
+    solution, offset = matrix, bias
+    for _ in range(rounds if has_flat_parts else 1):  # without them, targets stay the same
+        goal = target
+        if has_flat_parts:
+            reached = _product(given, solution)
+            reached += offset.astype(given.dtype)
+        if low > -np.inf:
+            goal = np.where((target <= low) & (reached <= low), reached, goal)
+        if high < np.inf:
+            goal = np.where((target >= high) & (reached >= high), reached, goal)
+        mean = goal.mean(axis=0, dtype=np.float64)
+        if depthwise:
+            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
+            solution = np.einsum("gij,gj->gi", operand.inverse, cross + ridge[:, np.newaxis] * matrix)
+        else:
+            # these arrays are large, and new ones cost time
+            about = np.subtract(goal, mean.astype(goal.dtype), out=reached if has_flat_parts else target)
+            cross = about.T @ centred[0] / len(goal)
+            solution = (cross + ridge[0] * matrix) @ operand.inverse[0]
+        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
+    return solution, offset
+
+
+def _codes(
+    solution: Array, offset: Array, operand: Operand, data_scale: float, fit: FitSettings
+) -> tuple[Array, Array, Array]:
+    """The codes of weights, [outputs, inputs], their scales, and the bias that goes with them."""
+    moments, ready, top = operand.moments, operand.curvature, largest_code(fit.bits)
+    largest = channel_scales(solution, 0, offset, data_scale, top)
     best = np.full(len(largest), np.inf)
     chosen, scales = np.zeros_like(solution), largest.copy()
-    for shrink in fit.shrinks if size <= MOST_SHRUNK else fit.shrinks[:1]:
+    for shrink in fit.shrinks if solution.shape[1] <= MOST_SHRUNK else fit.shrinks[:1]:
         tried = (largest * shrink).astype(np.float32).astype(np.float64)
         codes = round_rows(solution, tried, ready, top, sweeps=0)
         cost = loss(solution, codes, tried, moments)
@@ -144,66 +243,7 @@ def reconstruct(
         chosen = adaround(solution, scales, moments, top)
     chosen = round_rows(solution, scales, ready, top, start=chosen)
     apart = solution - chosen * scales[:, np.newaxis]
-    offset = offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
-    shaped = chosen.T.reshape(values.shape) if depthwise else chosen.reshape(values.shape)
-    return QuantizedWeights(shaped.astype(np.int8), scales, offset, axis, fit.bits)
-
-
-def _channels(rows: Array, part: slice) -> Array:
-    """Some channels of the rows of a depthwise layer, float64 [channels, rows, inputs]."""
-    result: Array = rows[..., part].transpose(2, 0, 1).astype(np.float64)
-    return result
-
-
-def _solved(
-    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: FitSettings
-) -> tuple[Array, Array, Array, Array]:
-    """The weights and biases in floats with which results come near those of the float layer.
-
-    Args:
-        matrix, bias: of the float layer, [outputs, inputs] and [outputs].
-        wanted, given: [1 or outputs, rows, inputs], of the float and of the quantized operand.
-        bounds: between which the layer's activation keeps its results.
-        fit: how.
-
-    Returns:
-        The weights, the biases, the mean of each input [1 or outputs, inputs], and their second moments about it.
-    """
-    depthwise = wanted.dtype == np.float64
-    target = _product(wanted, matrix)  # [rows, outputs]
-    target += bias.astype(wanted.dtype)
-    middle = given.mean(axis=1, dtype=np.float64)  # [groups, inputs]
-    centred = given - middle[:, np.newaxis].astype(given.dtype)
-    if depthwise:
-        moments = np.einsum("gri,grj->gij", centred, centred)
-    else:
-        moments = (centred[0].T @ centred[0])[np.newaxis]  # of one array with itself: half of the work
-    moments = moments.astype(np.float64) / given.shape[1]
-    size = matrix.shape[1]
-    scarcity = size / given.shape[1]
-    power = np.trace(moments, axis1=1, axis2=2) / size
-    ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
-    inverse = np.linalg.inv(_raised(moments, ridge))
-    low, high = bounds
-    solution, offset = matrix, bias
-    for _ in range(fit.rounds):
-        reached = _product(given, solution)
-        reached += offset.astype(given.dtype)
-        goal = target
-        if low > -np.inf:
-            goal = np.where((target <= low) & (reached <= low), reached, goal)
-        if high < np.inf:
-            goal = np.where((target >= high) & (reached >= high), reached, goal)
-        mean = goal.mean(axis=0, dtype=np.float64)
-        if depthwise:
-            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
-            solution = np.einsum("gij,gj->gi", inverse, cross + ridge[:, np.newaxis] * matrix)
-        else:
-            np.subtract(goal, mean.astype(goal.dtype), out=reached)  # these arrays are large, and new ones cost time
-            cross = reached.T @ centred[0] / len(goal)
-            solution = (cross + ridge[0] * matrix) @ inverse[0]
-        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
-    return solution, offset, middle, moments
+    return chosen, scales, offset + np.einsum("oi,oi->o", apart, np.broadcast_to(operand.middle, solution.shape))
 
 
 def _raised(moments: Array, by: Array) -> Array:

@@ -42,7 +42,38 @@ def curvature(moments: Array) -> Curvature:
     damped = blocks + (DAMPING * trace + 1e-12)[:, np.newaxis, np.newaxis] * np.eye(count)
     order = np.argsort(-np.einsum("bii->i", damped), kind="stable")
     damped = damped[:, order][:, :, order]
-    return Curvature(order, damped, np.linalg.cholesky(np.linalg.inv(damped)).transpose(0, 2, 1))
+    return Curvature(order, damped, _inverse_factor(damped))
+
+
+def inverse(matrices: Array) -> Array:
+    """Of positive definite matrices, float64 [matrices, size, size]."""
+    factor = _inverse_factor(matrices)
+    result: Array = factor.transpose(0, 2, 1) @ factor
+    return result
+
+
+def _inverse_factor(matrices: Array) -> Array:
+    """The upper factor ``U`` of the inverse of positive definite matrices, ``U' U``, float64 [matrices, size, size].
+
+    The Cholesky factor from the last row up is ``R`` of ``R R'``, and ``U`` is its inverse: a third of the work of
+    inverting first.
+    """
+    last_first = np.linalg.cholesky(matrices[:, ::-1, ::-1])
+    return _inverse_of_upper(last_first[:, ::-1, ::-1])
+
+
+def _inverse_of_upper(factor: Array) -> Array:
+    """Of upper triangles, [triangles, size, size]: of their halves, and what is between them from these."""
+    size = factor.shape[1]
+    if size <= BLOCK:
+        small: Array = np.linalg.inv(factor)
+        return small
+    half = size // 2
+    first, last = _inverse_of_upper(factor[:, :half, :half]), _inverse_of_upper(factor[:, half:, half:])
+    result = np.zeros_like(factor)
+    result[:, :half, :half], result[:, half:, half:] = first, last
+    result[:, :half, half:] = -(first @ factor[:, :half, half:]) @ last
+    return result
 
 
 def round_rows(
@@ -71,8 +102,13 @@ def round_rows(
     order, damped, upper = moments if isinstance(moments, Curvature) else curvature(moments)
     target = weights[:, order]
     codes = _in_order(target, scales, upper, largest) if start is None else start[:, order]
+    moving = np.arange(len(codes))  # outputs of which the last sweep changed a code; the others would stay as they are
     for _ in range(sweeps if count <= SWEPT else 0):
-        if not _improve(codes, target, scales, damped, largest):
+        part = codes[moving]
+        moved = _improve(part, target[moving], scales[moving], damped if len(damped) == 1 else damped[moving], largest)
+        codes[moving] = part
+        moving = moving[moved]
+        if not moving.size:
             break
     result = np.empty_like(codes)
     result[:, order] = codes
@@ -102,7 +138,7 @@ def _in_order(target: Array, scales: Array, upper: Array, largest: int) -> Array
         for index in range(end - start):
             np.clip(np.rint(columns[index] / scales), -largest, largest, out=chosen[index])
             apart = np.divide(columns[index] - chosen[index] * scales, factors[index, index], out=errors[index])
-            columns[index:] -= factors[index:, index] * apart
+            columns[index + 1 :] -= factors[index + 1 :, index] * apart
         codes[:, start:end] = chosen.T
         if end < count:
             errors, rest = np.ascontiguousarray(errors.T), upper[:, start:end, end:]
@@ -115,15 +151,15 @@ def _columns(block: Array) -> Array:
     return np.ascontiguousarray(np.moveaxis(block, -1, 0) if block.ndim == 2 else block.transpose(2, 1, 0))
 
 
-def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest: int) -> bool:
-    """One sweep over all codes, each moved to where the loss is least; whether any was.
+def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest: int) -> Array:
+    """One sweep over all codes, each moved to where the loss is least; for each output whether any was.
 
     The slope of the loss is kept for a block of inputs only and worked out anew, in one product, for the next.
     """
     count = target.shape[1]
     shared = len(moments) == 1
     apart = codes * scales[:, np.newaxis] - target
-    moved = False
+    moved = np.zeros(len(codes), bool)
     for start in range(0, count, BLOCK):
         end = min(start + BLOCK, count)
         block = moments[:, :, start:end]
@@ -131,11 +167,13 @@ def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest
         near, present = _columns(block[:, start:end]), _columns(codes[:, start:end])
         for index in range(end - start):
             step = np.rint(-slope[index] / (near[index, index] * scales))
-            wanted = np.clip(present[index] + step, -largest, largest)
-            change = (wanted - present[index]) * scales
-            if change.any():
-                moved = True
-                codes[:, start + index] = wanted
-                apart[:, start + index] += change
-                slope += near[:, index] * change
+            wanted = np.minimum(np.maximum(present[index] + step, -largest), largest)
+            at = (wanted != present[index]).nonzero()[0]
+            if at.size:
+                moved[at] = True
+                change = (wanted[at] - present[index, at]) * scales[at]
+                codes[at, start + index] = wanted[at]
+                apart[at, start + index] += change
+                ahead = near[index + 1 :, index]
+                slope[index + 1 :, at] += (ahead if shared else ahead[:, at]) * change
     return moved

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import replace
 
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.conversion.int8_conversion import convert
@@ -109,7 +110,7 @@ def fit_weights(
             rounding = "corrected" if is_shared else options.rounding
             found = weights[operation]
             if is_reducible(operation):
-                fit = FitSettings(seed=options.seed, bits=found.bits)
+                fit = FitSettings(seed=options.seed, bits=found.bits, threads=options.threads)
                 wanted, given = collect(operation, operands, len(held), fit)
                 found = fitted_codes(operation, wanted, given, operand_scale(operation), found, rounding, fit)
             kept.put(place, {"codes": found.codes, "scales": found.scales, "bias": found.bias})
@@ -142,9 +143,10 @@ def fitted_codes(
         rounding: see QuantizationOptions.
         fit: how.
     """
-    if rounding == "corrected" or not can_fit(operation):
-        return correct_bias(operation, nearest, wanted, given)
-    return reconstruct(operation, wanted, given, data_scale, replace(fit, adaround=rounding == "adaround"))
+    with blas_threads.at_most(1):  # they would wait for each other, and sums depend on how many there are
+        if rounding == "corrected" or not can_fit(operation):
+            return correct_bias(operation, nearest, wanted, given)
+        return reconstruct(operation, wanted, given, data_scale, replace(fit, adaround=rounding == "adaround"))
 
 
 def apply(state: QuantizationState) -> bool:

@@ -106,7 +106,7 @@ def fitted_to_samples(
         is_shared = uses[operator_rules.weights(operation)] > 1  # codes and bias stay the same everywhere
         found = result.weights[operation]
         if is_reducible(operation) and not is_shared:
-            operand, fit = operator_rules.data(operation), FitSettings(bits=layers[operation])
+            operand, fit = operator_rules.data(operation), FitSettings(bits=layers[operation], threads=threads)
             operands = exact.to(program, operand), given.to(coded, operand)
             rows, theirs = collect(operation, operands, len(held), fit)
             found = fitted_codes(operation, rows, theirs, math.inf, found, rounding, fit)
@@ -152,7 +152,7 @@ def fitted_to_training(
     execution = LayerwiseExecution(held, threads)
     for at, (operation, made) in enumerate(zip(program.operations, matched.operations, strict=True), 1):
         if operation in wanted or operation in statistics:
-            fit = FitSettings(bits=layers.get(operation, 8))
+            fit = FitSettings(bits=layers.get(operation, 8), threads=threads)
             operands = execution.to(matched, operator_rules.data(made))
             (rows,) = collect(operation, [operands], len(held), fit)
             factors = _match(made, rows, statistics[operation]) if operation in statistics else np.ones(1)
