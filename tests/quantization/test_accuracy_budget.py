@@ -93,6 +93,7 @@ def test_an_interrupted_run_goes_on_and_gives_the_same_bytes(
     program: Program, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, stage: str, at: int
 ) -> None:
     monkeypatch.setattr(resume_state, "PAUSE", 0.0)
+    monkeypatch.setattr(resume_state, "PAUSE_RATIO", 0.0)
     whole = model_bytes(quantize_program(program, lambda: iter(samples()), 24, QuantizationOptions()).converted.program)
     place = tmp_path / "found.npz"
 

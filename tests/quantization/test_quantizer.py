@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -208,3 +209,69 @@ def test_an_input_without_dimensions_is_timed_and_judged_too(tmp_path: pathlib.P
     made.save(tmp_path / "small.tflite", report=tmp_path / "small.html")
     rows = pocketgraph.evaluate([graph, tmp_path / "small.tflite"], samples_of_both)
     assert len(rows) == 2
+
+
+def test_threads_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.quantization.fitting import layer_reconstruction
+
+    monkeypatch.setattr(layer_reconstruction, "OUTPUTS_AT_ONCE", 2)
+    one, three = (pocketgraph.quantize(net(), IMAGES, outputs=["y"], threads=threads).to_bytes() for threads in (1, 3))
+    assert one == three
+
+
+def test_a_model_of_much_work_is_judged_on_fewer_samples(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.quantization.core import step_limits
+
+    monkeypatch.setattr(step_limits, "JUDGING_MULTIPLICATIONS", 1)
+    monkeypatch.setattr(step_limits, "FEWEST_JUDGED_SAMPLES", 3)
+    many = np.concatenate([IMAGES] * 2)
+    made = [pocketgraph.quantize(net(), many, outputs=["y"], limit=5, **how) for how in ({}, {"max_kl": 1.0})]  # type: ignore[arg-type]
+    counts = [model.judged.comparison.count for model in made if model.judged is not None]
+    assert counts == [3, len(many) - 5]
+
+
+def test_the_more_work_a_model_is_the_fewer_samples_weigh_its_tensors(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.quantization.core import step_limits
+    from pocketgraph.quantization.mixed_precision import segmented_execution
+
+    started, begin = list[int](), segmented_execution.SegmentedExecution.begin
+
+    def counted(self: segmented_execution.SegmentedExecution, sample: Sequence[np.ndarray]) -> object:
+        started.append(1)
+        return begin(self, sample)
+
+    monkeypatch.setattr(segmented_execution.SegmentedExecution, "begin", counted)
+    counts = []
+    for limit, value in (
+        ("HEAVY_MULTIPLICATIONS", 1 << 60),
+        ("HEAVY_MULTIPLICATIONS", 1),
+        ("VERY_HEAVY_MULTIPLICATIONS", 1),
+    ):
+        monkeypatch.setattr(step_limits, limit, value)
+        started.clear()
+        pocketgraph.quantize(net(), IMAGES, outputs=["y"], limit=5)
+        counts.append(len(started))
+    assert counts == [5, 4, 2]
+
+
+def test_writing_what_an_interrupted_call_found_takes_a_small_share_of_the_time(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pocketgraph.quantization.core import resume_state
+
+    now = 0.0
+
+    def slow(path: str, content: bytes) -> None:
+        nonlocal now
+        now += 2.0
+
+    monkeypatch.setattr(resume_state.time, "monotonic", lambda: now)
+    monkeypatch.setattr(resume_state, "write_atomically", slow)
+    state, due = resume_state.ResumeState(tmp_path / "state.npz", "key"), list[float]()
+    for second in range(100):
+        now = max(now, float(second))
+        before = now
+        state.put("stage", {"array": np.zeros(1)})
+        if now > before:
+            due.append(before)
+    assert due == [6.0, 49.0, 92.0]

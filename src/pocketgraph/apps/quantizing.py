@@ -75,7 +75,8 @@ def quantize(
         signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
         limit: how many samples to calibrate with.
-        judge: what the model is judged on; by default up to 200 of the samples after the first ``limit``, else these.
+        judge: what the model is judged on; by default up to 200 of the samples after the first ``limit`` (without
+            ``max_kl`` and ``max_accuracy_drop`` fewer of a model that takes long, but 30), else these.
         labels: the names of the classes, or the file that has one a line, for samples with classes.
         max_kl, max_accuracy_drop: what the model may lose: nats of divergence, percentage points of right answers.
             Layers stay in float until that is kept.

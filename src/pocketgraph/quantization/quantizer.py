@@ -38,6 +38,7 @@ from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_a
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
+from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -56,8 +57,6 @@ from pocketgraph.version import VERSION
 
 MOST_HELD_NUMBERS = 1 << 24
 """Numbers in all samples up to which they are kept in memory; more are read anew each time."""
-MOST_JUDGED_SAMPLES = 200
-"""Samples that a model is judged on when nothing is said."""
 
 
 class Quantizer:
@@ -190,7 +189,8 @@ class Quantizer:
         self.reading.mention(data)
         judging = data if judge is None else self.opened(judge)
         if judge is None and len(everything) > len(data):
-            judging = everything.after(len(data)).take(MOST_JUDGED_SAMPLES)
+            most = step_limits.judged_samples(self.program.operations, has_limit=budget.is_set)
+            judging = everything.after(len(data)).take(most)
         gives_forecasts, output = False, self.program.outputs[0]
         if output.size > 1:
             answer = own_answer(np.empty(output.shape, output.dtype.numpy), judging.repetitions)

@@ -149,7 +149,8 @@ def apply(state: QuantizationState) -> bool:
         return False
     seen = observe_tensors(state, found.program, [found.new])
     span = choose(seen[found.new], state.range_method)
-    samples = islice(state.samples(), min(state.count, step_limits.MOST_SENSITIVITY_SAMPLES))
+    most = step_limits.sensitivity_samples(state.program.operations)  # those that the noise before was measured on
+    samples = islice(state.samples(), min(state.count, most))
     powers = powers_of_codes(found.program, samples, {found.new: span}, threads=state.options.threads)
     noise = float(noise_of_codes(powers)[0])
     if noise >= state.sensitivity[found.old]:

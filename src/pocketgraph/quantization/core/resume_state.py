@@ -14,6 +14,7 @@ from pocketgraph.graph.tensor import Array
 
 KEY = "key"
 PAUSE = 5.0  # seconds between two writings
+PAUSE_RATIO = 20.0  # times as long as the last writing took, that it is at least until the next
 
 
 class ResumeState:
@@ -28,7 +29,7 @@ class ResumeState:
         self.path = path
         self.key = key
         self._arrays: dict[str, Array] = {} if path is None else _read(path, key)
-        self._saved = time.monotonic()
+        self._saved, self._pause = time.monotonic(), 0.0
         self.resumed = bool(self._arrays)
 
     def get(self, stage: str) -> dict[str, Array]:
@@ -44,17 +45,19 @@ class ResumeState:
 
     def is_due(self) -> bool:
         """Whether it is time to write the file again."""
-        return self.path is not None and time.monotonic() - self._saved > PAUSE
+        return self.path is not None and time.monotonic() - self._saved > max(PAUSE, self._pause)
 
     def save(self) -> None:
         """Writes the file, when there is anything to write."""
         if self.path is None or not self._arrays:
             return
+        start = time.monotonic()
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {KEY: np.array(self.key), **self._arrays}
         np.savez(buffer, **arrays)
         write_atomically(self.path, buffer.getvalue())
         self._saved = time.monotonic()
+        self._pause = PAUSE_RATIO * (self._saved - start)
 
     def remove(self) -> None:
         """Deletes the file: the work is done."""

@@ -30,8 +30,15 @@ MOST_ANALYZED_OPERATIONS = 1500  # with codes; weighing and fitting them takes t
 MOST_SENSITIVITY_SAMPLES = 64
 HEAVY_MULTIPLICATIONS = 300_000_000  # of a program from which fewer samples measure the sensitivity of each tensor
 HEAVY_SENSITIVITY_SAMPLES = 4
+VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program whose many sums even the noise out in each sample
+VERY_HEAVY_SENSITIVITY_SAMPLES = 2
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
+
+# Judging
+MOST_JUDGED_SAMPLES = 200  # when nothing is said
+JUDGING_MULTIPLICATIONS = 200_000_000_000  # of the float program on all of them, where no limit is to be kept
+FEWEST_JUDGED_SAMPLES = 30  # of what there is, however long they take
 
 # What stays in float
 FEW_NORMALIZED_ROWS = 16  # of a normalization at the outputs, which are never dear
@@ -112,6 +119,25 @@ def multiplications(operation: Operation) -> int:
 def total_multiplications(operations: Iterable[Operation]) -> int:
     """Multiplications of all of these together."""
     return sum(multiplications(operation) for operation in operations)
+
+
+def sensitivity_samples(operations: Iterable[Operation]) -> int:
+    """How many samples at most measure what the codes of each tensor do."""
+    work = total_multiplications(operations)
+    if work > VERY_HEAVY_MULTIPLICATIONS:
+        return VERY_HEAVY_SENSITIVITY_SAMPLES
+    return HEAVY_SENSITIVITY_SAMPLES if work > HEAVY_MULTIPLICATIONS else MOST_SENSITIVITY_SAMPLES
+
+
+def judged_samples(operations: Iterable[Operation], *, has_limit: bool) -> int:
+    """How many samples at most a model is judged on when nothing is said: fewer where that takes long and only informs.
+
+    Args:
+        operations: of the float program.
+        has_limit: whether what is found decides if the model may lose so much.
+    """
+    affordable = JUDGING_MULTIPLICATIONS // max(total_multiplications(operations), 1)
+    return MOST_JUDGED_SAMPLES if has_limit else min(max(affordable, FEWEST_JUDGED_SAMPLES), MOST_JUDGED_SAMPLES)
 
 
 def int8_effort(operation: Operation) -> int:

@@ -212,8 +212,6 @@ def decibels(noise: float) -> float:
 def measure_sensitivity(state: QuantizationState) -> bool:
     """The step: the noise at the scores that the codes of each tensor cause alone."""
     program, ranges, options, coded = state.program, state.ranges, state.options, state.coded
-    heavy = step_limits.total_multiplications(program.operations) > step_limits.HEAVY_MULTIPLICATIONS
-    most = step_limits.HEAVY_SENSITIVITY_SAMPLES if heavy else step_limits.MOST_SENSITIVITY_SAMPLES
     touched = [value for value in program.inputs if value in ranges]
     for operation in coded:
         if OPERATOR_RULES[operation.code] is not OperatorRule.SAME or is_table(operation):
@@ -223,7 +221,7 @@ def measure_sensitivity(state: QuantizationState) -> bool:
         leader = leaders.get(value, value)
         shared[leader] = shared[leader].union(span) if leader in shared else span
     spans = {value: shared[leaders[value]] for value in touched}
-    count = min(state.count, most)
+    count = min(state.count, step_limits.sensitivity_samples(program.operations))
     known = state.resume.get(RESUMED)
     waiting = [at for at in range(count) if str(at) not in known]
     kept = set(waiting)

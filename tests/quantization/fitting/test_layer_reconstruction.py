@@ -1,0 +1,83 @@
+"""What codes are fitted with: by parts of the outputs, on any number of threads, without needless products."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels import blas_threads
+from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.quantization.core.quantized_weights import rounded
+from pocketgraph.quantization.fitting import layer_reconstruction, weight_fitting
+from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, products, reconstruct
+from pocketgraph.quantization.fitting.weight_fitting import fitted_codes
+
+RANDOM = np.random.default_rng(7)
+MIXING = RANDOM.normal(size=(12, 12)).astype(np.float32)
+WANTED = np.maximum(RANDOM.normal(size=(400, 12)).astype(np.float32) @ MIXING, 0)
+GIVEN = WANTED + 0.05 * RANDOM.normal(size=WANTED.shape).astype(np.float32)
+
+
+def layer(activation: str, outputs: int = 10) -> Operation:
+    def constant(name: str, *shape: int) -> Value:
+        values = RANDOM.normal(size=shape).astype(np.float32)
+        return Value(name, FLOAT, shape, Constant.of(values))
+
+    inputs = [Value("x", FLOAT, (400, 12)), constant("w", outputs, 12), constant("b", outputs)]
+    return Operation("FULLY_CONNECTED", inputs, [Value("y", FLOAT, (400, outputs))], {"activation": activation})
+
+
+@pytest.mark.parametrize("activation", ["NONE", "RELU"])
+def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    operation = layer(activation)
+    whole = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
+    monkeypatch.setattr(layer_reconstruction, "OUTPUTS_AT_ONCE", 4)
+    parts = [reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(threads=threads)) for threads in (1, 3)]
+    for found in parts:
+        assert np.array_equal(found.codes, whole.codes)
+        np.testing.assert_allclose(found.scales, whole.scales, rtol=1e-6)
+        np.testing.assert_allclose(found.bias, whole.bias, rtol=1e-4, atol=1e-5)
+    assert np.array_equal(parts[0].scales, parts[1].scales)
+    assert np.array_equal(parts[0].bias, parts[1].bias)
+
+
+def test_fitted_codes_are_nearer_than_rounded_ones_without_an_activation() -> None:
+    operation = layer("NONE")
+    kernel, bias = (value.constant.numpy() for value in operation.inputs[1:] if value is not None and value.constant)
+    wanted = products(operation, WANTED, kernel) + bias
+    errors = [
+        np.square(products(operation, GIVEN, found.numpy()) + found.bias - wanted).sum()
+        for found in (reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(bits=4)), rounded(operation, 0.02, 4))
+    ]
+    assert errors[0] < 0.8 * errors[1]
+
+
+@pytest.mark.parametrize(("activation", "products_made"), [("NONE", 1), ("RELU", 3)])
+def test_targets_without_flat_parts_are_met_in_one_round(
+    activation: str, products_made: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, product = list[int](), layer_reconstruction._product
+
+    def counted(rows: np.ndarray, matrix: np.ndarray) -> np.ndarray:
+        made.append(len(matrix))
+        return product(rows, matrix)
+
+    monkeypatch.setattr(layer_reconstruction, "_product", counted)
+    reconstruct(layer(activation), WANTED, GIVEN, 0.02, FitSettings())
+    assert len(made) == products_made
+
+
+@pytest.mark.skipif(not blas_threads.used(), reason="NumPy has another library than OpenBLAS")
+def test_products_take_one_thread_of_openblas(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, fit = list[int](), weight_fitting.reconstruct
+
+    def looked_at(*arguments: object) -> object:
+        used.append(blas_threads.used())
+        return fit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(weight_fitting, "reconstruct", looked_at)
+    operation = layer("RELU")
+    fitted_codes(operation, WANTED, GIVEN, 0.02, rounded(operation, 0.02), "fitted", FitSettings(threads=2))
+    assert used == [1]
