@@ -34,6 +34,27 @@ PICTURE = parse("""
     w = Const(float[3, 3, 2, 4] 0.25)
     y = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
 """)
+LOOP = """
+    w = Const(float[3, 3, 2, 4] 0.25)
+    c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    zero = Const(int32 0)
+    one = Const(int32 1, ^i)
+    rounds = Const(int32 3, ^i)
+    i_in = Enter(zero, T=int32, frame_name="rounds", is_constant=false, parallel_iterations=10)
+    v_in = Enter(c, T=float, frame_name="rounds", is_constant=false, parallel_iterations=10)
+    i = Merge(i_in, i_next, T=int32, N=2)
+    v = Merge(v_in, v_next, T=float, N=2)
+    less = Less(i, rounds, T=int32)
+    goes_on = LoopCond(less)
+    i_way = Switch(i, goes_on, T=int32)
+    v_way = Switch(v, goes_on, T=float)
+    more = AddV2(i_way:1, one, T=int32)
+    curved = Tanh(v_way:1, T=float)
+    i_next = NextIteration(more, T=int32)
+    v_next = NextIteration(curved, T=float)
+    y = Exit(v_way, T=float)
+"""
+LOOP_BEHIND_PICTURE = parse("x = Placeholder(dtype=float, shape=[1, ?, ?, 2])" + LOOP)
 LINE = parse("""
     x = Placeholder(dtype=float, shape=[1, 1, ?, 2])
     w = Const(float[1, 3, 2, 4] 0.25)
@@ -128,12 +149,14 @@ def test_equals_tensorflow_with_all_sizes_open(folder: str, name: str, monkeypat
     assert_repeats(HERE / folder, name)
 
 
-@pytest.mark.parametrize(("graph", "is_open"), [(PICTURE, False), (LINE, True)])
-def test_convolutions_over_planes_are_planned_for(graph: Graph, is_open: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("graph", "is_open"), [(PICTURE, False), (LINE, True), (LOOP_BEHIND_PICTURE, True)])
+def test_convolutions_over_planes_are_planned_for_unless_there_are_loops(
+    graph: Graph, is_open: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(open_sizes.SizedCalls, "price", 1e9)
     with Session(graph) as session, Session(graph, engine="reference") as reference:
         for width in range(4, 12):
-            values = np.random.default_rng(width).standard_normal((1, 1 if is_open else 5, width, 2), np.float32)
+            values = np.random.default_rng(width).standard_normal((1, 1 if graph is LINE else 5, width, 2), np.float32)
             np.testing.assert_allclose(asked(session, values), asked(reference, values), atol=1e-4)
         assert bool(opened(session)) == is_open
 

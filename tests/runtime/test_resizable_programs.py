@@ -264,6 +264,74 @@ def test_a_slice(name: str, compiled: list[str]) -> None:
         assert len(compiled) == 1
 
 
+EINSUMS = {
+    "heads": ("abc,cde->abde", "float[4, 2, 3] 0.25"),
+    "joined": ("abc,cd->adb", "float[4, 3] 0.25"),
+}
+
+
+@pytest.mark.parametrize("name", EINSUMS)
+def test_products_that_are_spelled(name: str, compiled: list[str]) -> None:
+    """Keras' attention layers are made of them."""
+    equation, weights = EINSUMS[name]
+    body = f"""
+        v = Const({weights})
+        curved = Tanh(x, T=float)
+        a = Einsum(curved, v, T=float, N=2, equation="{equation}")
+        y = Tanh(a, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+def test_scores_of_attention_that_are_spelled(compiled: list[str]) -> None:
+    body = """
+        scores = Einsum(x, x, T=float, N=2, equation="bqc,bkc->bkq")
+        shares = Softmax(scores, T=float)
+        y = Einsum(shares, x, T=float, N=2, equation="bkq,bkc->bqc")
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+def test_several_tensors_as_they_are(compiled: list[str]) -> None:
+    """What Keras keeps of a curve with a gradient of its own, as swish."""
+    body = """
+        shares = Sigmoid(h, T=float)
+        curved = Mul(h, shares, T=float)
+        both = IdentityN(curved, h, T=[float, float])
+        y = MatMul(both, w, T=float, transpose_a=false, transpose_b=false)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+def test_a_wait_for_weights_makes_no_difference(compiled: list[str]) -> None:
+    """TensorFlow 2 freezes a function's reads of variables to constants, for which its results still wait."""
+    body = """
+        read = NoOp(^w)
+        y = Identity(h, ^read, T=float)
+    """
+    assert_equal_for(of_text(body), [(1, n, 4) for n in (5, 7, 12, 3)])
+    assert len(compiled) == 1
+
+
+def test_channels_before_rows_and_columns(compiled: list[str]) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 3, ?, ?])
+        w = Const(float[3, 3, 3, 6] 0.25)
+        c = Conv2D(x, w, T=float, strides=[1, 1, 2, 2], padding="SAME", data_format="NCHW")
+        b = Const(float[6] [0.5, -1.0, 2.0, 0.25, 0.0, 1.0])
+        biased = BiasAdd(c, b, T=float, data_format="NCHW")
+        r = Relu(biased, T=float)
+        m = MaxPool(r, T=float, ksize=[1, 1, 2, 2], strides=[1, 1, 2, 2], padding="VALID", data_format="NCHW")
+        v = Const(float[3, 3, 6, 4] 0.1)
+        y = Conv2D(m, v, T=float, strides=[1, 1, 1, 1], padding="SAME", data_format="NCHW")
+    """)
+    assert_equal_for(graph, [(1, 3, *sizes) for sizes in ((16, 16), (18, 21), (33, 12), (7, 9), (40, 40))])
+    assert len(compiled) == 1
+
+
 def test_words_are_looked_up(compiled: list[str]) -> None:
     graph = parse("""
         x = Placeholder(dtype=int32, shape=[?, ?])

@@ -142,7 +142,7 @@ DTensorRestoreV2 touches_files
 DumpTensor touches_files
 DynamicPartition sized_by_value
 EagerPyFunc runs_code
-Einsum matrix_product layer heavy
+Einsum matrix_product layer heavy any_size
 Elu transcendental any_size
 EmbeddingLookup layer
 EnsureShape checks
@@ -189,6 +189,7 @@ GRUBlockCell layer heavy
 HashTable table
 HashTableV2 table
 Identity passes any_size
+IdentityN any_size
 If branch
 ImportEvent touches_files
 IndexTable table

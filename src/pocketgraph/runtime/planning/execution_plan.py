@@ -180,7 +180,8 @@ class FixedPlan(Record):
         check_time: about how long the reference engine takes to compute the same, in microseconds; infinite where
             nobody knows.
         work: as ExecutionPlan's.
-        items: the nodes that the call needs, of the whole graph.
+        graph: the whole graph, without waits that make no difference.
+        items: the nodes of it that the call needs.
     """
 
     key: CallKey
@@ -189,4 +190,19 @@ class FixedPlan(Record):
     seconds: float
     check_time: float
     work: float
+    graph: Graph
     items: Mapping[str, Item]
+
+    @classmethod
+    def of(
+        cls, key: CallKey, plan: ExecutionPlan, inferred: Inferred, seconds: float, graph: Graph, items: dict[str, Item]
+    ) -> FixedPlan:
+        """That of a call, of the graph as the session has it."""
+        if any(item.control for item in items.values()):  # as a NoOp waits for all weights that TensorFlow 2 froze
+            from pocketgraph.runtime.engines.needed import needed
+            from pocketgraph.runtime.planning.rewriting.idle_waits import without_waits
+
+            graph = without_waits(graph, items)
+            items = needed(graph, frozenset(dict(key.feeds)), key.fetches, key.targets, items)
+        executable: Any = plan.whole
+        return cls(key, executable, inferred, seconds, plan.check_time, plan.work, graph, items)

@@ -198,10 +198,9 @@ def _is_plain(node: Node, taken: Sequence[str], inferred: Inferred, *, takes_siz
     at = WITH_AXES.get(node.op)
     if at is not None and (len(taken) <= at or inferred.value(taken[at]) is None):
         return False
-    if node.attr("data_format", b"NHWC") not in (b"NHWC", b""):
-        return False
     if node.op in PICTURES:
-        return node.attr("padding") in (b"SAME", b"VALID")
+        is_told_in_order = node.op not in SIZE_OPERANDS or node.attr("data_format", b"NHWC") in (b"NHWC", b"")
+        return is_told_in_order and node.attr("padding") in (b"SAME", b"VALID")
     if node.op == "GatherV2":
         return not node.attr("batch_dims", 0) and inferred.shape(taken[0]).is_known
     if node.op == "StridedSlice":

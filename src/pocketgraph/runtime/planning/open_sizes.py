@@ -104,11 +104,14 @@ class SizedCalls:
 
 
 def may_be_open(graph: Graph, items: Mapping[str, Item]) -> bool:
-    """Whether NumPy takes at most some times as long as LiteRT where sizes are open: no convolution over planes."""
+    """Whether NumPy may take less time with open sizes than a plan: no convolution over planes, or loops beside such,
+    which a plan writes out for each size."""
     from pocketgraph.graph.model_file_graph import is_model_file
 
-    convolutions = ops_with("convolution")
-    return not is_model_file(graph) and not any(
+    if is_model_file(graph):
+        return False
+    convolutions, loops = ops_with("convolution"), ops_with("enter", "loop")
+    return any(item.node.op in loops for item in items.values()) or not any(
         item.node.op in convolutions and not _is_along_a_line(item, graph) for item in items.values()
     )
 

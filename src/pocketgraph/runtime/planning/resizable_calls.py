@@ -86,7 +86,7 @@ class ResizableCalls:
             return None
         from pocketgraph.runtime.planning.reference_answers import answered_by_reference
 
-        found = answered_by_reference(key, compiled, request)
+        found = answered_by_reference(key, compiled, request.replace(graph=compiled.graph))
         if found is None:
             return None
         plan, self._answer = found
@@ -110,6 +110,7 @@ class ResizableCalls:
                 continue
             from pocketgraph.runtime.planning.opened_programs import opened_program
 
+            request = request.replace(graph=plan.graph)
             served = opened_program(opened, plan, request, entry_of(opened, request))
             if served is not None:
                 self._served[opened] = served

@@ -218,7 +218,7 @@ class SessionPlans:
         if plan.whole is None or isinstance(plan.whole, Executable):
             declared = [FeedSpec.of(self.graph, endpoint, "").shape for endpoint, _ in key.feeds]
             if not all(shape.is_known for shape in declared):
-                found = FixedPlan(key, plan.whole, inferred, seconds, plan.check_time, plan.work, self._needed(key))
+                found = FixedPlan.of(key, plan, inferred, seconds, self.graph, self._needed(key))
                 self._sized(key).compiled.append(found)
 
     def _needed(self, key: CallKey) -> dict[str, Item]:

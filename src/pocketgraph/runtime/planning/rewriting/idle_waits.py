@@ -7,16 +7,18 @@ even constants wait; what has effects waits in their place, so that they are con
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.compilation_units import Plan
+from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_plain
 from pocketgraph.runtime.planning.rewriting.effects import computed, is_pure, numbers, runs_after, takes_variable
 
 MOST_WAITS = 16  # nodes that a NoOp hands on; it stays where it waits for more
+BRANCHING = ops_with("control_flow")
 ANY_VARIABLES = ops_with("variable", "reference_variable")
 
 
@@ -36,7 +38,7 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
     is_looping = any(frame.depth for frame in plan.frames.values())
     if conditional or is_looping:
         return graph
-    if all(is_pure(op) and is_plain(op) for op in {item.node.op for item in items.values()}):
+    if waits_for_nothing(items):
         kept: dict[str, list[str]] = {name: [] for name, item in items.items() if item.control}
     else:
         kept = _Waits(plan, held).kept
@@ -56,6 +58,25 @@ def without_idle_waits(graph: Graph, plan: Plan, conditional: Collection[str], h
             inputs = [*(_source(each, passed) for each in item.data), *node.control_inputs]
             changed[name] = node.replace(inputs=inputs)
     return graph.map_nodes(lambda node: changed.get(node.name, node)) if changed else graph
+
+
+def waits_for_nothing(items: Mapping[str, Item]) -> bool:
+    """Whether none of these nodes has an effect, so that no wait between them makes a difference."""
+    return all(is_pure(op) and is_plain(op) for op in {item.node.op for item in items.values()})
+
+
+def without_waits(graph: Graph, items: Mapping[str, Item]) -> Graph:
+    """The graph whose nodes wait for nothing but their inputs; the same graph where effects or branches may be waited
+    for.
+
+    Args:
+        graph: the graph.
+        items: its needed nodes.
+    """
+    if any(item.node.op in BRANCHING for item in items.values()) or not waits_for_nothing(items):
+        return graph
+    waiting = {name: item.node.replace(inputs=item.node.data_inputs) for name, item in items.items() if item.control}
+    return graph.map_nodes(lambda node: waiting.get(node.name, node))
 
 
 def _source(endpoint: Endpoint, passed: dict[Endpoint, Endpoint]) -> str:
