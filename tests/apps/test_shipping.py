@@ -529,6 +529,28 @@ def test_a_table_in_the_graph_names_the_classes(
         assert (tmp_path / "out" / "labels.txt").read_text().split() == words.split()
 
 
+def test_a_table_behind_the_scores_that_are_wanted_names_the_classes(tmp_path: pathlib.Path) -> None:
+    """A SavedModel is frozen up to what is wanted, and so without its table."""
+    graph = Graph(parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1, 2, 3], [4, 5, 6]])
+        sums = MatMul(x, w, T=float)
+        probs = Softmax(sums, T=float)
+        axis = Const(int32 1)
+        best = ArgMax(probs, axis, T=float, Tidx=int32, output_type=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="classes")
+        keys = Const(int64 [0, 1, 2])
+        words = Const(string ["ant", "bee", "cat"])
+        fill = LookupTableImportV2(table, keys, words, Tin=int64, Tout=string)
+        none = Const(string "none")
+        names = LookupTableFindV2(table, best, none, ^fill, Tin=int64, Tout=string)
+    """), outputs=["probs", "names"])  # fmt: skip
+    pocketgraph.save(graph, tmp_path / "served", form="saved_model")
+    found = ship(tmp_path / "served", tmp_path / "out", outputs=["probs"])
+    assert "labels.txt" in found.files
+    assert (tmp_path / "out" / "labels.txt").read_text().split() == ["ant", "bee", "cat"]
+
+
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
     """A forecast of three numbers is judged by how near it is; small ones are alike as scores, whatever is lost."""
     rng = np.random.default_rng(3)

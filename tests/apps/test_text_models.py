@@ -183,3 +183,25 @@ def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
     steps = ship("table.pb", "out", "table.npz").app
     assert "of 'age': number each by how many of these it has reached: 20.5, 30, 40" in steps
     assert any(step.startswith("of 'city': number each word by its hash: FarmHash") for step in steps)
+
+
+def test_an_onnx_file_behind_texts_is_judged_on_texts() -> None:
+    graph = parse(f"""
+        text = Placeholder(dtype=string, shape=[?])
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        words = Const(string ["ant", "bee", "cat"])
+        numbers = Const(int64 [1, 2, 3])
+        fill = LookupTableImportV2(table, words, numbers, Tin=string, Tout=int64)
+        unknown = Const(int64 0)
+        place = LookupTableFindV2(table, text, unknown, ^fill, Tin=string, Tout=int64)
+        rows = Const(float {np.random.default_rng(0).normal(size=(4, 3)).tolist()})
+        first = Const(int32 0)
+        row = GatherV2(rows, place, first, Tparams=float, Tindices=int64, Taxis=int32)
+        y = Softmax(row, T=float)
+    """)
+    pocketgraph.export(graph, "net.onnx")
+    pocketgraph.save(graph, "net.pb")
+    texts = np.array([["bee"], ["cat"], ["dog"], ["ant"]], object)
+    found = pocketgraph.evaluate(["net.pb", "net.onnx"], texts)
+    assert found[1].comparison is not None
+    assert found[1].as_dict()["snr_db"] > 100

@@ -117,6 +117,15 @@ def test_identify_as_json(model: pathlib.Path, capsys: pytest.CaptureFixture[str
     assert folder["graphs"][0]["tags"] == ["serve"]
 
 
+def test_identify_lists_the_variables_of_a_saved_model(capsys: pytest.CaptureFixture[str]) -> None:
+    """Keras' Conv2D(4, 3) of three channels is the first layer."""
+    folder = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "augmentation"
+    code, out, _ = call(capsys, "identify", "--variables", folder)
+    assert code == 0
+    assert "  _all_variables/0/.ATTRIBUTES/VARIABLE_VALUE float[3,3,3,4]\n" in out
+    assert "  _all_variables/1/.ATTRIBUTES/VARIABLE_VALUE float[4]\n" in out
+
+
 @needs_shared
 @pytest.mark.parametrize(
     ("name", "what"),

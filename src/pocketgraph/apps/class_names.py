@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Sequence
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.freezing.ready_models import ReadyModel, read_model
 from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
@@ -40,6 +42,24 @@ def class_names(graph: Graph, scores: str) -> list[str]:
             if sizes and sizes[-1] is not None and sorted(rows) == list(range(sizes[-1])):
                 return [rows[at] for at in range(sizes[-1])]
     return []
+
+
+def class_names_of_model(
+    model: str | os.PathLike[str], found: ReadyModel, scores: str, signature: str | None
+) -> list[str]:
+    """``class_names`` of a model whose graph was frozen up to the scores, and so without what names classes.
+
+    Args:
+        model: the path.
+        found: what was made of it for these scores.
+        scores: the tensor.
+        signature: of a SavedModel.
+    """
+    names = class_names(found.graph, scores)
+    if not names and found.freezing is not None and found.freezing.outputs:
+        with contextlib.suppress(PocketgraphError):
+            names = class_names(read_model(model, signature=signature), scores)
+    return names
 
 
 def _rows(graph: Graph, lookup: Node) -> dict[int, str]:

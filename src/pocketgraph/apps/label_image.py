@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names
+from pocketgraph.apps.class_names import class_names, class_names_of_model
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
 from pocketgraph.datasets.image_loading import scale_text
 from pocketgraph.datasets.sample_reading import Notify
-from pocketgraph.errors import FormatError, PocketgraphError, RunError, UsageError, option, path_of
-from pocketgraph.freezing.ready_models import read_model, ready
+from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
+from pocketgraph.freezing.ready_models import ready
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.pages.quantities import counted
@@ -147,9 +146,8 @@ def labeler_of(
         if notify is not None:
             for note in found.notes:
                 notify(note)
-        if wanted and not names and found.freezing is not None:  # what names the classes may be behind what is wanted
-            with contextlib.suppress(PocketgraphError):
-                names = class_names(read_model(model, signature=signature), wanted[0])
+        if wanted and not names:
+            names = class_names_of_model(model, found, wanted[0], signature)
         model = found.graph
     labeler = Labeler(model, names, preset=preset, **how)
     of_file = labeler.metadata_of_file

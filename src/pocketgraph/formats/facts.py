@@ -100,7 +100,8 @@ def facts(path: PathLike) -> FileFacts:
             return FileFacts(identity, size, tuple(graphs_of(name, identity.kind)))
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
-            return FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
+            graphs = tuple(of_meta(meta) for meta in metas)
+            return FileFacts(identity, size, graphs, variables=_of_saved_model(name))
         if identity.kind is Kind.TFLITE:
             return of_litert(identity, size)
         if identity.kind is Kind.ONNX:
@@ -191,16 +192,29 @@ def of_checkpoint(identity: Identity) -> FileFacts:
     for entry in entries.values():
         count = checkpoint_base.elements_of(entry.shape)
         total += count * (DType.of(entry.dtype).size if entry.dtype in KNOWN else 0)
-    variables = tuple(
+    return FileFacts(
+        identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix,
+        variables=_declared(entries),
+    )  # fmt: skip
+
+
+def _of_saved_model(name: str) -> tuple[DeclaredTensor, ...]:
+    """The variables of a SavedModel; none where its files with values are elsewhere."""
+    folder = name if os.path.isdir(name) else os.path.dirname(name)
+    prefix = os.path.join(folder, "variables", "variables")
+    if not os.path.exists(f"{prefix}.index"):
+        return ()
+    store = checkpoint.open_checkpoint(prefix)
+    return _declared({key: store.entry(key) for key in store})
+
+
+def _declared(entries: Mapping[str, BundleEntry]) -> tuple[DeclaredTensor, ...]:
+    return tuple(
         DeclaredTensor(
             name, DType.of(entry.dtype).name if entry.dtype in KNOWN or entry.dtype == STRING else "?", entry.shape
         )
         for name, entry in entries.items()
     )
-    return FileFacts(
-        identity, bytes_of(store.prefix), tensors=len(store), tensor_bytes=total, prefix=store.prefix,
-        variables=variables,
-    )  # fmt: skip
 
 
 KNOWN = frozenset((*range(1, 7), *range(8, 20), 22, 23))

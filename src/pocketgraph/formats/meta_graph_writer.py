@@ -47,9 +47,7 @@ def save_saved_model(
         UsageError: there is something in the directory already.
         PocketgraphError: it cannot be written.
     """
-    name = os.fspath(folder)
-    if os.path.lexists(name) and (not os.path.isdir(name) or os.listdir(name)):
-        raise UsageError("there is something here already, and a SavedModel is a new directory", where=name)
+    name = check_new_directory(folder)
     pieces = list(meta_graph_pieces(graph, tags, shapes or {}))
     made = not os.path.isdir(name)
     try:
@@ -63,6 +61,18 @@ def save_saved_model(
         if made:
             shutil.rmtree(name, ignore_errors=True)
         raise
+
+
+def check_new_directory(folder: PathLike) -> str:
+    """Refuses a directory in which there is something; long work does so before it begins.
+
+    Raises:
+        UsageError: there is.
+    """
+    name = os.fspath(folder)
+    if os.path.lexists(name) and (not os.path.isdir(name) or os.listdir(name)):
+        raise UsageError("there is something here already, and a SavedModel is a new directory", where=name)
+    return name
 
 
 def save_meta_graph(

@@ -177,6 +177,30 @@ def test_the_command(photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any) 
     assert call("label_image", f"--graph={out}", "--input_mean=0", "--input_std=255", photos / "blue" / "0.png") == 0
 
 
+def test_a_saved_model_is_written_with_the_originals_signature(
+    photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    save(base(), tmp_path / "base.pb")
+    folder, out = tmp_path / "served", tmp_path / "out.pb"
+    flags = [f"--image_dir={photos}", f"--output_graph={out}", f"--saved_model_dir={folder}"]
+    assert call("retrain", tmp_path / "base.pb", *flags) == 0
+    served = load(folder)
+    assert set(served.signatures) == {"serving_default"}
+    signature = served.signatures["serving_default"]
+    assert (list(signature.inputs), dict(signature.outputs)) == (["image"], {"prediction": "final_result:0"})
+    with Session(folder) as session, Session(out) as plain:
+        (spec,) = plain.inputs.values()
+        picture = np.full([size or 1 for size in spec.shape or ()], 0.5, np.float32)
+        (wanted,) = plain.run(["final_result"], {spec.name: picture})
+        (found,) = session.run([signature.outputs["prediction"]], {signature.inputs["image"]: picture})
+    np.testing.assert_array_equal(found, wanted)
+    capsys.readouterr()
+    out.unlink()
+    assert call("retrain", tmp_path / "base.pb", *flags) == 2
+    assert "a SavedModel is a new directory" in capsys.readouterr().err
+    assert not out.exists()  # it is said before the work
+
+
 @pytest.mark.parametrize(
     ("architecture", "file"),
     [

@@ -6,9 +6,11 @@ import numpy as np
 
 from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.errors import UsageError, option
-from pocketgraph.graph import Graph, Node, Shape, Tensor
+from pocketgraph.formats.meta_graph_writer import DEFAULT_SIGNATURE, PREDICT, keyed
+from pocketgraph.graph import Graph, Node, Shape, Signature, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
 from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
 BOTTLENECK = "input/BottleneckInputPlaceholder"
 LAYER = "final_training_ops"
@@ -56,3 +58,18 @@ def with_head(graph: Graph, cut: str, head: Head, final: str, rank: int) -> Grap
         )
     before = [node for node in graph if node.name in kept]
     return graph.replace([*before, *made], outputs=(f"{final}:0",), signatures={})
+
+
+def with_serving_signature(graph: Graph, *, takes_photos: bool) -> Graph:
+    """A retrained graph with the signature of the SavedModel that retrain.py writes: ``image`` in, ``prediction`` out.
+    What is no photo keeps the names of its placeholders.
+
+    Args:
+        graph: what ``with_head`` made.
+        takes_photos: whether its input is a photo.
+    """
+    inputs = [name for name in needed_placeholders(graph, graph.outputs) if node_name(name) != BOTTLENECK]
+    named = {"image": canonical(inputs[0])} if takes_photos and len(inputs) == 1 else keyed(inputs)
+    return graph.replace(
+        signatures={DEFAULT_SIGNATURE: Signature(named, {"prediction": canonical(graph.outputs[0])}, PREDICT)}
+    )

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.apps.class_names import class_names, write_labels
+from pocketgraph.apps.class_names import class_names_of_model, write_labels
 from pocketgraph.apps.file_metadata import described_file
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.quantizing import quantize
@@ -167,7 +167,7 @@ def ship(
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
-    work.names = class_names(found.graph, work.outputs[0]) if labels is None else []
+    work.names = class_names_of_model(source, found, work.outputs[0], signature) if labels is None else []
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     if labels is not None and work.outputs != wanted:
         work.labels = None

@@ -12,7 +12,7 @@ from pocketgraph.cli.shared.output import CALLED, echo
 @click.command("identify")
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON, a list with one entry a path.")
-@click.option("--variables", is_flag=True, help="List a checkpoint's variables: name, type, shape.")
+@click.option("--variables", is_flag=True, help="List the variables of a checkpoint or SavedModel: name, type, shape.")
 def command(paths: tuple[str, ...], as_json: bool, variables: bool) -> None:
     """Say what each PATH is, who wrote it, what is in it, and what to type next.
 

@@ -50,6 +50,7 @@ TUNING = ("learning_rate", "train_batch_size")
 @click.option("--output_graph", "-o", default="retrained_graph.pb", show_default=True,
               help="The new model: a frozen graph.")  # fmt: skip
 @click.option("--output_labels", help="Where the names of the classes go; default: beside the graph, labels.txt.")
+@click.option("--saved_model_dir", default="", metavar="DIR", help="Write a SavedModel too, to a new directory.")
 @click.option("--report", metavar="FILE.html", help="The page about it; default: beside the graph, under its name.")
 @click.option("--summaries_dir", help="Where figures.json and curves for TensorBoard go.")
 @click.option("--how_many_training_steps", type=click.IntRange(1),
@@ -102,6 +103,7 @@ def command(
     model: str | None,
     output_graph: str,
     output_labels: str | None,
+    saved_model_dir: str,
     report: str | None,
     summaries_dir: str | None,
     how_many_training_steps: int | None,
@@ -131,6 +133,7 @@ def command(
     from pocketgraph.cluster import connected
     from pocketgraph.formats import save
     from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.meta_graph_writer import check_new_directory
     from pocketgraph.freezing.ready_models import read_model
 
     base = _in_folder(base or model, model_dir)
@@ -143,6 +146,8 @@ def command(
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
     for place in (output_graph, labels_file):
         check_place(place)
+    if saved_model_dir:
+        check_new_directory(saved_model_dir)
     unfinished = f"{output_graph}.unfinished"
     if os.path.isdir(unfinished):
         echo("note: going on from an interrupted call", err=True)
@@ -165,11 +170,14 @@ def command(
     write_atomically(labels_file, "".join(f"{label}\n" for label in made.labels).encode())
     if summaries_dir:
         _write_summaries(made, summaries_dir)
+    if saved_model_dir:
+        _write_saved_model(made, saved_model_dir)
     shutil.rmtree(unfinished, ignore_errors=True)
     kind = "rows" if is_table(image_dir) else "photos" if made.scaling else "recordings"
     _print_figures(made, kind)
     _print_notes(made, kind, print_misclassified_test_images)
-    echo(f"{output_graph}, {labels_file}, {page}; next:")
+    written = [output_graph, labels_file, page, *([saved_model_dir] if saved_model_dir else [])]
+    echo(f"{', '.join(written)}; next:")
     for command_line in commands:
         echo(f"  {command_line}")
 
@@ -230,6 +238,14 @@ def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning 
     return Tuning(
         layers, **{key: value for key, value in zip(("steps", "rate", "batch"), values, strict=True) if value}
     )
+
+
+def _write_saved_model(made: Retrained, folder: str) -> None:
+    """Writes what retrain.py exports: the graph with a signature to serve it by."""
+    from pocketgraph.apps.retraining.retrained_graph import with_serving_signature
+    from pocketgraph.formats.meta_graph_writer import save_saved_model
+
+    save_saved_model(with_serving_signature(made.graph, takes_photos=made.scaling is not None), folder)
 
 
 def _write_summaries(made: Retrained, folder: str) -> None:

@@ -6,7 +6,7 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -19,6 +19,7 @@ from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import check_names, unknown_node_hint
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
@@ -180,6 +181,15 @@ class GraphModel:
             made.append(model_input(graph, label, shapes[label], dtype or np.dtype(np.float32)))
         self.inputs = tuple(made)
         self._session = Session(graph, threads=threads)
+
+    @property
+    def declared(self) -> tuple[ModelInput, ...]:
+        """What it takes, with -1 for each size that is open."""
+        shapes = [infer(self.graph).shape(canonical(item.name)).dims for item in self.inputs]
+        return tuple(
+            item if dims is None else replace(item, shape=tuple(-1 if size is None else size for size in dims))
+            for item, dims in zip(self.inputs, shapes, strict=True)
+        )
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample."""
