@@ -36,9 +36,6 @@ SHARED = ("main.js", "capture.js", "drawing.js", "recorder.js", "live.css")
 """Files of the live page that this one has too."""
 HEAD = """<link rel="manifest" href="app.webmanifest">
 <link rel="icon" href="icon.svg">
-<script type="importmap">
-{"imports": {"@litertjs/core": "./litert/core.js", "@litertjs/wasm-utils": "./litert/wasm-utils.js"}}
-</script>
 </head>"""
 SOUND_OPS = {"AudioSpectrogram": audio_spectrogram, "Mfcc": mfcc}
 
