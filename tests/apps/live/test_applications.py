@@ -216,6 +216,25 @@ def test_three_shares_at_each_place_are_classes_and_no_picture() -> None:
     assert isinstance(application(graph.replace([*graph][:3], outputs=["conv"])), PictureApp)
 
 
+@pytest.mark.parametrize("end", ["y = Identity(best, T=int64)", "y = ExpandDims(best, last, T=int64, Tdim=int32)"])
+def test_the_best_class_of_each_place_is_no_picture(end: str) -> None:
+    """As DeepLab's SemanticPredictions, int64 [1, height, width]; of three classes by their channel."""
+    graph = parse(f"""
+        image = Placeholder(dtype=float, shape=[1,16,16,3])
+        last = Const(int32 -1)
+        best = ArgMax(image, last, T=float, Tidx=int32, output_type=int64)
+        {end}
+    """)
+    made = application(graph, labels=["red", "green", "blue"])
+    assert isinstance(made, SegmentationApp)
+    pixels = np.zeros((16, 16, 3), np.uint8)
+    pixels[:4, :, 0], pixels[4:, :, 2] = 255, 255
+    found = made(Frame(pixels, 0.0, alone=True))
+    assert found.classes == (("blue", 0.75), ("red", 0.25))
+    assert found.picture is not None
+    assert found.picture.shape == (16, 16, 3)
+
+
 def test_noise_that_a_generator_takes_is_no_picture() -> None:
     graph = parse("""
         noise = Placeholder(dtype=float, shape=[?,64])

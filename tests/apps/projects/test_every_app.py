@@ -31,6 +31,9 @@ GRAPHS = {
     "image": INPUT + "one = Const(float 1)\ny = Sub(one, x, T=float)",
     "segment": INPUT + "w = Const(float [[[[1, -1, 2, 0, 1], [-1, 2, 0, 1, 0], [0, 0, -1, 1, 1]]]])\n"
     'y = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")',
+    "best_class": INPUT + "w = Const(float [[[[1, -1, 2, 0, 1], [-1, 2, 0, 1, 0], [0, 0, -1, 1, 1]]]])\n"
+    'scores = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")\nlast = Const(int32 -1)\n'
+    "y = ArgMax(scores, last, T=float, Tidx=int32, output_type=int64)",
     "pose": INPUT + 'w = Const(float[1,1,3,57] 0.01)\ny = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")',
     "embed": INPUT + "n = Const(int32 [1, 2304])\nflat = Reshape(x, n, T=float, Tshape=int32)\n"
     "w = Const(float[2304,4] 0.01)\nfeature = MatMul(flat, w, T=float)",
@@ -39,7 +42,7 @@ GRAPHS = {
     "benchmark": "x = Placeholder(dtype=float, shape=[1,8])\ny = Relu(x, T=float)",
 }
 LABELS = ["a" * 70, "green and a name that goes on for some more words than a phone is wide", "blue"]
-LABELLED = ("classify", "detect", "stylize", "speech", "segment")
+LABELLED = ("classify", "detect", "stylize", "speech", "segment", "best_class")
 PLACES = "[[80, 60], [320, 240], [560, 400]]"
 
 
@@ -63,7 +66,7 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def kind_of(name: str) -> str:
-    return "image" if name == "segment" else name
+    return "image" if name in ("segment", "best_class") else name
 
 
 def site_of(name: str, graph: Graph, packages: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
@@ -131,7 +134,7 @@ def test_an_application(name: str, chromium: Any, packages: pathlib.Path, tmp_pa
     for one, other in zip(live["scores"][:2], web["scores"][:2], strict=True):
         assert float(one.split()[0]) == pytest.approx(float(other.split()[0]), abs=4.0)
     assert live["numbers"][:1] == web["numbers"][:1]  # what was followed depends on how many frames there were
-    if name in ("stylize", "segment"):
+    if name in ("stylize", "segment", "best_class"):
         assert any(label in text for text in [*web["settings"], *web["classes"]] for label in LABELS)
     if name != "detect":
         assert np.abs(np.array(live["pixels"]) - np.array(web["pixels"])).max() <= 24

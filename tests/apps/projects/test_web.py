@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -57,6 +58,7 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert all(address.startswith((url, "blob:")) for address in asked)
         assert not [text for text in wrong if "SyntaxError" in text or "TypeError" in text]
+        assert not [text for text in wrong if "Content Security Policy" in text]  # npm start sends a strict one
         page.evaluate("navigator.serviceWorker.ready.then(() => { window.kept = true; })")
         until(page, "window.kept")
         server.kill()
@@ -241,6 +243,21 @@ def test_scores_whose_number_only_a_run_tells(tmp_path: pathlib.Path) -> None:
     """
     with pytest.raises(UsageError, match=r"input 'x' as \[\].*=x:1,224,224,3"):
         make_project("web", parse(unstated), tmp_path / "unstated")
+
+
+def test_no_script_stands_in_a_page(tmp_path: pathlib.Path) -> None:
+    """A strict Content-Security-Policy runs none, nor an import map."""
+    make_project(
+        "web", parse("x = Placeholder(dtype=float, shape=[1,16,16,3])\ny = Relu(x, T=float)"), tmp_path / "out"
+    )
+    pages = [path.read_text() for path in (tmp_path / "out/src").glob("*.html")]
+    assert len(pages) == 2
+    for page in pages:
+        assert re.findall(r"<script[^>]*>(?!</script>)|<style|\s(?:style|on\w+)=", page) == []
+    named = [
+        name for path in (tmp_path / "out/src").glob("*.js") for name in re.findall(r'from "(.*?)"', path.read_text())
+    ]
+    assert [name for name in named if not name.startswith("./")] == []
 
 
 def test_what_the_page_is_told(tmp_path: pathlib.Path) -> None:

@@ -68,6 +68,24 @@ def test_pictures_are_resized_and_scaled_alike(tmp_path: pathlib.Path) -> None:
     np.testing.assert_array_equal(found, planes.reshape(-1))
 
 
+@pytest.mark.parametrize("what", ["camera", "microphone"])
+@pytest.mark.parametrize("why", ["NotAllowedError", "NotFoundError", "NotReadableError", ""])
+def test_what_is_not_there_is_replaced_by_a_photo_where_that_helps(what: str, why: str, tmp_path: pathlib.Path) -> None:
+    shutil.copy(SOURCES.parents[3] / "live" / "page" / "capture.js", tmp_path)
+    script = """HEAD
+        import { Camera, Microphone } from "./capture.js";
+        globalThis.document = { createElement: () => ({ getContext: () => null }) };
+        const [what, why] = given, refused = async () => { throw Object.assign(new Error("no"), { name: why }); };
+        const devices = why ? { mediaDevices: { getUserMedia: refused } } : {};
+        Object.defineProperty(globalThis, "navigator", { value: devices, configurable: true });
+        const source = what === "camera" ? new Camera({}, null) : new Microphone(null, null, 16000);
+        await source.open().catch((error) => say(error.message));
+    """
+    said = node(script, [what, why], tmp_path)
+    assert what in said
+    assert ("choose a photo" in said) == (what == "camera")
+
+
 def test_gray_is_what_label_image_takes_for_it(tmp_path: pathlib.Path) -> None:
     pixels = np.random.default_rng(8).integers(0, 256, (300, 300, 3), np.uint8)
     pixels[0, :3] = (127, 155, 6), (178, 119, 1), (33, 42, 9)

@@ -10,7 +10,8 @@ from typing import Any
 from pocketgraph.apps.live.answers import Application
 from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.dtype import INT32, INT64
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
@@ -152,7 +153,7 @@ def application(
         return EmbeddingApp(graph, output, **how)
     channels = sizes_in(graph)(output)
     is_picture = channels is not None and (channels[-1] in (1, 3) or channels[-3:][0] in (1, 3))
-    is_picture = is_picture and not _are_shares(graph, output)
+    is_picture = is_picture and not _are_shares(graph, output) and not are_classes(graph, output)
     return PictureApp(graph, output, **how) if is_picture else SegmentationApp(graph, output, labels, **how)
 
 
@@ -164,6 +165,14 @@ def _are_shares(graph: Graph, output: str) -> bool:
             break
         node = graph.find_producer(node.data_inputs[0])
     return node is not None and node.op in ("Softmax", "tfl.softmax")
+
+
+def are_classes(graph: Graph, output: str) -> bool:
+    """Whether a tensor has the best class of each place: its numbers are wide integers, which are neither pixels nor
+    scores."""
+    from pocketgraph.kernels.shapes import infer
+
+    return infer(graph, outputs=[output]).dtype(canonical(output)) in (INT32, INT64)
 
 
 def misfit(graph: Graph, made: Application) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
-from pocketgraph.apps.live.application_choice import chosen
+from pocketgraph.apps.live.application_choice import are_classes, chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.projects.litert_facts import as_json, facts
@@ -36,9 +36,6 @@ SHARED = ("main.js", "capture.js", "drawing.js", "recorder.js", "live.css")
 """Files of the live page that this one has too."""
 HEAD = """<link rel="manifest" href="app.webmanifest">
 <link rel="icon" href="icon.svg">
-<script type="importmap">
-{"imports": {"@litertjs/core": "./litert/core.js", "@litertjs/wasm-utils": "./litert/wasm-utils.js"}}
-</script>
 </head>"""
 SOUND_OPS = {"AudioSpectrogram": audio_spectrogram, "Mfcc": mfcc}
 
@@ -150,7 +147,11 @@ def _model(project: Project, kind: str, ports: dict[str, Any], order: tuple[list
     channels = (entry.outputs[0].sizes or (0,))[-1]
     app = (
         "segment"
-        if kind == "image" and channels not in (1, 3) and (entry.outputs[0].sizes or (0, 0))[1] not in (1, 3)
+        if kind == "image"
+        and (
+            are_classes(graph, entry.outputs[0].tensor)
+            or (channels not in (1, 3) and (entry.outputs[0].sizes or (0, 0))[1] not in (1, 3))
+        )
         else kind
     )
     found: dict[str, Any] = {

@@ -1,13 +1,24 @@
 // The camera, the microphone, and photos; what goes wrong is said in words that tell what to do.
 const LONGEST = 640, PATIENCE = 1000;
-const NO_CAMERA = "Pages get a camera or microphone over https or from this machine itself only. "
-  + "Open the https address that the command printed, or choose a photo.";
 
-function reason(error, what) {
-  if (error.name === "NotAllowedError") return `The browser keeps the ${what} back. Allow it beside the address, then try again.`;
-  if (error.name === "NotFoundError" || error.name === "OverconstrainedError") return `There is no ${what} here. Plug one in and try again, or choose a photo.`;
-  if (error.name === "NotReadableError") return `Another program uses the ${what}. Close it and try again.`;
+function reason(error, what, other) {
+  if (error.name === "NotAllowedError") return `The browser keeps the ${what} back. Allow it beside the address and try again${other}.`;
+  if (error.name === "NotFoundError" || error.name === "OverconstrainedError") return `There is no ${what} here. Plug one in and try again${other}.`;
+  if (error.name === "NotReadableError") return `Another program uses the ${what}. Close it and try again${other}.`;
   return `The ${what} does not start: ${error.message}`;
+}
+
+// A stream of the camera or microphone; an error says in words why there is none.
+async function streamOf(what, wanted) {
+  const other = what === "camera" ? ", or choose a photo" : "";
+  if (!navigator.mediaDevices) {
+    throw new Error(`Pages get a ${what} over https or from this machine itself only. Open the https address of this page${other}.`);
+  }
+  try {
+    return await navigator.mediaDevices.getUserMedia(wanted);
+  } catch (error) {
+    throw new Error(reason(error, what, other));
+  }
 }
 
 export class Camera {
@@ -20,14 +31,9 @@ export class Camera {
   }
 
   async open() {
-    if (!navigator.mediaDevices) throw new Error(NO_CAMERA);
-    try {
-      this.stream = await navigator.mediaDevices.getUserMedia({
-        video: { width: { ideal: 640 }, height: { ideal: 480 }, facingMode: { ideal: "environment" } },
-      });
-    } catch (error) {
-      throw new Error(reason(error, "camera"));
-    }
+    this.stream = await streamOf("camera", {
+      video: { width: { ideal: 640 }, height: { ideal: 480 }, facingMode: { ideal: "environment" } },
+    });
     for (const track of this.stream.getVideoTracks()) {
       track.addEventListener("ended", () => {
         this.video.srcObject = null;  // its time would go on, with the last picture
@@ -66,15 +72,9 @@ export class Microphone {
   }
 
   async open() {
-    if (!navigator.mediaDevices) throw new Error(NO_CAMERA);
-    let stream;
-    try {
-      stream = await navigator.mediaDevices.getUserMedia({
-        audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false },
-      });
-    } catch (error) {
-      throw new Error(reason(error, "microphone"));
-    }
+    const stream = await streamOf("microphone", {
+      audio: { channelCount: 1, echoCancellation: false, noiseSuppression: false, autoGainControl: false },
+    });
     for (const track of stream.getAudioTracks()) {
       track.addEventListener("ended", () => this.ended("The microphone was unplugged. Plug it in and try again."));
     }

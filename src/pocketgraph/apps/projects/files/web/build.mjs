@@ -9,7 +9,9 @@ await rm(OUT, { recursive: true, force: true });
 await mkdir(join(OUT, "litert"), { recursive: true });
 for (const name of await readdir("src")) await cp(join("src", name), join(OUT, name));
 for (const name of await readdir("public")) await cp(join("public", name), join(OUT, name), { recursive: true });
-await cp(join(LITERT, "core/dist/index.js"), join(OUT, "litert/core.js"));
+// A page under a strict Content-Security-Policy has no import map: modules are named by where they lie.
+const core = await readFile(join(LITERT, "core/dist/index.js"), "utf8");
+await writeFile(join(OUT, "litert/core.js"), core.replaceAll('"@litertjs/wasm-utils"', '"./wasm-utils.js"'));
 await cp(join(LITERT, "wasm-utils/dist/index.js"), join(OUT, "litert/wasm-utils.js"));
 await cp(join(LITERT, "core/wasm"), join(OUT, "litert/wasm"), { recursive: true });
 

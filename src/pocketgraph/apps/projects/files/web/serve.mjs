@@ -1,4 +1,4 @@
-// A small server for looking at dist/ on this machine; the two headers let LiteRT.js use threads.
+// A small server for looking at dist/ on this machine; the Cross-Origin headers let LiteRT.js use threads.
 import { createReadStream, existsSync, statSync } from "node:fs";
 import { createServer } from "node:http";
 import { extname, join, normalize, sep } from "node:path";
@@ -7,6 +7,7 @@ const TYPES = {
   ".html": "text/html; charset=utf-8", ".js": "text/javascript", ".css": "text/css", ".json": "application/json",
   ".webmanifest": "application/manifest+json", ".wasm": "application/wasm", ".png": "image/png", ".svg": "image/svg+xml",
 };
+const POLICY = "default-src 'self'; script-src 'self' 'wasm-unsafe-eval'; object-src 'none'; base-uri 'none'; frame-ancestors 'none'";
 const port = Number(process.argv[2] ?? 8080);
 
 // The file that an address stands for; nothing where there is none.
@@ -26,6 +27,7 @@ createServer((request, response) => {
   if (!file) { response.writeHead(404).end("there is nothing here\n"); return; }
   response.writeHead(200, {
     "Content-Type": TYPES[extname(file)] ?? "application/octet-stream",
+    "Content-Security-Policy": POLICY,
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Embedder-Policy": "require-corp",
     "Cache-Control": "no-cache",

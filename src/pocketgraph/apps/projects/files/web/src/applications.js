@@ -114,10 +114,12 @@ class Segment extends Picture {
   constructor(about) { super(about, [row("cover", "Colour over the picture", 0.5)]); }
 
   answer([values], [shape], time, frame) {
-    const [height, width, classes] = shape.slice(-3), image = new ImageData(width, height), counts = new Map();
+    const isPlane = this.about.outputs[0].dtype === "int32";  // the best class of each place, no scores
+    const [height, width, classes] = isPlane ? [...shape.filter((size) => size > 1), 1] : shape.slice(-3);
+    const image = new ImageData(width, height), counts = new Map();
     const cover = this.value("cover"), colours = this.about.palette;
     for (let i = 0; i < width * height; i++) {
-      let best = 0;
+      let best = isPlane ? Math.max(0, values[i]) : 0;
       for (let c = 1; c < classes; c++) if (values[i * classes + c] > values[i * classes + best]) best = c;
       counts.set(best, (counts.get(best) || 0) + 1);
       const colour = colours[best < colours.length ? best : 1 + ((best - 1) % (colours.length - 1))];

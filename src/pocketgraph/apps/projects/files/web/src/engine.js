@@ -1,5 +1,5 @@
 // The model runs in this browser, by LiteRT.js; nothing leaves the device.
-import { Tensor, loadAndCompile, loadLiteRt } from "@litertjs/core";
+import { Tensor, loadAndCompile, loadLiteRt } from "./litert/core.js";
 import { APPLICATIONS } from "./applications.js";
 import { keep } from "./capture.js";
 import { TYPES, coded, numbers } from "./codes.js";
