@@ -31,6 +31,24 @@ def test_what_a_run_sets_and_the_outputs_are_made_of_is_state(result: str, found
     assert run_state(parse(WINDOW.format(result=result)), ["y"]) == found
 
 
+def test_averages_that_a_repaired_batch_norm_takes_are_no_state() -> None:
+    """As tf.contrib.layers.batch_norm(updates_collections=None) keeps them, without a branch."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 2, 2, 3])
+        gamma = Const(float [1, 1, 1])
+        beta = Const(float [0, 0, 0])
+        mean = VariableV2(dtype=float, shape=[3])
+        variance = VariableV2(dtype=float, shape=[3])
+        mean_read = Identity(mean, T=float)
+        variance_read = Identity(variance, T=float)
+        norm = FusedBatchNorm(x, gamma, beta, mean_read, variance_read, T=float, is_training=false)
+        change = Sub(mean_read, norm:1, T=float)
+        kept = AssignSub(mean, change, T=float)
+        y = Identity(norm, ^kept, T=float)
+    """)
+    assert run_state(graph, ["y"]) == []
+
+
 @pytest.mark.parametrize("repair", [False, True])
 def test_freezing_says_once_what_is_forgotten(repair: bool) -> None:
     graph = parse(WINDOW.format(result=READS)).replace(outputs=["y"])
@@ -39,6 +57,25 @@ def test_freezing_says_once_what_is_forgotten(repair: bool) -> None:
     )
     assert frozen.forgets == ("window",)
     assert sum("remembers earlier runs in 'window'" in line for line in frozen.warnings) == 1
+
+
+def test_the_range_of_a_fake_quantization_is_no_state() -> None:
+    """As contrib.quantize keeps those of weights, which batch norms of training scale by the batch."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 2])
+        axes = Const(int32 [0, 1])
+        lowest = Min(x, axes, T=float, Tidx=int32)
+        highest = Max(x, axes, T=float, Tidx=int32)
+        min = VariableV2(dtype=float, shape=[])
+        max = VariableV2(dtype=float, shape=[])
+        last_min = Assign(min, lowest, T=float)
+        last_max = Assign(max, highest, T=float)
+        rounded = FakeQuantWithMinMaxVars(x, last_min, last_max, num_bits=8, narrow_range=false)
+        y = Relu(rounded, T=float)
+        z = Add(rounded, last_min, T=float)
+    """)
+    assert run_state(graph, ["y"]) == []
+    assert run_state(graph, ["z"]) == ["min"]
 
 
 def test_moving_averages_are_no_state() -> None:

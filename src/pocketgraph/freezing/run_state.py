@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from pocketgraph.errors import option
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 
@@ -28,15 +28,15 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         kept = AssignVariableOp(window, later)
         y = MatMul(later, weights, ^kept)
 
-    What optimizers do is training's, and so as a rule is what a branch of the graph does (moving averages): neither is
-    looked at.
+    What optimizers do is training's, and so as a rule is what a branch of the graph does (moving averages), and the
+    range of a fake quantization or the statistics of a batch norm: none of these is looked at.
 
     Args:
         graph: with its variables, and its functions inlined.
         outputs: what is computed.
     """
     needed = reachable(graph, outputs, missing_ok=True)
-    computed_with = reachable(graph, outputs, data_only=True, missing_ok=True)
+    computed_with = reachable(graph.map_nodes(_without_statistics), outputs, data_only=True, missing_ok=True)
     found: dict[str, None] = {}
     for node in graph:
         if node.name not in needed or not is_update(node) or not node.op.startswith("Assign"):
@@ -48,6 +48,12 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         if sources & ops_with("placeholder") and not sources & ops_with("control_flow"):
             found[variable] = None
     return list(found)
+
+
+def _without_statistics(node: Node) -> Node:
+    """The node without what training keeps for it: the ends of a range, a mean and a variance."""
+    kept = 1 if node.op in ops_with("fake_quantization") else 3 if node.op in ops_with("batch_norm") else None
+    return node if kept is None else node.replace(inputs=node.inputs[:kept])
 
 
 def forgotten(variables: Sequence[str]) -> str:

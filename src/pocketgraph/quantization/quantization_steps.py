@@ -30,7 +30,7 @@ from pocketgraph.quantization.mixed_precision import (
     sensitivity,
 )
 from pocketgraph.quantization.observing import calibration, calibration_checks, outliers
-from pocketgraph.quantization.ranges import range_margin, range_selection
+from pocketgraph.quantization.ranges import range_margin, range_selection, trained_ranges
 from pocketgraph.quantization.serialization.tflite_bytes import FILE_PASSES
 
 
@@ -99,6 +99,8 @@ ANALYSIS_STEPS = (
     Step("range_selection", "which of the values seen get codes", range_selection.select_ranges, is_optional=False),
     Step("range_margin", "codes reach further than the samples where other inputs are likely to",
          range_margin.apply, lambda state: not is_int8(state) or state.options.ranges == "auto"),
+    Step("trained_ranges", "a quantization-aware training's ranges are taken, and its rounding in float is left out",
+         trained_ranges.apply, is_optional=False),
     Step("named_layers", "layers that are named stay in float", float_layers.keep_named, is_optional=False),
     Step("float_softmax", "the normalization at the outputs stays in float, where it costs little",
          float_layers.keep_last_normalizations, has_float_ends),

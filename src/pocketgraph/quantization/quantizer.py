@@ -46,6 +46,7 @@ from pocketgraph.quantization.core.resume_state import ResumeState
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
+from pocketgraph.quantization.ranges import trained_ranges
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor, with_sizes
 from pocketgraph.quantization.text_cut import text_preprocessing_of
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
@@ -85,6 +86,8 @@ class Quantizer:
                 refuse_several_signatures(graph, samples)
         refuse_finished(graph, "quantize")
         graph = with_joined_tables(graph)
+        if form == "tflite":
+            graph = trained_ranges.marked(graph)
         check_feeds(feeds, [graph])
         switches = training_switches(graph, [*feeds, *inputs])
         if switches:

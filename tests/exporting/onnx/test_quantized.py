@@ -69,6 +69,33 @@ def test_fake_quantization(narrow: bool) -> None:
     assert operators(proto)["Transpose"] == 3  # at the input, and for the two outputs
 
 
+def test_weights_that_are_computed_of_constants_and_rounded_stay_codes() -> None:
+    """As contrib.quantize leaves them, which folds batch norms. As floats, ONNX Runtime would round them anew."""
+    graph = with_weights(
+        """
+        x = Placeholder(dtype=float, shape=[?,6,6,2])
+        w = Const(float 0.0)
+        gamma = Const(float [0.5, 2.0, 1.0])
+        low = Const(float -3.0)
+        high = Const(float 4.0)
+        six = Const(float 6.0)
+        folded = Mul(w, gamma, T=float)
+        q = FakeQuantWithMinMaxVars(folded, low, high, num_bits=8, narrow_range=true)
+        s = FakeQuantWithMinMaxVars(x, low, high, num_bits=8)
+        a = Conv2D(s, q, T=float, strides=[1,1,1,1], padding="SAME")
+        bias = Const(float [0.1, 0.2, -0.3])
+        b = BiasAdd(a, bias, T=float)
+        y = FakeQuantWithMinMaxVars(b, low, six, num_bits=8)
+        """,
+        w=DRAWN.normal(size=(3, 3, 2, 3)).astype(np.float32),
+    )
+    x = DRAWN.uniform(-3, 4, size=(4, 6, 6, 2)).astype(np.float32)
+    proto = exported(graph, ["y"])
+    (actual,), (expected,) = run(proto, {"x": x}), reference(graph, {"x": x}, ["y"])
+    assert codes_of(proto) >= 3 * 3 * 2 * 3
+    assert np.mean(actual != expected) < 0.01
+
+
 def test_other_widths_are_rounded_in_floats() -> None:
     text = """
         x = Placeholder(dtype=float, shape=[50])

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from pocketgraph.graph import Graph, Node, node_name
+import math
+
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.kernels.shapes import infer
+from pocketgraph.litert.static_values import Statics
 
 FAKES = ops_with("fake_quantization")
 
@@ -12,20 +16,22 @@ def stored_codes(graph: Graph) -> frozenset[str]:
     """The tensors that are numbers of stored codes.
 
     These are the results of quantize_weights (Dequantize of a constant), of our own quantized graphs (a Cast of int8
-    constants times steps), and constants behind a FakeQuant.
+    constants times steps), and what a FakeQuant rounds that is computed of constants alone.
     """
-    return frozenset(f"{node.name}:0" for node in graph if _is_stored(graph, node))
+    statics = Statics(graph, infer(graph, outputs=[node.name for node in graph if node.op in FAKES]))
+    return frozenset(f"{node.name}:0" for node in graph if _is_stored(graph, node, statics))
 
 
-def _is_stored(graph: Graph, node: Node) -> bool:
+def _is_stored(graph: Graph, node: Node, statics: Statics) -> bool:
     if node.op == "Mul":
         return codes_and_steps(graph, node) is not None
-    if node.op != "Dequantize" and node.op not in FAKES:
+    if not node.data_inputs:
         return False
-    source = _constant(graph, node.data_inputs[0]) if node.data_inputs else None
-    if source is None or source.tensor.size < 2:
-        return False
-    return node.op in FAKES or source.tensor.dtype.name in ("quint8", "qint8")
+    if node.op in FAKES:
+        rounded = statics.constant(canonical(node.data_inputs[0]))
+        return rounded is not None and math.prod(rounded.shape) > 1
+    source = _constant(graph, node.data_inputs[0]) if node.op == "Dequantize" else None
+    return source is not None and source.tensor.size > 1 and source.tensor.dtype.name in ("quint8", "qint8")
 
 
 def codes_and_steps(graph: Graph, node: Node) -> tuple[Node, Node] | None:

@@ -1,0 +1,92 @@
+"""Takes the ranges of a quantization-aware training for those of its tensors, and its fake quantization away.
+
+    x ─QUANTIZE─ DEQUANTIZE─ y      becomes      y, with the range of these codes
+
+Eight-bit codes round as the training did; computed beside them, its rounding would cost many operations in float.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from pocketgraph.graph import Graph, Node
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.litert.lowering import MAY_QUANTIZE
+from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.core.observation import Observation
+from pocketgraph.quantization.core.quantization_state import QuantizationState
+from pocketgraph.quantization.core.value_range import HIGHEST, LOWEST, Range
+from pocketgraph.quantization.program_pass import copied
+
+MOST_CUT = 0.1
+"""How far values may lie beyond a trained range, of its width, where they may stay floats that nothing cuts off."""
+
+
+def marked(graph: Graph) -> Graph:
+    """The graph, with fake quantization to all codes of eight bits lowered to these codes."""
+
+    def mark(node: Node) -> Node:
+        is_whole = node.attr("num_bits", 8) == 8 and not node.attr("narrow_range", False)
+        if node.op != "FakeQuantWithMinMaxVars" or not is_whole:
+            return node
+        return node.with_attrs(**{MAY_QUANTIZE: True})
+
+    return graph.map_nodes(mark)
+
+
+def with_trained_ranges(
+    program: Program, seen: Mapping[Value, Observation] = MappingProxyType({})
+) -> tuple[Program, dict[Value, Range]]:
+    """A program without its fake quantization, and the ranges that this had; the program stays as it is.
+
+    Args:
+        program: lowered from a graph that was ``marked``.
+        seen: what values its tensors took; what cuts much of them off stays, for readers that will have no codes.
+    """
+    result, ranges = copied(program), dict[Value, Range]()
+    producers, replaced = result.producers(), dict[Value, Value]()
+    gone: list[Operation] = []
+    for back in result.operations:
+        codes = producers.get(back.inputs[0]) if back.code == "DEQUANTIZE" and back.inputs[0] is not None else None
+        source = codes.inputs[0] if codes is not None and codes.code == "QUANTIZE" else None
+        observed = seen.get(source) if source is not None else None
+        while source in replaced:
+            source = replaced[source]
+        grid = back.inputs[0].quantization if back.inputs[0] is not None else None
+        if source is None or grid is None or source.dtype is not FLOAT or source in result.outputs:
+            continue
+        (value,), before, span = back.outputs, producers.get(source), _range(grid)
+        if observed is not None and _is_cut(observed.range, span):
+            ranges[value] = span
+            continue
+        if before is not None:  # the result keeps its name
+            before.outputs = [value if each is source else each for each in before.outputs]
+            producers[value], replaced[source] = before, value
+        elif value not in result.outputs:
+            replaced[value] = source
+        else:
+            continue
+        ranges[value if before is not None else source] = span
+        gone.append(back)
+    result.drop(gone)
+    result.substitute(replaced)
+    result.drop_unused()
+    return (result, ranges) if ranges else (program, {})
+
+
+def _range(grid: Quantization) -> Range:
+    (scale,), (zero,) = grid.scales, grid.zero_points
+    return Range((LOWEST - zero) * scale, (HIGHEST - zero) * scale)
+
+
+def _is_cut(seen: Range, span: Range) -> bool:
+    return max(seen.high - span.high, span.low - seen.low) > MOST_CUT * (span.high - span.low)
+
+
+def apply(state: QuantizationState) -> bool:
+    """The step; a way to choose ranges that was asked for chooses these too."""
+    state.program, trained = with_trained_ranges(state.program, state.seen)
+    if state.options.ranges == "auto":
+        state.ranges = {**state.ranges, **trained}
+    return bool(trained)
