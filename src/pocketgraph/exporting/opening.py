@@ -15,7 +15,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.entry_points import check_names
-from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
@@ -39,7 +39,6 @@ from pocketgraph.runtime.feeding.synthetic_feeds import (
     synthetic_shapes,
     synthetic_sizes,
 )
-from pocketgraph.runtime.signatures import DEFAULT
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
 Sizes = Mapping[str, Sequence[int]]
@@ -107,7 +106,7 @@ def opened(
         kept = {cut.name for cut in reads.cuts}
         shapes = {name: size for name, size in (shapes or {}).items() if name in kept or name not in said}
         graph = reads.behind(is_open=True)
-        chosen = {DEFAULT: Signature({cut.name: canonical(cut.name) for cut in reads.cuts}, ends)}
+        chosen = {DEFAULT_SIGNATURE: Signature({cut.name: canonical(cut.name) for cut in reads.cuts}, ends)}
         shapes = {**{cut.name: cut.shape for cut in reads.cuts if texts is None}, **(shapes or {})}
     elif not chosen:
         chosen, graph, front = _sole(graph, inputs, outputs)
@@ -217,7 +216,7 @@ def _signatures(graph: Graph, wanted: Sequence[str] | None) -> dict[str, Signatu
                 hint = did_you_mean(key, found) or (f"it has {', '.join(found)}" if found else "it has none")
                 raise UsageError(f"the graph has no signature '{key}'", hint=hint)
         return {key: found[key] for key in wanted}
-    return dict(sorted(found.items(), key=lambda item: item[0] != DEFAULT))
+    return dict(sorted(found.items(), key=lambda item: item[0] != DEFAULT_SIGNATURE))
 
 
 def _that_devices_take(graph: Graph, chosen: Mapping[str, Signature]) -> tuple[dict[str, Signature], list[str]]:
@@ -261,7 +260,7 @@ def _sole(
         if front is not None:
             graph = behind_audio_preprocessing(graph, front.shapes)
         fed = list(front.shapes) if front is not None else needed_placeholders(graph, fetches)
-    return {DEFAULT: Signature(_named(fed), _named(fetches))}, graph, front
+    return {DEFAULT_SIGNATURE: Signature(_named(fed), _named(fetches))}, graph, front
 
 
 def _named(tensors: Sequence[str]) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.formats.tflite import DeclaredTensor, ModelFacts
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import DType, Graph, Tensor
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.graph.node import Ref, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES
@@ -125,7 +126,7 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     """The facts of an ONNX file."""
     buffer = mapped(identity.path)
     graph = onnx_file.parse(buffer, identity.path)
-    entry = graph.signatures[onnx_file.DEFAULT]
+    entry = graph.signatures[DEFAULT_SIGNATURE]
 
     def details(names: Mapping[str, str]) -> dict[str, DeclaredTensor]:
         return {name: _details(name, graph, parse_ref(ref)) for name, ref in names.items()}

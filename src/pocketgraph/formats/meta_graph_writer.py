@@ -17,6 +17,7 @@ from pocketgraph.formats.files import PathLike, reason, write_atomically
 from pocketgraph.formats.tensor_proto import shape_bytes
 from pocketgraph.graph import Graph, Shape, Signature, opdefs
 from pocketgraph.graph.entry_points import likely_inputs, sole_outputs
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.node import canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.graph.order import reachable
@@ -25,7 +26,6 @@ from pocketgraph.protobuf.wire import Chunk
 
 SCHEMA_VERSION = 1
 PREDICT = "tensorflow/serving/predict"
-DEFAULT_SIGNATURE = "serving_default"
 INIT, MAIN_OP = "init", "saved_model_main_op"
 
 

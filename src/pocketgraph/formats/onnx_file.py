@@ -19,12 +19,11 @@ from pocketgraph.errors import FormatError, GraphError
 from pocketgraph.formats.tflite import plain_name
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.edit import claim_name
-from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import ONNX, ONNX_PREFIX, SHAPES, TYPES
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
-DEFAULT = "serving_default"
 ELEMENTS = {
     1: "float", 2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64", 8: "string", 9: "bool",
     10: "half", 11: "double", 12: "uint32", 13: "uint64", 14: "complex64", 15: "complex128", 16: "bfloat16",
@@ -109,7 +108,7 @@ def _graph(buffer: Buffer, start: int, end: int, where: str) -> Graph:
         nodes,
         inputs=list(inputs.values()),
         outputs=list(made.values()),
-        signatures={DEFAULT: Signature(inputs, made)},
+        signatures={DEFAULT_SIGNATURE: Signature(inputs, made)},
         extra=bytes(4) + ONNX + bytes(buffer),
     )
 

@@ -22,11 +22,10 @@ from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor
 from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.edit import claim_name
-from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 from pocketgraph.graph.model_file_graph import PREFIX, SCALES, SHAPES, TYPES, ZERO_POINTS
 from pocketgraph.protobuf.wire import Buffer
 
-DEFAULT = "serving_default"
 METADATA = "TFLITE_METADATA"
 CUSTOM = 32
 MOST_NODES = 1 << 20
@@ -196,7 +195,7 @@ def _signatures(file: _File) -> dict[str, tuple[int, dict[str, int], dict[str, i
         return found
     graph = file.subgraphs[0]
     named = [_by_name(graph, numbers) for numbers in (graph.inputs, graph.outputs)]
-    return {DEFAULT: (0, named[0], named[1])}
+    return {DEFAULT_SIGNATURE: (0, named[0], named[1])}
 
 
 def _by_name(graph: _SubgraphTable, numbers: tuple[int, ...]) -> dict[str, int]:
@@ -235,7 +234,7 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
             {name: tensors[number] for name, number in inputs.items()},
             {name: tensors[number] for name, number in outputs.items()},
         )
-    main = made.get(DEFAULT) or next(iter(made.values()))
+    main = made.get(DEFAULT_SIGNATURE) or next(iter(made.values()))
     return Graph(
         nodes,
         inputs=list(main.inputs.values()),

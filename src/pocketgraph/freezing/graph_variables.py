@@ -10,6 +10,7 @@ from pocketgraph.graph.op_traits import ops_with
 
 REFERENCE_OPS = frozenset({"Variable", "VariableV2"})
 HANDLE_OP = "VarHandleOp"
+ASSIGNS = ("Assign", "AssignVariableOp")
 REFERENCE_CARRIERS = ops_with("reference") & ops_with("enter", "switch") | {"RefIdentity"}
 """The references that freezing follows to a variable; loops are resolved before."""
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.errors import FreezeError, option
-from pocketgraph.freezing.graph_variables import variable_behind
+from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
 from pocketgraph.freezing.subgraph import output_nodes
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
-
-_ASSIGNS = ("Assign", "AssignVariableOp")
 
 
 def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor | None]:
@@ -22,7 +20,7 @@ def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor |
     found: dict[str, Tensor | None] = {}
     run = reachable(graph, output_nodes(graph, initializers), missing_ok=True)
     for node in graph:
-        if node.name in run and node.op in _ASSIGNS and len(node.data_inputs) >= 2:
+        if node.name in run and node.op in ASSIGNS and len(node.data_inputs) >= 2:
             variable = variable_behind(graph, node.data_inputs[0])
             if variable is not None:
                 found[variable] = graph.constant(node.data_inputs[1])

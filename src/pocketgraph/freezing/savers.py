@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from pocketgraph.formats.function_def import arguments
-from pocketgraph.freezing.graph_variables import variable_behind
+from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
 from pocketgraph.freezing.variables_in_calls import CALLS, function_attributes
 from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func
@@ -15,7 +15,6 @@ from pocketgraph.graph.op_traits import ops_with
 Extent = tuple[int, int]
 _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
-_ASSIGNS = ("Assign", "AssignVariableOp")
 LONGEST = 40  # characters of a part of a slice: two numbers of 64 bits
 _BETWEEN = ops_with("passes", "view") | {"Cast"}
 """What savers put between a variable and its slices."""
@@ -82,7 +81,7 @@ def _restored(nodes: Mapping[str, Node]) -> Iterator[tuple[str, SavedAs]]:
     if not lists:
         return
     for node in nodes.values():
-        if node.op not in _ASSIGNS or len(node.data_inputs) < 2:
+        if node.op not in ASSIGNS or len(node.data_inputs) < 2:
             continue
         source, port = _source(nodes, node.data_inputs[1])
         names, slices = lists.get(source, ([], []))

@@ -10,10 +10,10 @@ from pocketgraph.errors import option
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
-DEFAULT = "serving_default"
 EXAMPLE_PARSERS = ops_with("example_parser")
 CHECKPOINTS = ops_with("checkpoint")
 _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "AssignSub", "AssignSubVariableOp")
@@ -23,7 +23,7 @@ _STEPS = ("Apply", "SparseApply", "ResourceApply", "ResourceSparseApply", "Assig
 def serving_signature(graph: Graph) -> str | None:
     """The key of the signature that is taken when none is named; None where there is none."""
     keys = list(graph.public_signatures)
-    return DEFAULT if DEFAULT in keys else keys[0] if len(keys) == 1 else None
+    return DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in keys else keys[0] if len(keys) == 1 else None
 
 
 def left_signatures(graph: Graph) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import GraphError, UsageError, nearest
 from pocketgraph.graph.entry_survey import OTHER_BRANCH, SIDE_RESULTS, EntrySurvey, LikelyEntry
-from pocketgraph.graph.graph import Graph
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Graph
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.opdefs import output_dtypes
 
@@ -66,7 +66,7 @@ def main_outputs(graph: Graph) -> list[str]:
     """The outputs that make a model whole: those stated (a SavedModel's of the default signature); else the likeliest,
     and others that are about as likely and are no part of the way to it, such as a second head. Of a training graph,
     which has many ends, the likeliest and those that are exactly as likely. Empty without any."""
-    stated = [s for key, s in graph.signatures.items() if key == "serving_default"]
+    stated = [s for key, s in graph.signatures.items() if key == DEFAULT_SIGNATURE]
     listed = list(graph.outputs) or [tensor for signature in stated for tensor in signature.outputs.values()]
     own = list(dict.fromkeys(_brief(name) for name in listed if node_name(canonical(name)) in graph))
     if own:

@@ -40,6 +40,10 @@ class Function(Record):
     encoded: bytes = b""
 
 
+DEFAULT_SIGNATURE = "serving_default"
+"""The key of the signature that is meant where none is named."""
+
+
 class Signature(Record):
     """A named entry point: which tensors go in and out under which keys."""
 

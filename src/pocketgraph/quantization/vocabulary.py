@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
+from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
 OTHERS = ops_with("table") | VARIABLES | ops_with("random")
 """What a table's contents may not follow from."""
-FILLERS = ("InitializeTable", "LookupTableImport")
 SPOKEN = "the quick brown fox jumps over the lazy dog again"
 """Where a graph knows no words."""
 MOST_WORDS = 12  # of a made-up text

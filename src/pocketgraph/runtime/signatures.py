@@ -7,9 +7,8 @@ from typing import Any
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph import Graph
-from pocketgraph.graph.graph import Signature
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
 
-DEFAULT = "serving_default"
 INITIALIZER = "__saved_model_init_op"  # TensorFlow 2 notes the loader's own step as a signature
 
 
@@ -25,8 +24,8 @@ def chosen(graph: Graph, name: str | None = None) -> Signature:
             hint = did_you_mean(name, found) or (f"it has {', '.join(map(repr, found))}" if found else "it has none")
             raise RunError(f"the graph has no signature '{name}'", hint=hint)
         return found[name]
-    if DEFAULT in found:
-        return found[DEFAULT]
+    if DEFAULT_SIGNATURE in found:
+        return found[DEFAULT_SIGNATURE]
     if not found:
         raise RunError(
             "the graph has no signature", hint="load a SavedModel, or use run(fetches, feeds) with tensor names"

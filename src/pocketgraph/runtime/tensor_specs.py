@@ -6,9 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_placeholders
-from pocketgraph.runtime.signatures import DEFAULT, INITIALIZER
+from pocketgraph.runtime.signatures import INITIALIZER
 
 LARGE = 20_000  # nodes; of more, shapes that are not declared are not worked out
 
@@ -60,7 +61,7 @@ def input_names(graph: Graph) -> list[str]:
         UsageError: no likely output was found.
     """
     fetches = default_fetches(graph)
-    named = sorted(graph.signatures.items(), key=lambda item: item[0] != DEFAULT)
+    named = sorted(graph.signatures.items(), key=lambda item: item[0] != DEFAULT_SIGNATURE)
     entry = next((item.inputs for _, item in named if tuple(item.outputs.values()) == fetches), {})
     return list(graph.inputs or entry.values() or needed_placeholders(graph, fetches))
 

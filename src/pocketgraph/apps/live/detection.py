@@ -16,10 +16,10 @@ from pocketgraph.apps.live.tracking import Tracker
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, canonical, node_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.quantities import counted
-from pocketgraph.runtime.signatures import DEFAULT
 
 SizesOf: TypeAlias = "Callable[[str], tuple[int | None, ...] | None]"
 """A tensor's sizes by its name; None where even their number is open."""
@@ -83,7 +83,7 @@ def _called(graph: Graph) -> dict[str, str]:
     """The tensors of a SavedModel's outputs by what its signature calls them; those of TensorFlow 2's Object Detection
     API have no other names. Empty where several signatures may be meant."""
     signatures = graph.public_signatures
-    main = signatures.get(DEFAULT) or (next(iter(signatures.values())) if len(signatures) == 1 else None)
+    main = signatures.get(DEFAULT_SIGNATURE) or (next(iter(signatures.values())) if len(signatures) == 1 else None)
     return {} if main is None else {key: tensor.removesuffix(":0") for key, tensor in main.outputs.items()}
 
 

@@ -14,7 +14,6 @@ from pocketgraph.datasets.recordings import samples_at
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 
-RECORDINGS = (".wav",)
 SHIFT, GAIN, NOISE = 0.1, 0.7, 0.02
 """Of the clip's length, to either side; a logarithm, at most; of the full scale, standard deviation at most."""
 

@@ -15,7 +15,7 @@ from pocketgraph.apps.retraining.distortions import Distortions
 from pocketgraph.apps.retraining.example_lists import Example, by_category, check_counts, examples_of
 from pocketgraph.apps.retraining.fine_tuning import Tuning
 from pocketgraph.apps.retraining.photo_features import DISTORTED, MIRRORED, PLAIN, FeatureModel, PhotoFeatures
-from pocketgraph.apps.retraining.recording_features import RECORDINGS, RecordingFeatures
+from pocketgraph.apps.retraining.recording_features import RecordingFeatures
 from pocketgraph.apps.retraining.softmax_head import Head, cross_validated, joined, solved
 from pocketgraph.apps.retraining.table_features import (
     TableFeatures,
@@ -77,7 +77,7 @@ def base_of_files(
     if graph is None:
         raise UsageError("no base model is given", where=place, hint="only a table (.csv, .tsv, .npz) needs none")
     is_of_sound = hears(graph)
-    kind = RECORDINGS if is_of_sound else file_lists.SUFFIXES
+    kind = file_lists.RECORDINGS if is_of_sound else file_lists.SUFFIXES
     labels, examples = examples_of(place, **shares, suffixes=kind, warn=notify)
     if is_of_sound:
         distortions = replace(distortions, flip=False)

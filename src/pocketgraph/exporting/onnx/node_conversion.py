@@ -14,13 +14,11 @@ from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxVal
 from pocketgraph.exporting.onnx.preparing import Prepared
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, RESOURCE
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.shapes.infer import MALFORMED
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.needed import Item
-
-MALFORMED = (TypeError, ValueError, IndexError, KeyError, OverflowError, AttributeError, ZeroDivisionError)
-"""What a converter stumbles over when a node of an untrusted file has attributes of the wrong kind."""
 
 
 class NodeConversion(ABC):

@@ -13,11 +13,11 @@ from collections.abc import Callable, Mapping, Sequence
 
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
+from pocketgraph.formats.tflite_metadata import IDENTIFIER
 from pocketgraph.litert.writing import flatbuffer
 from pocketgraph.litert.writing.flatbuffer import Entry, Table
 
 NAME = "TFLITE_METADATA"
-IDENTIFIER = b"M001"
 AXIS_LABELS, VALUE_LABELS, SCORE_CALIBRATION = 2, 3, 4
 """Kinds of associated files."""
 FEATURE, IMAGE, BOXES, AUDIO = 1, 2, 3, 4

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from pocketgraph.freezing.graph_variables import ASSIGNS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 
 FUSED = ops_with("fused_batch_norm")
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
 """Not a trait: what a moving average is brought nearer to the batch's statistic with."""
-ASSIGNS = ("Assign", "AssignVariableOp")
-"""Not a trait: what a moving average is set with, when its new value is computed as a whole."""
 THROUGH = ops_with("passes", "view") | {"Cast"}
 
 

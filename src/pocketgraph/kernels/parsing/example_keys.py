@@ -18,11 +18,11 @@ from pocketgraph.graph.dtype import STRING
 from pocketgraph.kernels.arrays import Array, strings
 from pocketgraph.kernels.parsing.example_layout import column_at, expect_entries, first_entries
 from pocketgraph.kernels.parsing.example_records import ENTRY, FEATURE
+from pocketgraph.kernels.parsing.example_walk import MOST_KEY
 from pocketgraph.kernels.parsing.record_bytes import IrregularError, all_true, expect, sizes_at
 from pocketgraph.kernels.parsing.record_column import RecordColumn
 
 MOST_ENTRIES = 256  # of a record, which are found one after the other
-MOST_KEY = 127  # bytes of a key
 MASKS = np.array([(1 << 8 * count + 8) - 1 for count in range(8)], np.uint64)
 """Of eight bytes as a number, a key's length and its first so many bytes."""
 ODD = 0x9E3779B97F4A7C15  # what mixes a key's end into its mark; any odd number does

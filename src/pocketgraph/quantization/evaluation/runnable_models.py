@@ -23,6 +23,7 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.tensor_detail import TensorDetail
 from pocketgraph.litert.trusted import TrustedInterpreter
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
+from pocketgraph.litert.writing.schema import IDENTIFIER
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.quantization.audio_preprocessing import (
     audio_preprocessing_of,
@@ -35,7 +36,6 @@ from pocketgraph.quantization.stated_sizes import by_tensor, with_sizes
 from pocketgraph.quantization.text_inputs import model_input
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
-IDENTIFIER = b"TFL3"
 AT = 4  # where in a LiteRT file the identifier stands
 Sizes = Callable[[Graph, "dict[str, tuple[int, ...]]"], "dict[str, tuple[int, ...]]"]
 """Gives the shapes of a graph's inputs with the sizes that the graph leaves open, 1 until then."""

@@ -37,18 +37,30 @@ def _mat_mul(node: Node, constants: Constants, call: Call) -> Call | None:
     return mat_mul
 
 
-@quickens("Max", "Min")
-def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
+REDUCTIONS: dict[str, tuple[Any, Any]] = {
+    "Max": (np.maximum.reduce, np.float32(-np.inf)),
+    "Min": (np.minimum.reduce, np.float32(np.inf)),
+    "All": (np.logical_and.reduce, None),
+    "Any": (np.logical_or.reduce, None),
+}
+"""What reduces, and what it begins with where it takes float32 numbers; truths begin with NumPy's own."""
+
+
+@quickens(*REDUCTIONS)
+def _reduced(node: Node, constants: Constants, call: Call) -> Call | None:
     if 1 not in constants:
         return None
-    keeps, largest = bool(node.attr("keep_dims", False)), node.op == "Max"
-    reduce: Any = np.maximum.reduce if largest else np.minimum.reduce
+    keeps = bool(node.attr("keep_dims", False))
+    reduce, first = REDUCTIONS[node.op]
+    takes_truths = first is None
     known: dict[int, tuple[int, ...]] = {}
-    first = np.float32(-np.inf if largest else np.inf)
 
-    def extreme(input: Array, axis: Array) -> Any:
+    def reduced(input: Array, axis: Array) -> Any:
         kind = input.dtype
-        if kind is not SINGLE and ((kind is not INT32 and kind is not INT64) or not input.size):
+        if takes_truths:
+            if kind is not TRUTH:
+                return call(input, axis)
+        elif kind is not SINGLE and ((kind is not INT32 and kind is not INT64) or not input.size):
             return call(input, axis)
         axes = known.get(input.ndim)
         if axes is None:
@@ -58,27 +70,7 @@ def _extreme(node: Node, constants: Constants, call: Call) -> Call | None:
         )
         return found if type(found) is np.ndarray else np.asarray(found, kind)
 
-    return extreme
-
-
-@quickens("All", "Any")
-def _truths(node: Node, constants: Constants, call: Call) -> Call | None:
-    if 1 not in constants:
-        return None
-    keeps = bool(node.attr("keep_dims", False))
-    reduce: Any = np.logical_and.reduce if node.op == "All" else np.logical_or.reduce
-    known: dict[int, tuple[int, ...]] = {}
-
-    def truths(input: Array, axis: Array) -> Any:
-        if input.dtype is not TRUTH:
-            return call(input, axis)
-        axes = known.get(input.ndim)
-        if axes is None:
-            axes = known[input.ndim] = axes_of(axis, input.ndim)
-        found = reduce(input, axes, None, None, keeps)
-        return found if type(found) is np.ndarray else np.asarray(found)
-
-    return truths
+    return reduced
 
 
 @quickens("Pack")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import dependents
 
 FINDERS = frozenset(("LookupTableFind", "LookupTableFindV2"))
-FILLERS = ("InitializeTable", "LookupTableImport")
 SPLITTERS = ("StringSplit", "RegexSplit", "UnicodeDecode")
 HASHES = "StringToHashBucket"
 ANY_WORDS = b"the quick brown fox jumps over the lazy dog".split()
