@@ -6,9 +6,10 @@ import numpy as np
 
 from pocketgraph.apps.retraining.softmax_head import Head
 from pocketgraph.errors import UsageError, option
-from pocketgraph.formats.meta_graph_writer import DEFAULT_SIGNATURE, PREDICT, keyed
+from pocketgraph.formats.meta_graph_writer import PREDICT, keyed
 from pocketgraph.graph import Graph, Node, Shape, Signature, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 
