@@ -31,6 +31,12 @@ from pocketgraph.kernels.windows import (
 PATCH_ELEMENTS = 1 << 18
 """What is laid out at once for a matrix product: 1 MB of float32, half of a processor's second-level cache."""
 
+PLANE_ELEMENTS = 1 << 15
+"""The same where it is laid out by planes: 128 kB of float32."""
+
+FEW_CHANNELS = 4
+"""Up to here planes are laid out where a row of the result has more places than that of a window has elements."""
+
 MANY_CHANNELS = 32
 """Channels from which summing up pixel by pixel takes less than joining the columns of a row."""
 
@@ -80,17 +86,34 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
     _fits(dy.shape[1:-1], spans, dy.shape[-1], shape[-1])
     reserve(shape, np.float32)
     wide, slopes = padded(widened(x), spans), widened(dy)
-    size = math.prod(shape[:-1])
-    result = np.zeros((size, shape[-1]), dtype=wide.dtype)
-    if not slopes.size or not size or x.shape[-1] != shape[-2]:
+    if not slopes.size or not math.prod(shape[:-1]) or x.shape[-1] != shape[-2]:
         return _by_taps(wide, shape, slopes, spans).astype(x.dtype, copy=False)
-    view = window_view(wide, spans)
-    row = math.prod(view.shape[2:])
+    are_planes = len(spans) == 2 and shape[-2] <= FEW_CHANNELS and spans[1].taps * shape[-2] <= spans[1].output
     with blas_threads.at_most(1):  # they would wait for each other in each of these products
-        for images, rows in blocks(view.shape[0], view.shape[1], row, PATCH_ELEMENTS):
-            patches = view[images, rows].reshape(-1, size)
-            result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
-    return result.reshape(shape).astype(x.dtype, copy=False)
+        found = (_by_planes if are_planes else _by_windows)(wide, shape, slopes, spans)
+    return found.reshape(shape).astype(x.dtype, copy=False)
+
+
+def _by_windows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
+    """A row for each window: of each of its rows all channels lie in one piece."""
+    view, size = window_view(wide, spans), math.prod(shape[:-1])
+    result = np.zeros((size, shape[-1]), dtype=wide.dtype)
+    for images, rows in blocks(view.shape[0], view.shape[1], math.prod(view.shape[2:]), PATCH_ELEMENTS):
+        patches = view[images, rows].reshape(-1, size)
+        result += patches.T @ slopes[images, rows].reshape(-1, shape[-1])
+    return result
+
+
+def _by_planes(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
+    """A row for each element of a window: what all windows of a row have there lies in one piece."""
+    planes, size = np.ascontiguousarray(np.moveaxis(wide, -1, 0)), math.prod(shape[:-1])
+    view = window_view(planes.reshape(-1, *planes.shape[2:], 1), spans)[..., 0]
+    view = view.reshape(shape[2], len(wide), *view.shape[1:]).transpose(4, 5, 0, 1, 2, 3)
+    result = np.zeros((size, shape[-1]), dtype=wide.dtype)
+    for images, rows in blocks(len(wide), view.shape[4], view.shape[5] * size, PLANE_ELEMENTS):
+        patches = view[:, :, :, images, rows].reshape(size, -1)
+        result += patches @ slopes[images, rows].reshape(-1, shape[-1])
+    return result
 
 
 def _by_taps(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:

@@ -163,13 +163,18 @@ def _shares_of_tiles(
     borders = list(conv.attr("explicit_paddings", None) or [0] * 8)[2:6]
     if any(border >= size for border, size in zip(borders, (height, height, width, width), strict=True)):
         return ()  # then the gradient by the images is no convolution
-    work = height * width * depth * _count(results)
-    if "changing_weights" in without or height == width == 1 or work < LEAST_TRAINED_LAYER:
+    if not _is_for_xnnpack(weights, results, without):
         return ()
     if "winograd_training" in without:
         return (WITHOUT_TILES_SHARE,) * 2
     shares = share_in_tiles(results, (height, width), depth), share_in_tiles(images, (height, width), count)
     return tuple(WITHOUT_TILES_SHARE if share is None else share for share in shares)
+
+
+def _is_for_xnnpack(weights: tuple[int, ...], results: tuple[int, ...], without: Collection[str]) -> bool:
+    """Whether a convolution is large enough for XNNPACK with weights that change, and not a product of matrices."""
+    work = weights[0] * weights[1] * weights[2] * _count(results)
+    return "changing_weights" not in without and weights[:2] != (1, 1) and work >= LEAST_TRAINED_LAYER
 
 
 def _single_convolutions(
@@ -195,7 +200,10 @@ def _single_convolutions(
         if weights[2] < FEWEST_LEFT_ALONE or (isinstance(refs[0], Endpoint) and refs[0].node in static):
             continue
         shares = _shares_of_tiles(item.node, weights, images, results, without)
-        if shares and shares[place] >= WITHOUT_TILES_SHARE:
+        is_strided = item.node.op == "Conv2D" and set(item.node.attr("strides", ())) != {1}
+        if is_strided and _is_for_xnnpack(weights, results, without):
+            found[name] = LAYER_REASON  # there are no tiles of these
+        elif shares and shares[place] >= WITHOUT_TILES_SHARE:
             found[name] = LAYER_REASON
     return found
 
