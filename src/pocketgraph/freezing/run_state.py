@@ -13,6 +13,7 @@ from pocketgraph.graph.order import reachable
 
 _ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
 """How TensorFlow 1 calls the states that a recurrent cell begins with."""
+MOST_NAMED = 2  # variables that a sentence names
 _LOOPS = ops_with("enter") | {"While", "StatelessWhile"}
 
 
@@ -28,15 +29,15 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
         kept = AssignVariableOp(window, later)
         y = MatMul(later, weights, ^kept)
 
-    What optimizers do is training's, and so as a rule is what a branch of the graph does (moving averages): neither is
-    looked at.
+    What optimizers do is training's, and so as a rule is what a branch of the graph does (moving averages), and what
+    ranges of fake-quantization are made of: none of these is looked at.
 
     Args:
         graph: with its variables, and its functions inlined.
         outputs: what is computed.
     """
     needed = reachable(graph, outputs, missing_ok=True)
-    computed_with = reachable(graph, outputs, data_only=True, missing_ok=True)
+    computed_with = reachable(_without_ranges(graph), outputs, data_only=True, missing_ok=True)
     found: dict[str, None] = {}
     for node in graph:
         if node.name not in needed or not is_update(node) or not node.op.startswith("Assign"):
@@ -50,9 +51,16 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def _without_ranges(graph: Graph) -> Graph:
+    """The graph whose fake-quantization takes the tensor alone, and no ranges."""
+    rounding = ops_with("fake_quantization")
+    return graph.map_nodes(lambda node: node.replace(inputs=node.data_inputs[:1]) if node.op in rounding else node)
+
+
 def forgotten(variables: Sequence[str]) -> str:
     """What it means that variables are frozen that keep what the model was given."""
-    names = ", ".join(f"'{name}'" for name in variables)
+    names = ", ".join(f"'{name}'" for name in variables[:MOST_NAMED])
+    names += f" and {len(variables) - MOST_NAMED} more" if len(variables) > MOST_NAMED else ""
     return (
         f"the model remembers earlier runs in {names}, and a frozen graph does not: each run begins with the stored "
         "values. Give the model its state as an input, and the next one as an output, so that the app keeps it"
