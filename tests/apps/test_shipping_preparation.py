@@ -538,3 +538,22 @@ def test_texts_looked_up_in_a_table_that_nothing_fills_are_refused_with_what_to_
             ship(tmp_path / "net.pb", tmp_path / "out")
         else:
             pocketgraph.quantize(tmp_path / "net.pb", mode="dynamic")
+
+
+@pytest.mark.parametrize("suffix", ["onnx", "tflite"])
+def test_what_the_error_at_ragged_rows_names_can_be_fed(tmp_path: pathlib.Path, suffix: str) -> None:
+    graph = Graph([*constants(w=RNG.normal(size=(4, 2)).astype(np.float32)), *parse("""
+        values = Placeholder(dtype=float, shape=[?, 4])
+        splits = Placeholder(dtype=int64, shape=[?])
+        sizes = Const(int64 -1)
+        zero = Const(float 0.0)
+        rows = RaggedTensorToTensor(sizes, values, zero, splits, T=float, Tindex=int64, Tshape=int64,
+            num_row_partition_tensors=1, row_partition_types=["ROW_SPLITS"])
+        axis = Const(int32 1)
+        mean = Mean(rows, axis, T=float, Tidx=int32)
+        y = MatMul(mean, w, T=float)
+    """)], outputs=["y"])  # fmt: skip
+    with pytest.raises(PocketgraphError, match=r"cut behind the ragged part with inputs=rows$"):
+        pocketgraph.export(graph, tmp_path / f"m.{suffix}")
+    made = pocketgraph.export(graph, tmp_path / f"m.{suffix}", inputs=["rows"])
+    assert made.checks[0].passed

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pocketgraph.freezing.run_state import begun_anew, run_state, zero_states
+from pocketgraph.freezing.run_state import begun_anew, forgotten, run_state, zero_states
 from pocketgraph.freezing.tool import freeze_with_report
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.text_format import parse
@@ -76,6 +76,26 @@ def test_the_range_of_a_fake_quantization_is_no_state() -> None:
     """)
     assert run_state(graph, ["y"]) == []
     assert run_state(graph, ["z"]) == ["min"]
+
+
+def test_ranges_that_quantized_training_averages_are_no_state() -> None:
+    """As create_training_graph makes them: the rounding takes what the assignment gives."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 2])
+        axes = Const(int32 [0, 1])
+        seen = Max(x, axes, T=float, Tidx=int32)
+        low = Const(float 0.0)
+        high = VariableV2(dtype=float, shape=[])
+        change = Sub(high, seen, T=float)
+        average = AssignSub(high, change, T=float)
+        y = FakeQuantWithMinMaxVars(x, low, average)
+    """)
+    assert run_state(graph, ["y"]) == []
+    assert run_state(graph, ["average"]) == ["high"]
+
+
+def test_a_sentence_names_few_of_many_states() -> None:
+    assert "earlier runs in 'a', 'b' and 3 more, and a frozen" in forgotten(list("abcde"))
 
 
 def test_moving_averages_are_no_state() -> None:

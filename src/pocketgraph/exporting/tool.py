@@ -24,7 +24,7 @@ from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
 from pocketgraph.exporting.targets import Target, target_of
 from pocketgraph.exporting.text_opening import Texts
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
@@ -190,7 +190,7 @@ def model_to_export(
     is_sole = not outputs and not signatures and len(model.entries) == 1 and len(model.main.outputs) == 1
     answer = model.main.outputs[0]
     scores = scores_picked_from(model.graph, answer.tensor) if (labels or answer.dtype is STRING) and is_sole else None
-    if scores is not None:
+    if scores is not None and canonical(scores) not in (port.tensor for port in model.main.inputs):
         reading.notify(picked_note(answer.name, scores) + (", as labels are for them" if labels else ""))
         model = made([scores])
     if model.texts is not None:

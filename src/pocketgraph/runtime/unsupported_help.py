@@ -48,10 +48,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node is None:
         return ""
     if ragged := ragged_feeds(graph, name):
+        padded = ",".join(one.name for one in graph if one.op == "RaggedTensorToTensor")
         return (
             f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(ragged)}), have no "
             "form on a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut "
-            f"behind the ragged part with {option('inputs')}"
+            f"behind the ragged part with {option('inputs')}{'=' * bool(padded)}{padded}"
         )
     if node.op in ops_with("box_selection", "sequence_decoding"):
         heads = heads_before(graph, node)

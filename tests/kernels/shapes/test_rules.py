@@ -495,3 +495,27 @@ def test_a_picture_that_became_empty_holds_no_integers() -> None:
     )
     assert found.value("wide").dtype == np.float32
     assert np.isnan(found.value("y")).all()
+
+
+@pytest.mark.parametrize(
+    ("values", "sizes", "types", "wanted"),
+    [
+        ("[?]", "-1", ["ROW_SPLITS"], "[?,?]"),
+        ("[?,5]", "-1", ["ROW_SPLITS"], "[?,?,5]"),
+        ("[?]", "-1", ["ROW_SPLITS", "ROW_SPLITS"], "[?,?,?]"),
+        ("[?,5]", "-1", ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], "[?,?,5]"),
+        ("[?]", "[-1, 7]", ["ROW_SPLITS"], "[?,7]"),
+        ("[?,5]", "[4, -1, -1]", ["ROW_SPLITS"], "[4,?,5]"),
+    ],
+)
+def test_padded_rows_have_the_axes_that_tensorflow_says(values: str, sizes: str, types: list[str], wanted: str) -> None:
+    """As TensorFlow 2.21 infers them."""
+    parts = [f"part{at}" for at in range(len(types))]
+    listed = ", ".join(f'"{kind}"' for kind in types)
+    graph = parse(
+        f"values = Placeholder(dtype=float, shape={values})\nzero = Const(float 0.0)\nsizes = Const(int64 {sizes})\n"
+        + "".join(f"{part} = Placeholder(dtype=int64)\n" for part in parts)
+        + f"y = RaggedTensorToTensor(sizes, values, zero, {', '.join(parts)}, T=float, Tindex=int64, Tshape=int64, "
+        f"num_row_partition_tensors={len(parts)}, row_partition_types=[{listed}])"
+    )
+    assert str(infer(graph).shape("y:0")) == wanted

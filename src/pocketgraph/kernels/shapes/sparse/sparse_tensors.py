@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pocketgraph.graph.shape import SCALAR, UNKNOWN, Shape
-from pocketgraph.kernels.shapes.algebra import Dim, of_rank
+from pocketgraph.kernels.shapes.algebra import Dim, merge, of_rank
 from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, held_by, of_input
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
@@ -73,3 +73,14 @@ def set_operation(call: ShapeCall) -> Sequence[Shape]:
 def set_size(call: ShapeCall) -> Shape:
     sizes = call.as_shape(2)
     return UNKNOWN if sizes.dims is None or not sizes.dims else Shape(sizes.dims[:-1])
+
+
+@shape_rule("RaggedTensorToTensor")
+def padded_rows(call: ShapeCall) -> Shape:
+    """An axis for the rows, one for each partition of them, and those of a value."""
+    values = call.shape(1)
+    if values.dims is None:
+        return call.as_shape(0)
+    types = call.attr("row_partition_types", ())
+    partitions = len(types) - (tuple(types[:1]) in (("FIRST_DIM_SIZE",), (b"FIRST_DIM_SIZE",)))
+    return merge(Shape((None,) * (partitions + 1) + values.dims[1:]), call.as_shape(0))
