@@ -43,8 +43,8 @@ class WordRecognizer:
         minimum_count: results that have to be in the window.
         repeats: whether a word may begin again after ``suppression_ms`` though no other one came between.
 
-    As tensorflow/examples/speech_commands/recognize_commands.cc of TensorFlow 1.15, with ``repeats`` as its Android demo
-    does it; of equal averages the first wins.
+    As tensorflow/examples/speech_commands/recognize_commands.cc of TensorFlow 1.15, with ``repeats`` as its Android
+    demo does it; of equal averages the first wins.
     """
 
     def __init__(
