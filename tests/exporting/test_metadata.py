@@ -190,7 +190,8 @@ def test_files_behind_a_model_may_be_deflated(tmp_path: pathlib.Path) -> None:
         metadata(packed_as(zipfile.ZIP_DEFLATED, "a" * ((1 << 26) + 1)))
 
 
-def test_a_detector(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("labels", [["a", "b"], ["???", "a", "b"]])
+def test_a_detector(labels: list[str], tmp_path: pathlib.Path) -> None:
     graph = parse("""
         image_tensor = Placeholder(dtype=uint8, shape=[1, 2, 2, 3])
         detection_boxes = Const(float [[[0.0, 0.0, 0.5, 1.0]]])
@@ -200,7 +201,7 @@ def test_a_detector(tmp_path: pathlib.Path) -> None:
         floats = Cast(image_tensor, SrcT=uint8, DstT=float, Truncate=false)
     """)
     outputs = ["detection_boxes", "detection_classes", "detection_scores", "num_detections"]
-    pocketgraph.export(graph, tmp_path / "net.tflite", inputs=["image_tensor"], outputs=outputs, labels=["a", "b"])
+    pocketgraph.export(graph, tmp_path / "net.tflite", inputs=["image_tensor"], outputs=outputs, labels=labels)
     (subgraph,) = packed(tmp_path / "net.tflite").tables(3)
     assert [table.text(0) for table in subgraph.tables(3)] == ["location", "category", "score", "number of detections"]
     (picture,) = subgraph.tables(2)
@@ -213,6 +214,8 @@ def test_a_detector(tmp_path: pathlib.Path) -> None:
     assert boxes.table(1).scalar(1, "<b") == 1
     (file,) = subgraph.tables(3)[1].tables(6)
     assert (file.text(0), file.scalar(2, "<b")) == ("labels.txt", 3)
+    with zipfile.ZipFile(tmp_path / "net.tflite") as beside:  # line i is class i, and the API's classes count from 1
+        assert beside.read("labels.txt").decode().split() == ["???", "a", "b"]
 
 
 def test_labels_for_what_has_no_scores(tmp_path: pathlib.Path) -> None:

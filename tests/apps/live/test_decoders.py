@@ -98,6 +98,26 @@ def test_ssd_offsets_are_from_anchors() -> None:
     assert found.label == "dog"
 
 
+@pytest.mark.parametrize(
+    ("boxes", "scores", "columns", "is_detector"),
+    [
+        ("raw_outputs/box_encodings", "raw_outputs/class_predictions", 4, True),
+        ("Squeeze", "convert_scores", 4, True),
+        ("concat", "concat_1", 4, False),  # rows of four may be anything
+        ("concat", "concat_1", 3, True),
+    ],
+)
+def test_an_ssd_of_three_classes_is_one_by_its_names(boxes: str, scores: str, columns: int, is_detector: bool) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,30,4])
+        y = Placeholder(dtype=float, shape=[1,30,{columns}])
+        {boxes} = Relu(x, T=float)
+        {scores} = Sigmoid(y, T=float)
+    """)
+    found = recognised(graph)
+    assert (found is not None and found.family.name == "ssd") == is_detector
+
+
 def test_yolo_cells() -> None:
     grid = np.zeros((1, 13, 13, 5, 7))
     grid[..., 4] = -10

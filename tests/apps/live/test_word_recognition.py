@@ -24,6 +24,13 @@ def test_a_word_is_told_once_and_after_enough_results() -> None:
     assert recognizer(scores(1), 400) == Heard("yes", 1.0, False)
 
 
+def test_a_word_begins_again_after_the_suppression_time_where_it_repeats() -> None:
+    """As RecognizeCommands.java of the Android demo, whose words need no silence between them."""
+    recognizer = WordRecognizer(LABELS[1:], 200, threshold=0.5, suppression_ms=500, minimum_count=1, repeats=True)
+    heard = [recognizer(np.float32([1, 0]), time).is_new for time in range(0, 1400, 100)]
+    assert [100 * place for place, is_new in enumerate(heard) if is_new] == [100, 700, 1300]
+
+
 def test_the_next_word_waits_for_the_suppression_time() -> None:
     recognizer = WordRecognizer(LABELS, window_ms=200, threshold=0.5, suppression_ms=500, minimum_count=1)
     assert recognizer(scores(1), 0).is_new is False

@@ -294,11 +294,12 @@ def test_the_sound_front_has_our_kernels_numbers(tmp_path: pathlib.Path) -> None
     np.testing.assert_allclose(made["values"], wanted.reshape(-1), atol=1e-4)
 
 
-def test_words_are_told_alike(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("others", [["_silence_", "_unknown_"], ["up", "down"]])
+def test_words_are_told_alike(others: list[str], tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(7)
-    labels = ["_silence_", "_unknown_", "yes", "no"]
+    labels, repeats = [*others, "yes", "no"], "up" in others
     rows = [rng.dirichlet([1, 1, 1 + 30 * (number // 25 % 2), 1 + 30 * (number // 40 % 2)]) for number in range(200)]
-    recognizer = WordRecognizer(labels, 500, 0.5, 700, 3)
+    recognizer = WordRecognizer(labels, 500, 0.5, 700, 3, repeats=repeats)
     wanted = []
     for number, row in enumerate(rows):
         heard = recognizer(row, 30 * number)
@@ -307,10 +308,12 @@ def test_words_are_told_alike(tmp_path: pathlib.Path) -> None:
     assert len(wanted) > 2
     script = """import { Words } from "./sound.js";
     HEAD
-    const words = new Words(given.labels, { window_ms: 500, threshold: 0.5, suppression_ms: 700, minimum_count: 3 });
+    const settings = { window_ms: 500, threshold: 0.5, suppression_ms: 700, minimum_count: 3 };
+    const words = new Words(given.labels, settings, given.repeats);
     const heard = given.rows.map((row, i) => [30 * i, words.hear(row, 30 * i)]);
     say(heard.filter(([, word]) => word).map(([time, word]) => [time, word.label]));"""
-    assert node(script, {"labels": labels, "rows": [row.tolist() for row in rows]}, tmp_path) == wanted
+    given = {"labels": labels, "rows": [row.tolist() for row in rows], "repeats": repeats}
+    assert node(script, given, tmp_path) == wanted
 
 
 def test_sliders_move_alike(tmp_path: pathlib.Path) -> None:

@@ -177,21 +177,25 @@ def _box(sides: Any) -> tuple[float, float, float, float]:
 
 Sizes = Mapping[str, tuple[int | None, ...] | None]
 """The inferred sizes of outputs by part; None where even their number is open."""
+Tensors = Mapping[str, str]
+"""The names of outputs by part."""
 
 
-def _any(sizes: Sizes) -> bool:
+def _any(sizes: Sizes, tensors: Tensors) -> bool:
     return True
 
 
-def _anchored(sizes: Sizes) -> bool:
-    """Boxes [.., n, 4] (or [.., n, 1, 4]), and scores of as many."""
+def _anchored(sizes: Sizes, tensors: Tensors) -> bool:
+    """Boxes [.., n, 4] (or [.., n, 1, 4]), and scores of as many; four columns of them only under a detector's own
+    names, as any graph may join rows of four."""
     boxes, scores = sizes["boxes"], sizes["scores"]
     if boxes is None or scores is None or len(boxes) < 3 or len(scores) < 3:
         return False
-    return boxes[-1] == 4 and boxes[1] == scores[1] and scores[-1] != 4
+    is_own = not tensors["scores"].rpartition("/")[2].startswith("concat")
+    return boxes[-1] == 4 and boxes[1] == scores[1] and (is_own or scores[-1] != 4)
 
 
-def _listed(sizes: Sizes) -> bool:
+def _listed(sizes: Sizes, tensors: Tensors) -> bool:
     """Boxes [n, 4], or so of one picture, and a score each."""
     boxes, scores = sizes["boxes"], sizes["scores"]
     if boxes is None or scores is None or len(boxes) not in (2, 3) or len(scores) != len(boxes) - 1:
@@ -199,7 +203,7 @@ def _listed(sizes: Sizes) -> bool:
     return boxes[-1] == 4 and (len(boxes) == 2 or boxes[0] in (1, None))
 
 
-def _gridded(sizes: Sizes) -> bool:
+def _gridded(sizes: Sizes, tensors: Tensors) -> bool:
     """A square grid whose depth holds five boxes of at least one class."""
     grid = sizes["grid"]
     return (
@@ -207,7 +211,7 @@ def _gridded(sizes: Sizes) -> bool:
     )
 
 
-def _mapped(sizes: Sizes) -> bool:
+def _mapped(sizes: Sizes, tensors: Tensors) -> bool:
     heat = sizes["heat"]
     return heat is not None and len(heat) == 4
 
@@ -226,7 +230,7 @@ class Family:
         anchors: which boxes it needs: "", "priors", "anchors" or "yolo".
         optional: parts that may lack.
         feeds: values of other placeholders of these names, where the graph has them.
-        fits: whether outputs of these sizes can be this family's.
+        fits: whether outputs of these sizes and names can be this family's.
     """
 
     name: str
@@ -239,7 +243,7 @@ class Family:
     anchors: str = ""
     optional: frozenset[str] = frozenset()
     feeds: Mapping[str, Any] = field(default_factory=dict)
-    fits: Callable[[Sizes], bool] = _any
+    fits: Callable[[Sizes, Tensors], bool] = _any
 
 
 def postprocessed(found: Mapping[str, Array], how: Reading) -> list[Detection]:

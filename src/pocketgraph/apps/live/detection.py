@@ -51,7 +51,7 @@ def recognised(graph: Graph, name: str = "", sizes: SizesOf | None = None) -> De
     for family in FAMILIES:
         if name in ("", family.name):
             tensors = _by_place(graph, sizes) if family.name == "postprocessed" else _by_name(graph, family)
-            if tensors is not None and family.fits({part: sizes(tensor) for part, tensor in tensors.items()}):
+            if tensors and family.fits({part: sizes(tensor) for part, tensor in tensors.items()}, tensors):
                 return Detector(family, tensors)
     if name:
         parts = next(family for family in FAMILIES if family.name == name).parts

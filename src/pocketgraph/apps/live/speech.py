@@ -255,7 +255,10 @@ class SpeechApp(Settings):
 
     def _words(self, scores: Array, time_ms: int) -> tuple[str, float, float] | None:
         if self._recognizer is None:
-            self._recognizer = WordRecognizer([self.name(i) for i in range(len(scores))])
+            names = [self.name(i) for i in range(len(scores))]
+            # Where no label is of silence, nothing comes between a word and the same one again.
+            repeats = bool(self.labels) and not any(name.startswith("_") for name in self.labels)
+            self._recognizer = WordRecognizer(names, repeats=repeats)
         recognizer = self._recognizer
         recognizer.threshold, recognizer.window_ms = float(self.threshold), int(self.window_ms)
         recognizer.suppression_ms, recognizer.minimum_count = int(self.suppression_ms), int(self.minimum_count)

@@ -41,8 +41,10 @@ class WordRecognizer:
         threshold: an average has to be over it.
         suppression_ms: after a word for which no other one begins.
         minimum_count: results that have to be in the window.
+        repeats: whether a word may begin again after ``suppression_ms`` though no other one came between.
 
-    As tensorflow/examples/speech_commands/recognize_commands.cc of TensorFlow 1.15; of equal averages the first wins.
+    As tensorflow/examples/speech_commands/recognize_commands.cc of TensorFlow 1.15, with ``repeats`` as its Android
+    demo does it; of equal averages the first wins.
     """
 
     def __init__(
@@ -52,10 +54,12 @@ class WordRecognizer:
         threshold: float = 0.2,
         suppression_ms: int = 500,
         minimum_count: int = 3,
+        *,
+        repeats: bool = False,
     ) -> None:
         self.labels = tuple(labels)
         self.window_ms, self.threshold = window_ms, threshold
-        self.suppression_ms, self.minimum_count = suppression_ms, minimum_count
+        self.suppression_ms, self.minimum_count, self.repeats = suppression_ms, minimum_count, repeats
         self._kept: deque[tuple[int, Array]] = deque()
         self._label, self._time = SILENCE, None if not labels else -(1 << 62)
 
@@ -87,7 +91,8 @@ class WordRecognizer:
         best = int(np.argmax(averages))
         label, score = self.labels[best], float(averages[best])
         since = None if self._label == SILENCE or self._time is None else time_ms - self._time
-        is_new = score > self.threshold and label != self._label and (since is None or since > self.suppression_ms)
+        is_other = self.repeats or label != self._label
+        is_new = score > self.threshold and is_other and (since is None or since > self.suppression_ms)
         if is_new:
             self._label, self._time = label, time_ms
         return Heard(label, score, is_new)

@@ -11,6 +11,7 @@ import struct
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 
+from pocketgraph.datasets.class_labels import NO_LABEL
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Port
 from pocketgraph.formats.tflite_metadata import IDENTIFIER
@@ -162,7 +163,9 @@ def _detection(model: ExportModel, port: Port, files: dict[str, bytes]) -> Table
         return (*entries, (3, "table", _content(BOXES, boxes)))
     entries.append((3, "table", _content(FEATURE, ())))
     if what == "category" and model.labels:
-        files[LABELS_FILE] = ("\n".join(model.labels) + "\n").encode()
+        # Its classes count from 1, the task libraries' lines from 0.
+        lines = model.labels if model.labels[0] == NO_LABEL else (NO_LABEL, *model.labels)
+        files[LABELS_FILE] = ("\n".join(lines) + "\n").encode()
         entries.append((6, "[table]", [_file(LABELS_FILE, "The name of each class.", VALUE_LABELS)]))
     return entries
 

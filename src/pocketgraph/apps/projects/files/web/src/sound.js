@@ -90,14 +90,15 @@ export function front(samples, rate, steps) {
   return found;
 }
 
-// RecognizeCommands of TensorFlow 1.15: averages over a window, each word told once.
+// RecognizeCommands of TensorFlow 1.15: averages over a window, each word told once; where it repeats, again.
 export class Words {
-  constructor(labels, settings) {
+  constructor(labels, settings, repeats = false) {
     this.labels = labels;
     this.settings = settings;
     this.kept = [];
     this.label = "_silence_";
     this.time = -Infinity;
+    this.repeats = repeats;
   }
 
   hear(scores, time) {
@@ -108,7 +109,7 @@ export class Words {
     const averages = this.labels.map((_, i) => this.kept.reduce((sum, [, s]) => sum + s[i], 0) / this.kept.length);
     const best = averages.indexOf(Math.max(...averages)), label = this.labels[best];
     const since = this.label === "_silence_" ? Infinity : time - this.time;
-    if (!(averages[best] > threshold && label !== this.label && since > suppression)) return null;
+    if (!(averages[best] > threshold && (this.repeats || label !== this.label) && since > suppression)) return null;
     this.label = label;
     this.time = time;
     return label.startsWith("_") ? null : { label, score: averages[best], time: time / 1000 };
