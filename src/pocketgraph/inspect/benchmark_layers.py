@@ -15,6 +15,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
+from pocketgraph.runtime.feeding.open_shapes import STATES_BATCH
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoint
@@ -65,8 +66,8 @@ class BenchmarkLayer:
 def layers_from_graph(
     graph: Graph, names: Sequence[str], notify: Callable[[str], None] | None = None
 ) -> list[BenchmarkLayer]:
-    """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1, others what fits
-    the weights, as in exports, which ``notify`` is told.
+    """Layers for these placeholders as the graph declares them; an unknown first dimension becomes 1 or a batch
+    that the graph states, others what fits the weights, as in exports, which ``notify`` is told.
 
     What decodes recordings, pictures or records is fed one of noise; what chooses between training and use, its value
     in use.
@@ -103,6 +104,10 @@ def layers_from_graph(
             listed = ", ".join(f"'{name}' {shapes[name]}" for name in open_ones)
             notify(f"the graph leaves sizes open ({listed}), so these are taken, which the time depends on: {flags}")
         shapes |= {name: Shape(found[name]) for name in open_ones}
+    batched = [name for name, shape in shapes.items() if shape.dims and shape.dims[0] is None]
+    if batched and any(node.op in STATES_BATCH for node in graph):
+        found = found or _fitting(graph)
+        shapes |= {name: Shape(found[name]) for name in batched if name in found}
     return [
         BenchmarkLayer(
             name,

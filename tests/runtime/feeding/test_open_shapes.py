@@ -8,7 +8,9 @@ import pytest
 from pocketgraph import Session
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.benchmark_layers import layers_from_graph
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds, synthetic_shapes
+from support import with_weights
 
 
 def graph(text: str, **shapes: tuple[int, ...]) -> Graph:
@@ -121,3 +123,30 @@ def test_a_number_that_becomes_a_row_of_one_stays_a_number() -> None:
         w=(1, 3),
     )
     assert synthetic_feeds(model, ["y"])["x"].shape == ()
+
+
+GENERATOR = """
+    z = Placeholder(dtype=float, shape=[?,{numbers}])
+    w = Const(float 0.0)
+    rows = Const(int32 [-1, 8])
+    flat = Reshape(z, rows, T=float, Tshape=int32)
+    h = MatMul(flat, w, T=float)
+    four = Const(int32 [-1, 2, 2, 4])
+    picture = Reshape(h, four, T=float, Tshape=int32)
+    kernel = Const(float 0.0)
+    size = Const(int32 [6, 4, 4, 2])
+    y = Conv2DBackpropInput(size, kernel, picture, T=float, strides=[1,2,2,1], padding="SAME")
+"""
+
+
+@pytest.mark.parametrize(("numbers", "shape"), [(8, (6, 8)), (48, (1, 48)), (40, (1, 40))])
+def test_a_batch_is_what_transposed_convolutions_state(numbers: int, shape: tuple[int, ...]) -> None:
+    """As DCGANs do; not where one sample makes that many rows, nor where no batch fits."""
+    weights = {"w": np.ones((8, 16), np.float32), "kernel": np.ones((3, 3, 2, 4), np.float32)}
+    graph = with_weights(GENERATOR.format(numbers=numbers), **weights)
+    assert synthetic_shapes(graph, ["y"]) == {"z": shape}
+    assert [layer.shape for layer in layers_from_graph(graph, ["z"])] == [shape]
+    if numbers != 40:
+        with Session(graph) as session:
+            [made] = session.run(["y"], synthetic_feeds(graph, ["y"]))
+        assert made.shape == (6, 4, 4, 2)

@@ -7,12 +7,13 @@ y = MatMul(x, Const(float[784, 10]))
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import DType, Graph, Shape, Tensor, node_name
+from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share
 
 Dims = Sequence[int | None]
@@ -51,6 +52,8 @@ LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
 MOST_TRIED = 60  # shapes
+STATES_BATCH = frozenset(("Conv2DBackpropInput",))
+"""Not a trait: the shape of the result is an operand, and as a rule a constant one."""
 PADS = ops_with("pad")
 """They tell how many dimensions there are."""
 
@@ -124,6 +127,44 @@ def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int
         return
     for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES), *LENGTHS):
         yield tuple(1 if at == 0 and size is None else side if size is None else size for at, size in enumerate(dims))
+
+
+def with_stated_batch(
+    graph: Graph, open_batches: Sequence[str], chosen: Mapping[str, tuple[int, ...]], fetches: Sequence[str],
+    types: Mapping[str, DType],
+) -> dict[str, tuple[int, ...]]:  # fmt: skip
+    """The shapes ``chosen``, with the batch that transposed convolutions state, where theirs fails with that of 1.
+
+    Args:
+        graph: the graph.
+        open_batches: inputs of no declared batch.
+        chosen, fetches, types: as for ``fitting_shapes``.
+    """
+    deconvolutions = [node for node in graph if node.op in STATES_BATCH] if open_batches else []
+    reached = reachable(graph, fetches, data_only=True, missing_ok=True) if deconvolutions else set()
+    stated: dict[str, int] = {}
+    for node in deconvolutions:
+        sizes = graph.constant(node.data_inputs[0]) if node.name in reached else None
+        if sizes is not None and sizes.size == 4:
+            stated[node.data_inputs[2]] = int(sizes.numpy()[0])
+    if len({*stated.values()}) != 1:
+        return dict(chosen)
+    batch = next(iter(stated.values()))
+    wider = {name: (batch, *shape[1:]) if name in open_batches else shape for name, shape in chosen.items()}
+    failed = _batches(graph, chosen, stated, types) != {batch}
+    return wider if failed and _batches(graph, wider, stated, types) == {batch} else dict(chosen)
+
+
+def _batches(
+    graph: Graph, shapes: Mapping[str, tuple[int, ...]], tensors: Iterable[str], types: Mapping[str, DType]
+) -> set[int | None]:
+    """The first sizes of tensors, by those of the inputs."""
+    from pocketgraph.kernels.shapes import infer
+
+    feeds = {f"{name}:0": (types.get(name, FLOAT), Shape(shape)) for name, shape in shapes.items()}
+    known = infer(graph, feeds, outputs=[*tensors])
+    found = [known.shape(canonical(name)).dims for name in tensors]
+    return {dims[0] if dims else None for dims in found}
 
 
 def _is_scaled(graph: Graph, name: str) -> bool:

@@ -20,7 +20,7 @@ from pocketgraph.passes.training_switches import dropout_share, flag_in_use, tra
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_sample
 from pocketgraph.runtime.feeding.feeds import FeedSpec
-from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as
+from pocketgraph.runtime.feeding.open_shapes import fitting_shapes, leads_to_picture_ops, read_as, with_stated_batch
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
 from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.permissions import RESTRICTED
@@ -86,7 +86,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     """The shapes of the placeholders that these fetches need; without the ``known`` ones.
 
     Where a size is open it is 1, but for pictures of no stated size (float or uint8, rank 4, channels last):
-    what the graph itself resizes them to, else 224 x 224.
+    what the graph itself resizes them to, else 224 x 224; and for a batch that transposed convolutions state.
     Where these do not fit the weights, or a number of dimensions is not declared, others are found; see open_shapes.
 
     Raises:
@@ -95,6 +95,7 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
     """
     shapes: dict[str, tuple[int, ...]] = {}
     is_open: dict[str, tuple[Sequence[int | None] | None, DType]] = {}
+    open_batches: list[str] = []
     fed = {node_name(name) for name in known}
     specs = [spec for spec in _specs(graph, fetches) if spec.label not in fed]
     for spec in specs:
@@ -107,6 +108,8 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             dims = records_shape(parser)
         if dims == () and spec.dtype is FLOAT and read_as(graph, spec.label) is not None:
             dims = None  # a scalar is what strip_unused_nodes writes when it is not told a shape
+        if dims and dims[0] is None:
+            open_batches.append(spec.label)
         if dims is None or None in dims[1:]:
             is_open[spec.label] = dims, spec.dtype or FLOAT
         is_one_picture = dims is not None and len(dims) == 3 and dims[0] is dims[1] is None and dims[2] in CHANNELS
@@ -118,8 +121,9 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
             dims = (SIDE, SIDE, dims[2])
         if dims is not None:
             shapes[spec.label] = synthetic_sizes(dims, spec.dtype)
+    types = {spec.label: spec.dtype or FLOAT for spec in specs}
+    shapes = with_stated_batch(graph, open_batches, shapes, fetches, types)
     if is_open and (not fed or fed <= training_switches(graph).keys()):
-        types = {spec.label: spec.dtype or FLOAT for spec in specs}
         types |= {name: graph[name].dtype("dtype") for name in fed}
         found = fitting_shapes(graph, is_open, {**shapes, **dict.fromkeys(fed, ())}, fetches, types)
         shapes = {name: shape for name, shape in found.items() if name not in fed}
