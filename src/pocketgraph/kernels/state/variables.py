@@ -247,26 +247,19 @@ _ONE_OWNER = _made(lambda _: np.empty(0), None)[1]
 """What Python counts where only ``_made`` knows an array."""
 
 
-@kernel("AssignAdd")
-def assign_add(ref: Variable, value: Array) -> Variable:
-    return change(ref, lambda now: now + value)
+def _register_assign(name: str, how: np.ufunc) -> None:
+    @kernel(f"Assign{name}")
+    def assign_by(ref: Variable, value: Array) -> Variable:
+        return change(ref, lambda now: how(now, value))
+
+    @kernel(f"Assign{name}VariableOp")
+    def assign_variable_by(resource: Variable, value: Array) -> tuple[()]:
+        change(resource, lambda now: how(now, value))
+        return ()
 
 
-@kernel("AssignSub")
-def assign_sub(ref: Variable, value: Array) -> Variable:
-    return change(ref, lambda now: now - value)
-
-
-@kernel("AssignAddVariableOp")
-def assign_add_variable(resource: Variable, value: Array) -> tuple[()]:
-    change(resource, lambda now: now + value)
-    return ()
-
-
-@kernel("AssignSubVariableOp")
-def assign_sub_variable(resource: Variable, value: Array) -> tuple[()]:
-    change(resource, lambda now: now - value)
-    return ()
+_register_assign("Add", np.add)
+_register_assign("Sub", np.subtract)
 
 
 @kernel("CountUpTo")
@@ -324,16 +317,13 @@ def _divide(target: Array, rows: Array, values: Array) -> None:
         target[row] = truncated_quotient(target[row : row + 1], value[None])[0]
 
 
-def _least(target: Array, rows: Array, values: Array) -> None:
-    held = target.copy()
-    np.fmin.at(target, rows, values)
-    target[...] = kept_nan(held, target)
+def _extreme(choose: np.ufunc) -> Callable[..., None]:
+    def extreme(target: Array, rows: Array, values: Array) -> None:
+        held = target.copy()
+        choose.at(target, rows, values)
+        target[...] = kept_nan(held, target)
 
-
-def _largest(target: Array, rows: Array, values: Array) -> None:
-    held = target.copy()
-    np.fmax.at(target, rows, values)
-    target[...] = kept_nan(held, target)
+    return extreme
 
 
 _SCATTER: dict[str, Callable[..., Any]] = {
@@ -342,8 +332,8 @@ _SCATTER: dict[str, Callable[..., Any]] = {
     "Sub": np.subtract.at,
     "Mul": np.multiply.at,
     "Div": _divide,
-    "Min": _least,
-    "Max": _largest,
+    "Min": _extreme(np.fmin),
+    "Max": _extreme(np.fmax),
 }
 
 

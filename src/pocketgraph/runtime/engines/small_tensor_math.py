@@ -43,7 +43,7 @@ REDUCTIONS: dict[str, tuple[Any, Any]] = {
     "All": (np.logical_and.reduce, None),
     "Any": (np.logical_or.reduce, None),
 }
-"""What reduces, and what it begins with where it takes float32 numbers; truths begin with NumPy's own."""
+"""Not a trait: what reduces, and what it begins with where it takes float32 numbers; truths begin with NumPy's own."""
 
 
 @quickens(*REDUCTIONS)
