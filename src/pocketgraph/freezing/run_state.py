@@ -13,6 +13,7 @@ from pocketgraph.graph.order import reachable
 
 _ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
 """How TensorFlow 1 calls the states that a recurrent cell begins with."""
+MOST_NAMED = 2  # variables that a sentence names
 _LOOPS = ops_with("enter") | {"While", "StatelessWhile"}
 
 
@@ -58,7 +59,8 @@ def _without_statistics(node: Node) -> Node:
 
 def forgotten(variables: Sequence[str]) -> str:
     """What it means that variables are frozen that keep what the model was given."""
-    names = ", ".join(f"'{name}'" for name in variables)
+    names = ", ".join(f"'{name}'" for name in variables[:MOST_NAMED])
+    names += f" and {len(variables) - MOST_NAMED} more" if len(variables) > MOST_NAMED else ""
     return (
         f"the model remembers earlier runs in {names}, and a frozen graph does not: each run begins with the stored "
         "values. Give the model its state as an input, and the next one as an output, so that the app keeps it"
