@@ -6,7 +6,7 @@ This undoes what the layers before have done to the operand as far as a linear l
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -123,10 +123,10 @@ def reconstruct(
         ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
     else:  # large products, in float32
         ends = np.append(np.arange(0, len(matrix), OUTPUTS_AT_ONCE), len(matrix))
-        shared = _operand(given[np.newaxis], fit)
+        shared = _statistics(given[np.newaxis], fit)
 
     def of_part(part: slice) -> tuple[Array, Array, Array]:
-        operand = _operand(_channels(given, part), replace(fit, threads=1)) if depthwise else shared
+        operand = _statistics(_channels(given, part), fit) if depthwise else shared
         exact = _channels(wanted, part) if depthwise else wanted[np.newaxis]
         solution, offset = _solved(matrix[part], bias[part], exact, operand, bounds, fit.rounds)
         return _codes(solution, offset, operand, data_scale, fit)
@@ -143,7 +143,7 @@ def _channels(rows: Array, part: slice) -> Array:
     return result
 
 
-class Operand(NamedTuple):
+class OperandStatistics(NamedTuple):
     """Rows of a layer's quantized operand, with what serves all outputs that read them.
 
     Attributes:
@@ -165,7 +165,7 @@ class Operand(NamedTuple):
     curvature: Curvature
 
 
-def _operand(rows: Array, fit: FitSettings) -> Operand:
+def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
     middle = rows.mean(axis=1, dtype=np.float64)  # [groups, inputs]
     centred = rows - middle[:, np.newaxis].astype(rows.dtype)
     is_shared = rows.dtype != np.float64
@@ -180,11 +180,11 @@ def _operand(rows: Array, fit: FitSettings) -> Operand:
     ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
     level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     level = level[0] if is_shared else level
-    return Operand(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level, curvature(level))
+    return OperandStatistics(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level, curvature(level))
 
 
 def _solved(
-    matrix: Array, bias: Array, wanted: Array, operand: Operand, bounds: tuple[float, float], rounds: int
+    matrix: Array, bias: Array, wanted: Array, operand: OperandStatistics, bounds: tuple[float, float], rounds: int
 ) -> tuple[Array, Array]:
     """The weights and biases in floats with which results come near those of the float layer.
 
@@ -225,7 +225,7 @@ def _solved(
 
 
 def _codes(
-    solution: Array, offset: Array, operand: Operand, data_scale: float, fit: FitSettings
+    solution: Array, offset: Array, operand: OperandStatistics, data_scale: float, fit: FitSettings
 ) -> tuple[Array, Array, Array]:
     """The codes of weights, [outputs, inputs], their scales, and the bias that goes with them."""
     moments, ready, top = operand.moments, operand.curvature, largest_code(fit.bits)

@@ -19,6 +19,7 @@ import numpy as np
 from pocketgraph.graph import Graph
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.eight_bit import int8_weights_pay
@@ -230,7 +231,8 @@ def _match(made: Operation, rows: Array, wanted: ChannelStatistics) -> Array:
         The factor of each channel.
     """
     values, _ = float_weights(made)
-    results = products(made, rows, values).astype(np.float64)
+    with blas_threads.at_most(1):  # as where codes are fitted
+        results = products(made, rows, values).astype(np.float64)
     mean, deviation = results.mean(axis=0), results.std(axis=0)
     factors: Array = np.minimum(wanted.deviation / np.maximum(deviation, 1e-12), STRONGEST)
     replace_weights(made, values * _across(made, factors), wanted.mean - mean * factors)
