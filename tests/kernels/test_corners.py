@@ -139,3 +139,43 @@ def test_a_shape_of_unknown_rank_may_be_one_number(node: str, engine: str | None
             np.testing.assert_array_equal(found, np.ones(shape))
         with pytest.raises(RunError, match="must be a scalar or a vector"):
             session.run(["y"], {"x": np.ones((2, 2), "f4"), "s": np.array([[4]], "i4")})
+
+
+@pytest.mark.parametrize(
+    ("width", "precision", "fill", "right"),
+    [
+        (3, 3, "", [b"Ab ", b"   ", b"h\xc3\xa4", b"a\0b"]),
+        (7, -1, "0", [b"   Ab c", b"       ", b"    h\xc3\xa4", b"  a\0bcd"]),
+        (6, 2, "-", [b"Ab    ", b"      ", b"h\xc3    ", b"a\0    "]),
+        (0, 2, "-", [b"Ab c", b"", b"h\xc3\xa4", b"a\0bcd"]),
+        (-1, 2, "", [b"Ab c", b"", b"h\xc3\xa4", b"a\0bcd"]),
+    ],
+)
+def test_texts_are_cut_and_filled_up_to_a_width(width: int, precision: int, fill: str, right: list[bytes]) -> None:
+    given = texts(b"Ab c", b"", b"h\xc3\xa4", b"a\0bcd")
+    assert run("AsString", given, width=width, precision=precision, fill=fill)[0].tolist() == right
+
+
+def test_counts_of_no_values_have_a_column() -> None:
+    for minlength, maxlength, width in ((-1, -1, 1), (3, -1, 3), (-1, 4, 4), (2, 5, 5)):
+        attrs = {"minlength": minlength, "maxlength": maxlength, "binary_output": False}
+        none, weights = np.zeros((2, 0), np.int64), np.zeros(0, "f4")
+        assert run("DenseCountSparseOutput", none[0], weights, **attrs)[2].tolist() == [width]
+        assert run("DenseCountSparseOutput", none, weights, **attrs)[2].tolist() == [2, width]
+        assert run("RaggedCountSparseOutput", np.array([0, 0, 0]), none[0], weights, **attrs)[2].tolist() == [2, width]
+
+
+@pytest.mark.parametrize(
+    ("distances", "right"), [([0, 0], 0), ([0, 1, 0], 1), ([0, 0, 0], 0), ([1, 0, 3, 0], 2), ([0, 0, 5, 5], 3)]
+)
+def test_a_chain_never_goes_on_to_a_point_without_distance(distances: list[float], right: int) -> None:
+    for seed in range(8):
+        assert run("KMC2ChainInitialization", np.array(distances, "f4"), np.array(seed))[0] == right
+
+
+def test_ranges_of_a_reshaped_tensor_are_single_numbers() -> None:
+    codes, one = np.zeros((3, 1), np.int32), np.ones(1, "f4")
+    found = run("QuantizedReshape", codes, np.array([3], "i4"), one, 2 * one)
+    assert [value.shape for value in found] == [(3,), (), ()]
+    with pytest.raises(RunError, match="one number each"):
+        run("QuantizedReshape", codes, np.array([3], "i4"), one[None], one)

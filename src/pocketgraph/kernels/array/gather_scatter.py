@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, axis_of, check_count, integer, ints, kept_nan, nothing, reserve, widened
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.xla_dimensions import GatherAxes
 
 MANY = 1 << 20  # elements of which it is looked at how large what is made of them will be
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
@@ -243,3 +244,36 @@ def dynamic_stitch(*indices_and_data: Array) -> Array:
         for place, values in zip(places.ravel().tolist(), listed, strict=True):
             result[place] = values
     return result
+
+
+@kernel("XlaGather")
+def xla_gather(operand: Array, start_indices: Array, slice_sizes: Array, *, dimension_numbers: str | bytes) -> Array:
+    """Windows of ``slice_sizes`` elements at each start, moved inside where they would reach beyond the operand."""
+    axes, sizes = GatherAxes.of(dimension_numbers), ints(slice_sizes)
+    axes.check(operand.ndim, start_indices.ndim)
+    starts = start_indices[..., None] if axes.vector == start_indices.ndim else start_indices
+    batch_axes = [axis for axis in range(starts.ndim) if axis != axes.vector]
+    starts = np.moveaxis(starts, axes.vector, -1)
+    outer = starts.shape[:-1]
+    narrow = (*axes.collapsed, *axes.operand_batch)
+    if len(sizes) != operand.ndim or len(axes.start_map) != starts.shape[-1]:
+        raise ValueError(f"windows {list(sizes)} and starts of {starts.shape[-1]} numbers for {list(operand.shape)}")
+    if any(not 0 <= size <= have for size, have in zip(sizes, operand.shape, strict=True)) or any(
+        sizes[axis] > 1 for axis in narrow
+    ):
+        raise ValueError(f"windows {list(sizes)} do not fit {list(operand.shape)}")
+    reserve((*outer, *sizes), operand.dtype)
+    places: list[Any] = []
+    for axis, size in enumerate(sizes):
+        first = np.zeros(outer, np.int64)
+        if axis in axes.start_map:
+            first = starts[..., axes.start_map.index(axis)].clip(0, operand.shape[axis] - size)
+        elif axis in axes.operand_batch:
+            along = batch_axes.index(axes.start_batch[axes.operand_batch.index(axis)])
+            first = np.broadcast_to(np.arange(outer[along]).reshape(-1, *[1] * (len(outer) - along - 1)), outer)
+        window = np.arange(size).reshape(-1, *[1] * (operand.ndim - axis - 1))
+        places.append(first.reshape(*outer, *[1] * operand.ndim).astype(np.int64) + window)
+    found = operand[tuple(places)]
+    found = found.reshape(*outer, *(sizes[axis] for axis in axes.window_axes(operand.ndim)))
+    around = [axis for axis in range(found.ndim) if axis not in axes.offset]
+    return np.moveaxis(found, range(found.ndim), [*around, *axes.offset])

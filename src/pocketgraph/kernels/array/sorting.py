@@ -9,7 +9,7 @@ import numpy as np
 
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
-from pocketgraph.kernels.arrays import Array, axis_of, integer, ints, widened
+from pocketgraph.kernels.arrays import Array, axis_of, integer, ints, is_float, widened
 from pocketgraph.kernels.registry import kernel
 
 FEW = 256  # numbers that Python's own dictionaries tell apart more quickly than NumPy sorts them
@@ -206,3 +206,20 @@ def _bounds(sorted_inputs: Array, values: Array, side: Literal["left", "right"],
         else:
             rows.append(np.searchsorted(row, wanted, side=side))
     return np.asarray(np.array(rows, dtype=out_type.numpy).reshape(values.shape))
+
+
+@kernel("XlaSort")
+def xla_sort(input: Array) -> Array:
+    """Sorted along the last axis, smallest first; of floats -NaN first and NaN last, and -0 before 0."""
+    if input.ndim == 0 or not (input.dtype.kind in "biu" or is_float(input.dtype)):
+        raise ValueError(f"real numbers with an axis are sorted, not {input.dtype}{list(input.shape)}")
+    if input.dtype.kind in "biu":
+        return np.sort(input, axis=-1)
+    return _in_order_of_integers(np.sort(_in_order_of_integers(input.view(f"i{input.dtype.itemsize}")))).view(
+        input.dtype
+    )
+
+
+def _in_order_of_integers(bits: Array) -> Array:
+    """Floats' bits as integers of the same order, and these as bits again: below 0 all but the sign are turned over."""
+    return np.asarray(bits ^ (bits >> 8 * bits.itemsize - 1 & np.iinfo(bits.dtype).max))

@@ -235,3 +235,36 @@ def population_count(x: Array) -> Array:
     """How many bits are set in each integer."""
     octets = np.array(x, order="C")[..., None].view(np.uint8)
     return np.asarray(np.unpackbits(octets, axis=-1).sum(axis=-1, dtype=np.uint8))
+
+
+MANTISSAS = {"float16": 10, "bfloat16": 7, "float32": 23, "float64": 52}
+
+
+@kernel("XlaReducePrecision")
+def xla_reduce_precision(operand: Array, *, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Floats as a format of so many bits would hold them: to the nearest, ties to even; too large ones are infinite and
+    too small ones zeros, as its subnormal numbers are.
+
+    Raises:
+        ValueError: no bit for the exponent, or fewer than none for the mantissa.
+    """
+    if exponent_bits < 1 or mantissa_bits < 0:
+        raise ValueError(f"{exponent_bits} bits of an exponent and {mantissa_bits} of a mantissa")
+    have = MANTISSAS[operand.dtype.name]
+    exponents = 8 * operand.itemsize - 1 - have
+    bits = operand.view(f"u{operand.itemsize}")
+    one = bits.dtype.type(1)
+    sign = bits & ~(np.array(np.iinfo(bits.dtype).max, bits.dtype) >> one)
+    size = bits ^ sign
+    if mantissa_bits < have:
+        lost = bits.dtype.type(have - mantissa_bits)
+        even = size >> lost & one
+        size = (size + even + ((one << lost - one) - one)) >> lost << lost
+    infinite = bits.dtype.type(((1 << exponents) - 1) << have)
+    if exponent_bits < exponents:
+        middle, reach = (1 << exponents - 1) - 1, (1 << exponent_bits - 1) - 1
+        exponent = size & infinite
+        size = np.where(exponent > bits.dtype.type((middle + reach) << have), infinite, size)
+        size = np.where(exponent <= bits.dtype.type((middle - reach) << have), bits.dtype.type(0), size)
+    found = np.asarray(sign | size).view(operand.dtype)
+    return np.where(np.isnan(operand), operand, found)

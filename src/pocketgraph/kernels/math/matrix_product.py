@@ -12,6 +12,7 @@ from pocketgraph.graph import DType
 from pocketgraph.kernels.array.reshaping import broadcast_shapes
 from pocketgraph.kernels.arrays import Array, reserve, widened
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.kernels.xla_dimensions import dot_equation
 
 
 def product(a: Array, b: Array) -> Array:
@@ -98,6 +99,12 @@ def einsum(*inputs: Array, equation: str) -> Array:
         optimize=("greedy", allowance() // 8) if len(inputs) > 1 else False,
     )
     return np.array(result).astype(inputs[0].dtype, copy=False)
+
+
+@kernel("XlaDot")
+def xla_dot(lhs: Array, rhs: Array, *, dimension_numbers: str | bytes) -> Array:
+    """The product along the axes that a message of XLA names."""
+    return einsum(lhs, rhs, equation=dot_equation(dimension_numbers, lhs.ndim, rhs.ndim))
 
 
 @kernel("Cross")

@@ -39,6 +39,6 @@ def kmc2_chain_initialization(distances: Array, seed: Array) -> Array:
     source = np.random.default_rng(integer(seed) % 2**64)
     chosen, reached = 0, 0.0
     for place, distance in enumerate(distances.tolist()):
-        if reached == 0 or distance / reached > source.random():
+        if place == 0 or distance > reached * source.random():
             chosen, reached = place, distance
     return np.array(chosen, np.int64)

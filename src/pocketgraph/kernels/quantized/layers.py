@@ -254,7 +254,9 @@ _register_pool("QuantizedAvgPool", _mean_codes)
 
 @kernel("QuantizedReshape")
 def quantized_reshape(tensor: Array, shape: Array, input_min: Array, input_max: Array) -> Quantized:
-    return reshape(tensor, np.array(ints(shape))), input_min, input_max
+    if input_min.shape not in ((), (1,)) or input_max.shape not in ((), (1,)):
+        raise ValueError(f"input_min and input_max are one number each, not {input_min.shape} and {input_max.shape}")
+    return reshape(tensor, np.array(ints(shape))), input_min.reshape(()), input_max.reshape(())
 
 
 @kernel("QuantizedConcat")

@@ -74,7 +74,7 @@ def _sparse_counts(
         raise ValueError(f"Weights and values must have the same shape: {weights.size} and {values.size} elements")
     found: dict[tuple[int, int], object] = {}
     flat, factors = values.ravel().tolist(), weights.ravel()
-    most = -1
+    most = 0  # of no values there is a column all the same, as in TensorFlow
     for place, (row, value) in enumerate(zip([0] * len(flat) if rows is None else rows, flat, strict=True)):
         if 0 <= maxlength <= value:
             continue

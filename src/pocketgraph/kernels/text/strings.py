@@ -197,12 +197,14 @@ def as_string(
     width: int = -1,
     fill: str = "",
 ) -> Array:
-    """Numbers in C's notation."""
-    if input.dtype.kind == "O":
-        return input
+    """Numbers in C's notation; texts are cut to ``precision`` bytes and filled up to a ``width`` above 0."""
     check_memory(input.size * (max(width, 0) + max(precision, 0)), "numbers of this width and precision")
     if scientific and shortest:
         raise ValueError("Cannot select both scientific and shortest notation")
+    if input.dtype.kind == "O":
+        cut = precision if precision >= 0 else None
+        put = bytes.ljust if fill == "-" else bytes.rjust
+        return strings([put(v[:cut], width) for v in input.ravel().tolist()], input.shape) if width > 0 else input
     if input.dtype.kind == "b":
         if precision >= 0 or scientific or shortest:
             raise ValueError("precision, scientific and shortest are for numbers, not for booleans")

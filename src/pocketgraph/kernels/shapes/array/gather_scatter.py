@@ -9,6 +9,7 @@ from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge
 from pocketgraph.kernels.shapes.common_rules import held_by, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+from pocketgraph.kernels.xla_dimensions import GatherAxes
 
 shape_rule(
     "TensorScatterUpdate", "TensorScatterAdd", "TensorScatterSub", "TensorScatterMin", "TensorScatterMax",
@@ -95,3 +96,22 @@ def dynamic_stitch(call: ShapeCall) -> Shape:
     if rest.dims is None:
         return UNKNOWN
     return Shape((largest + 1 if all_known else None, *rest.dims))
+
+
+@shape_rule("XlaGather")
+def xla_gather(call: ShapeCall) -> Shape:
+    """Sizes of windows at the axes that the message calls offsets, and those of the starts around them."""
+    operand, starts = call.shape(0), call.shape(1)
+    rank = operand.rank
+    if starts.dims is None or rank is None:
+        return UNKNOWN
+    sizes: Sequence[int | None] = call.integers(2) or [None] * rank
+    axes = GatherAxes.of(call.attr("dimension_numbers", "").encode("latin-1"))
+    try:
+        axes.check(rank, len(starts.dims))
+    except ValueError as error:
+        raise GraphError(str(error)) from None
+    around = iter([size for axis, size in enumerate(starts.dims) if axis != axes.vector])
+    windows = dict(zip(axes.offset, (sizes[axis] for axis in axes.window_axes(rank)), strict=True))
+    found = len(starts.dims) - (axes.vector < len(starts.dims)) + len(windows)
+    return Shape(windows[axis] if axis in windows else next(around) for axis in range(found))

@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import at_least, axis_of, merge, of_rank, replaced
-from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, of_input
+from pocketgraph.kernels.shapes.common_rules import VECTOR, fixed, of_input, unchanged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
 
 shape_rule("ListDiff")(fixed(VECTOR, VECTOR))
+shape_rule("XlaSort")(unchanged)
 shape_rule("UpperBound", "LowerBound")(of_input(1))
 
 

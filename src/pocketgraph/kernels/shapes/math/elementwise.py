@@ -12,7 +12,8 @@ shape_rule(
     "Bitcast", "Cast", "Ceil", "ClipByValue", "ComplexAbs", "Conj", "Cos", "Cosh", "Digamma", "Erf", "Erfc", "Erfinv",
     "Exp", "Expm1", "Floor", "Imag", "Inv", "Invert", "IsFinite", "IsInf", "IsNan", "Lgamma", "Log", "Log1p",
     "LogicalNot", "Ndtri", "Neg", "PopulationCount", "Real", "Reciprocal", "Rint", "Round", "Rsqrt", "Sigmoid", "Sign",
-    "Sin", "Sinh", "Sqrt", "Square", "Tan", "Tanh", "_HostCast", "_UnaryOpsComposition",
+    "Sin", "Sinh", "Sqrt", "Square", "Tan", "Tanh", "XlaReducePrecision", "_HostCast",
+    "_UnaryOpsComposition",
 )(unchanged)  # fmt: skip
 shape_rule(
     "Add", "AddV2", "ApproximateEqual", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Complex", "Div", "DivNoNan",

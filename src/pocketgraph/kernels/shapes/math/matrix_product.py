@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from pocketgraph.errors import GraphError
 from pocketgraph.graph.shape import UNKNOWN, Shape
 from pocketgraph.kernels.shapes.algebra import Dim, at_least, broadcast, merge, merge_dim, of_rank
 from pocketgraph.kernels.shapes.common_rules import merged
 from pocketgraph.kernels.shapes.rules import ShapeCall, shape_rule
+from pocketgraph.kernels.xla_dimensions import dot_equation
 
 shape_rule("Cross")(merged)
 
@@ -40,13 +42,29 @@ def batch_matmul(call: ShapeCall) -> Shape:
 @shape_rule("Einsum", "XlaEinsum")
 def einsum(call: ShapeCall) -> Shape:
     """An ellipsis stands for the axes that have no letter; over all operands, these are broadcast."""
-    equation = str(call.attr("equation", "")).replace(" ", "")
+    return _of_equation(str(call.attr("equation", "")).replace(" ", ""), call.inputs)
+
+
+@shape_rule("XlaDot")
+def xla_dot(call: ShapeCall) -> Shape:
+    left, right = (shape.rank for shape in call.inputs)
+    if left is None or right is None:
+        return UNKNOWN
+    try:
+        return _of_equation(
+            dot_equation(call.attr("dimension_numbers", "").encode("latin-1"), left, right), call.inputs
+        )
+    except ValueError as error:
+        raise GraphError(str(error)) from None
+
+
+def _of_equation(equation: str, shapes: Sequence[Shape]) -> Shape:
     terms, arrow, wanted = equation.partition("->")
     if not arrow:
         return UNKNOWN
     sizes: dict[str, Dim] = {}
     unnamed = Shape(())
-    for term, shape in zip(terms.split(","), call.inputs, strict=True):
+    for term, shape in zip(terms.split(","), shapes, strict=True):
         before, dots, after = term.partition("...")
         if not dots:
             dims = of_rank(shape, len(term))
