@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ai_edge_litert.interpreter import Interpreter
 
 from graph_files import graph_file
 from pocketgraph.graph import Graph, Shape
@@ -65,6 +66,35 @@ def test_where_sizes_grow_again_there_is_room_for_more(given: list[int]) -> None
 def test_sizes_that_do_not_grow_a_second_time_need_none(given: list[int]) -> None:
     assert_right_for([30, 40, 39, 20, 40, 12, 38])
     assert {*given} == {40, 39, 20, 12, 38}
+
+
+def test_inputs_that_keep_their_size_are_not_told_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[tuple[int, ...]] = []
+    resize = Interpreter.resize_tensor_input
+
+    def noted(self: Interpreter, index: int, shape: tuple[int, ...], strict: bool = False) -> None:
+        told.append(tuple(shape))
+        resize(self, index, shape, strict)
+
+    monkeypatch.setattr(Interpreter, "resize_tensor_input", noted)
+    monkeypatch.setattr(resizable, "MOST_ROOM", 0)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?, 8])
+        w = Placeholder(dtype=float, shape=[8, 4])
+        m = MatMul(x, w, T=float)
+        y = Softmax(m, T=float)
+    """)
+    weights = np.random.default_rng(0).standard_normal((8, 4), np.float32)
+    with (
+        Session(graph, cache_dir="", without=["first_on_reference"]) as session,
+        Session(graph, engine="reference") as reference,
+    ):
+        for rows in (5, 7, 9, 6):
+            feeds = {"x": np.random.default_rng(rows).standard_normal((rows, 8), np.float32), "w": weights}
+            (found,), (expected,) = (each.run(["y"], feeds) for each in (session, reference))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    assert {*told} >= {(9, 8), (6, 8)}
+    assert told.count((8, 4)) == 1
 
 
 def test_large_sizes_are_given_what_they_ask_for(given: list[int], monkeypatch: pytest.MonkeyPatch) -> None:

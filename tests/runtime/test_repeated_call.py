@@ -9,8 +9,12 @@ import pytest
 
 from pocketgraph import Session
 from pocketgraph.errors import RunError
+from pocketgraph.graph import Graph
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.runtime import resolved_call
+from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS
 
 TWO = parse("""
@@ -216,3 +220,24 @@ def test_direct_calls_are_switched_off_by_their_name(
             (y,) = session.run("y", {"x:0": x})
             np.testing.assert_allclose(y, np.tanh(np.exp(-x * x) + x), rtol=1e-5, atol=1e-6)
     assert bool(asked) == is_on
+
+
+def test_names_of_feeds_are_looked_up_once_for_all_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up: list[str] = []
+    found = FeedSpec.of
+
+    def noted(graph: Graph, endpoint: Endpoint, label: str) -> FeedSpec:
+        looked_up.append(label)
+        return found(graph, endpoint, label)
+
+    monkeypatch.setattr(resolved_call.FeedSpec, "of", staticmethod(noted))
+    with Session(TWO, engine="reference") as session:
+        for size in range(2, 9):
+            x = np.arange(size, dtype=np.float32)
+            (d,) = session.run(["d"], {"x": x, "p": np.ones(size, np.float32)})
+            np.testing.assert_array_equal(d, x - 1)
+        assert sorted(looked_up) == ["p", "x"]
+        (d,) = session.run(["d"], {"p": floats(1, 1), "x:0": floats(3, 4)})  # another order, another spelling
+        np.testing.assert_array_equal(d, [2, 3])
+        with pytest.raises(RunError, match="the graph wants float"):
+            session.run(["d"], {"x": np.array(["a", "b"]), "p": floats(1, 1)})

@@ -107,7 +107,7 @@ class Running:
                 if is_same:
                     calls.remember(fetches, feeds, targets, execution)
                 return execution(values)
-        from pocketgraph.runtime.resolved_call import resolve_call
+        from pocketgraph.runtime.resolved_call import feed_specs, resolve_call
 
         graph = self._plans.graph
         outputs = calls.outputs.get(wanted)
@@ -116,7 +116,12 @@ class Running:
             if found.places:
                 calls.note_fetched(wanted, found)
                 return self._with_operations(again, found, feeds, goals, trace, deadline)
-        call = resolve_call(graph, wanted, feeds, goals, outputs)
+        names = tuple(feeds)
+        specs = calls.specs.get(names)
+        if specs is None:
+            specs = feed_specs(graph, names)
+            calls.note_specs(names, specs)
+        call = resolve_call(graph, wanted, feeds, goals, outputs, specs)
         if outputs is None:
             calls.note_outputs(wanted, call.key.fetches)
         prepared = self._plans.prepare(call)

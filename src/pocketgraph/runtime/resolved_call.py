@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.graph import DType, Graph, Shape
@@ -19,17 +19,19 @@ def resolve_call(
     feeds: Mapping[Any, Any],
     targets: Sequence[str],
     outputs: tuple[Endpoint, ...] | None = None,
+    specs: Sequence[FeedSpec] | None = None,
 ) -> ResolvedCall:
-    """A call with values; ``outputs`` are the fetches' tensors, where they were looked up before.
+    """A call with values; ``outputs`` are the fetches' tensors, and ``specs`` the feeds' in order, where they were
+    looked up before.
 
     Raises:
         RunError: unknown or doubled names, values of the wrong type or shape.
     """
-    endpoints = feed_endpoints(graph, feeds)
+    if specs is None:
+        specs = feed_specs(graph, feeds)
     if outputs is None:
         outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
     nodes = target_names(graph, targets)
-    specs = [FeedSpec.of(graph, endpoint, label) for endpoint, label in endpoints.items()]
     values = [spec.array(value) for spec, value in zip(specs, feeds.values(), strict=True)]
     shapes: dict[Endpoint, Sized] = {
         spec.endpoint: (spec.dtype or DType.of_numpy(value.dtype), value.shape)
@@ -37,6 +39,15 @@ def resolve_call(
     }
     switches = {str(s.endpoint): v for s, v in zip(specs, values, strict=True) if is_switch(v)}
     return ResolvedCall(CallKey.of(shapes, outputs, nodes, switches), switches, values)
+
+
+def feed_specs(graph: Graph, names: Iterable[Any]) -> tuple[FeedSpec, ...]:
+    """What each feed must look like, in order.
+
+    Raises:
+        RunError: an unknown tensor, or the same one twice.
+    """
+    return tuple([FeedSpec.of(graph, endpoint, label) for endpoint, label in feed_endpoints(graph, names).items()])
 
 
 def resolve_call_by_shape(
@@ -49,14 +60,13 @@ def resolve_call_by_shape(
     """
     shapes: dict[Endpoint, Sized] = {}
     switches: dict[str, Array] = {}
-    for (endpoint, label), value in zip(feed_endpoints(graph, feeds).items(), feeds.values(), strict=True):
-        spec = FeedSpec.of(graph, endpoint, label)
+    for spec, value in zip(feed_specs(graph, feeds), feeds.values(), strict=True):
         if isinstance(value, (tuple, list, Shape)):
-            shapes[endpoint] = (spec.dtype, Shape(value).known)
+            shapes[spec.endpoint] = (spec.dtype, Shape(value).known)
         else:
             array = spec.array(value)
-            shapes[endpoint] = (spec.dtype, array.shape)
+            shapes[spec.endpoint] = (spec.dtype, array.shape)
             if is_switch(array):
-                switches[str(endpoint)] = array
+                switches[str(spec.endpoint)] = array
     outputs = tuple(fetch_endpoint(graph, text) for text in fetches)
     return ResolvedCall(CallKey.of(shapes, outputs, target_names(graph, targets), switches), switches, [])

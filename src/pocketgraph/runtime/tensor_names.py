@@ -153,7 +153,7 @@ def target_names(graph: Graph, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(bare)
 
 
-def feed_endpoints(graph: Graph, feeds: Mapping[Any, Any]) -> dict[Endpoint, str]:
+def feed_endpoints(graph: Graph, feeds: Iterable[Any]) -> dict[Endpoint, str]:
     """The tensor that each feed replaces, with the caller's own spelling.
 
     Raises:

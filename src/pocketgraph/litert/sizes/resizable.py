@@ -145,10 +145,12 @@ class Resizable:
 
     def _resize(self, shapes: Shapes) -> None:
         interpreter: Any = self._runner.interpreter
+        earlier = self._shapes or (None,) * len(shapes)
         self._shapes = ()  # of none, should LiteRT refuse
         with refusals():
-            for index, shape in zip(self._runner.inputs, shapes, strict=True):
-                interpreter.resize_tensor_input(index, shape)
+            for index, shape, own in zip(self._runner.inputs, shapes, earlier, strict=True):
+                if shape != own:
+                    interpreter.resize_tensor_input(index, shape)
             interpreter.allocate_tensors()
         self._shapes = shapes
 

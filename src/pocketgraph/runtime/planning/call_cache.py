@@ -22,6 +22,7 @@ from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan
 if TYPE_CHECKING:
     from pocketgraph.graph.endpoint import Endpoint
     from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.feeding.feeds import FeedSpec
     from pocketgraph.runtime.tensor_names import Fetched
 
 RepeatedCall: TypeAlias = "Callable[[Any, Any, Any], list[Array] | None]"
@@ -39,6 +40,7 @@ class CallCache:
         plans: by key.
         fetched: which of the names that were fetched together are operations without outputs.
         outputs: the tensors that such names are, where none is an operation; values may need converting each time.
+        specs: what values must look like that were fed together under these names.
     """
 
     def __init__(self) -> None:
@@ -46,6 +48,7 @@ class CallCache:
         self.plans: dict[CallKey, ExecutionPlan] = {}
         self.fetched: dict[tuple[str, ...], Fetched] = {}
         self.outputs: dict[tuple[str, ...], tuple[Endpoint, ...]] = {}
+        self.specs: dict[tuple[Any, ...], tuple[FeedSpec, ...]] = {}
         self._spelled: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
 
     def __len__(self) -> int:
@@ -85,6 +88,11 @@ class CallCache:
         """Notes which tensors these names are; the first ones stay, whatever is forgotten."""
         if len(self.outputs) < MOST_SPELLINGS:
             self.outputs[names] = outputs
+
+    def note_specs(self, names: tuple[Any, ...], specs: tuple[FeedSpec, ...]) -> None:
+        """Notes what values fed under these names must look like, as ``note_outputs``."""
+        if len(self.specs) < MOST_SPELLINGS:
+            self.specs[names] = specs
 
     def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
         """Adds a plan, and lets the oldest go where there are too many."""

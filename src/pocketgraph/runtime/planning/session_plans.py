@@ -177,7 +177,11 @@ class SessionPlans:
 
     def _sized(self, key: CallKey) -> SizedCalls:
         """What is known of calls like this one, whatever their sizes."""
-        return self._sizes.setdefault(key.of_ranks, SizedCalls(key))
+        ranks = key.of_ranks
+        known = self._sizes.get(ranks)
+        if known is None:
+            known = self._sizes.setdefault(ranks, SizedCalls(key))
+        return known
 
     def _resized(self, call: ResolvedCall, request: Request) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
