@@ -49,6 +49,22 @@ def test_averages_that_a_repaired_batch_norm_takes_are_no_state() -> None:
     assert run_state(graph, ["y"]) == []
 
 
+def test_a_scale_that_a_batch_norm_takes_behind_its_averages_is_state() -> None:
+    """BatchNormWithGlobalNormalization takes mean and variance before what shifts and scales."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4, 2, 2, 3])
+        ones = Const(float [1, 1, 1])
+        mean = VariableV2(dtype=float, shape=[3])
+        gamma = VariableV2(dtype=float, shape=[3])
+        axes = Const(int32 [0, 1, 2])
+        batch = Mean(x, axes, T=float, Tidx=int32)
+        average = Assign(mean, batch, T=float)
+        scale = Assign(gamma, batch, T=float)
+        y = BatchNormWithGlobalNormalization(x, average, ones, ones, scale, T=float, variance_epsilon=0.001)
+    """)
+    assert run_state(graph, ["y"]) == ["gamma"]
+
+
 @pytest.mark.parametrize("repair", [False, True])
 def test_freezing_says_once_what_is_forgotten(repair: bool) -> None:
     graph = parse(WINDOW.format(result=READS)).replace(outputs=["y"])

@@ -179,3 +179,12 @@ def test_ranges_of_a_reshaped_tensor_are_single_numbers() -> None:
     assert [value.shape for value in found] == [(3,), (), ()]
     with pytest.raises(RunError, match="one number each"):
         run("QuantizedReshape", codes, np.array([3], "i4"), one[None], one)
+
+
+def test_a_gradient_by_a_filter_of_groups_of_channels() -> None:
+    x = (np.arange(72) % 7 - 3).reshape(2, 3, 3, 4).astype(np.float32)
+    slopes = (np.arange(72) % 5 - 2).reshape(2, 3, 3, 4).astype(np.float32)
+    sizes = np.array([2, 1, 2, 4], np.int32)
+    (given,) = run("Conv2DBackpropFilter", x, sizes, slopes, strides=(1, 1, 1, 1), padding=b"SAME")
+    right = [[[[-4, 4, 10, -1], [4, -4, 0, 6]]], [[[-12, 11, -4, -15], [-15, -4, 11, -12]]]]
+    assert given.tolist() == right

@@ -53,8 +53,14 @@ def run_state(graph: Graph, outputs: Sequence[str]) -> list[str]:
 
 def _without_statistics(node: Node) -> Node:
     """The node without what training keeps for it: the ends of a range, a mean and a variance."""
-    kept = 1 if node.op in ops_with("fake_quantization") else 3 if node.op in ops_with("batch_norm") else None
-    return node if kept is None else node.replace(inputs=node.inputs[:kept])
+    inputs = node.data_inputs
+    if node.op in ops_with("fake_quantization"):
+        return node.replace(inputs=inputs[:1])
+    if node.op in ops_with("fused_batch_norm"):
+        return node.replace(inputs=inputs[:3])
+    if node.op in ops_with("batch_norm"):  # its mean and variance come before what scales and shifts
+        return node.replace(inputs=[*inputs[:1], *inputs[3:]])
+    return node
 
 
 def forgotten(variables: Sequence[str]) -> str:

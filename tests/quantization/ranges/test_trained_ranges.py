@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 import pytest
 
 import pocketgraph
 from pocketgraph.graph import Graph
+from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.ranges.trained_ranges import marked, with_trained_ranges
 from support import with_weights
@@ -84,3 +87,18 @@ def test_an_eight_bit_file_computes_what_the_training_did(reach: float) -> None:
     assert taken.quantization.scales == pytest.approx((0.02,), rel=1e-5)
     assert made.judged is not None
     assert made.judged.comparison.snr > 30
+
+
+@pytest.mark.parametrize("mode", ["static", "dynamic"])
+def test_a_range_that_no_training_has_set_gives_zeros(mode: Literal["static", "dynamic"]) -> None:
+    """As FakeQuant does whose ends are both 0; there are no codes of such a range."""
+    graph = trained("""
+        untrained = FakeQuantWithMinMaxVars(h, zero, zero, num_bits=8)
+        t = Add(q, untrained, T=float)
+        y = MatMul(t, b, T=float)
+    """)
+    samples = np.random.default_rng(1).uniform(-2, 3, (24, 16)).astype(np.float32)
+    made = pocketgraph.quantize(graph, samples, outputs=["y"], mode=mode)
+    assert "FULLY_CONNECTED" in {operation.code for operation in made.program.operations}
+    given, without = (ProgramRunner(float_program(marked(each), ["y"])) for each in (graph, trained()))
+    np.testing.assert_allclose(given([samples[:1]])[0], without([samples[:1]])[0], rtol=1e-5)

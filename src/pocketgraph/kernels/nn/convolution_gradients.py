@@ -81,9 +81,24 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
     """The gradient of ``convolve`` by its filter, of ``shape`` (spatial…, channels, outputs).
 
     What lies under the windows of some images, or of some rows of a large one, is laid out as a matrix that fits the
-    processor's cache, and multiplied.
+    processor's cache, and multiplied. Where the filter has fewer channels than ``x``, these are groups, as in
+    ``convolve``.
     """
     _fits(dy.shape[1:-1], spans, dy.shape[-1], shape[-1])
+    depth, filters = shape[-2:]
+    groups = x.shape[-1] // max(depth, 1)
+    if groups > 1 and groups * depth == x.shape[-1] and not filters % groups:
+        share = filters // groups
+        parts = [
+            backprop_filter(
+                x[..., group * depth : (group + 1) * depth],
+                (*shape[:-1], share),
+                dy[..., group * share : (group + 1) * share],
+                spans,
+            )
+            for group in range(groups)
+        ]
+        return np.concatenate(parts, axis=-1)
     reserve(shape, np.float32)
     wide, slopes = padded(widened(x), spans), widened(dy)
     if not slopes.size or not math.prod(shape[:-1]) or x.shape[-1] != shape[-2]:

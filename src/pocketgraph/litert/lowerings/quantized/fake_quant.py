@@ -36,15 +36,15 @@ def fake_quant_args(emit: Emit, node: Node) -> None:
 @lowers("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVarsPerChannel")
 def fake_quant_vars(emit: Emit, node: Node) -> None:
     source = emit.require(emit.input(0), "float")
-    if node.attr(MAY_QUANTIZE, False):
-        emit.result(on_grid(emit, source, number(emit.static(1, "the range")), number(emit.static(2, "the range"))))
-        return
     low, high = (np.asarray(emit.static(index, "the range"), np.float32) for index in (1, 2))
     if node.op == "FakeQuantWithMinMaxVars":
         low, high = low.reshape(()), high.reshape(())
     if not low.any() and not high.any():
         shape = source.shape
         emit.result(emit.constant(Constant(lambda: np.zeros(shape, np.float32), shape, np.dtype(np.float32))))
+        return
+    if node.attr(MAY_QUANTIZE, False):
+        emit.result(on_grid(emit, source, number(low), number(high)))
         return
     bits, narrow = int(node.attr("num_bits", 8)), bool(node.attr("narrow_range", False))
     bottom, top, scale = nudged(low, high, bits, narrow)
