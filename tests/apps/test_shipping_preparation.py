@@ -523,8 +523,10 @@ def test_texts_looked_up_in_a_table_that_nothing_fills_are_refused_with_what_to_
 ) -> None:
     graph = Graph([*constants(rows=RNG.normal(size=(4, 3)).astype(np.float32)), *parse("""
         text = Placeholder(dtype=string, shape=[?])
-        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        aside = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="aside")
         unknown = Const(int64 0)
+        counted = LookupTableFindV2(aside, text, unknown, Tin=string, Tout=int64)
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
         place = LookupTableFindV2(table, text, unknown, Tin=string, Tout=int64)
         first = Const(int32 0)
         row = GatherV2(rows, place, first, Tparams=float, Tindices=int64, Taxis=int32)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import shlex
+import shutil
 import stat
 
 import numpy as np
@@ -124,6 +125,18 @@ def test_identify_lists_the_variables_of_a_saved_model(capsys: pytest.CaptureFix
     assert code == 0
     assert "  _all_variables/0/.ATTRIBUTES/VARIABLE_VALUE float[3,3,3,4]\n" in out
     assert "  _all_variables/1/.ATTRIBUTES/VARIABLE_VALUE float[4]\n" in out
+
+
+def test_identify_tells_the_graph_of_a_saved_model_with_damaged_variables(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = pathlib.Path(__file__).parents[1] / "fixtures" / "saved_models" / "augmentation"
+    shutil.copytree(folder, tmp_path / "net")
+    (tmp_path / "net" / "variables" / "variables.index").write_bytes(b"")
+    code, out, _ = call(capsys, "identify", tmp_path / "net")
+    assert code == 1
+    assert "[serve] TensorFlow 2.21.0" in out
+    assert "variables.index: the file is too short" in out
 
 
 @needs_shared

@@ -68,7 +68,7 @@ class FileFacts:
         graphs: the graphs in it.
         tensors: of a checkpoint, how many; None for other kinds.
         tensor_bytes: of these, without strings.
-        variables: each of these, in the order of their names.
+        variables: each of these, or of a SavedModel's, in the order of their names.
         prefix: of the checkpoint.
         damage: why it cannot be read, "" when it can.
         model: the signatures of a LiteRT or ONNX file; None for other kinds.
@@ -96,13 +96,14 @@ def facts(path: PathLike) -> FileFacts:
     name = path_of(path)
     identity = identify(name)
     size = bytes_of(name)
+    found = FileFacts(identity, size)
     try:
         if identity.kind in GRAPHS:
             return FileFacts(identity, size, tuple(graphs_of(name, identity.kind)))
         if identity.kind in SAVED_MODELS:
             metas = meta_graph.read_saved_model(name)
-            graphs = tuple(of_meta(meta) for meta in metas)
-            return FileFacts(identity, size, graphs, variables=_of_saved_model(name))
+            found = FileFacts(identity, size, tuple(of_meta(meta) for meta in metas))
+            return dataclasses.replace(found, variables=_of_saved_model(name))
         if identity.kind is Kind.TFLITE:
             return of_litert(identity, size)
         if identity.kind is Kind.ONNX:
@@ -110,8 +111,8 @@ def facts(path: PathLike) -> FileFacts:
         if identity.kind in CHECKPOINTS:
             return of_checkpoint(identity)
     except FormatError as error:
-        return FileFacts(identity, size, damage=str(error).removeprefix(f"{name}: "))
-    return FileFacts(identity, size)
+        return dataclasses.replace(found, damage=str(error).removeprefix(f"{name}: "))
+    return found
 
 
 def of_litert(identity: Identity, size: int) -> FileFacts:

@@ -92,13 +92,13 @@ def unfilled_tables(frozen: Graph, whole: Graph) -> list[str]:
     return lines
 
 
-def empty_table(graph: Graph) -> str | None:
-    """The first lookup table that is read and that nothing in the graph fills, so that no session answers.
+def empty_tables(graph: Graph) -> list[str]:
+    """The lookup tables that are read and that nothing in the graph fills, so that no session answers.
 
     Mutable tables answer without: they give what a lookup says is for missing keys.
     """
     fixed = (node.name for node in graph if node.op in TABLES and not node.op.startswith("Mutable"))
-    return next((name for name in fixed if graph.consumers.get(name) and not any(fillers_of(graph, name))), None)
+    return [name for name in fixed if graph.consumers.get(name) and not any(fillers_of(graph, name))]
 
 
 def fillers_of(graph: Graph, table: str) -> Iterator[Filler]:

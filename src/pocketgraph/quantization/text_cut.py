@@ -16,7 +16,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
-from pocketgraph.freezing.tables import empty_table
+from pocketgraph.freezing.tables import empty_tables
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
 from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
@@ -76,9 +76,9 @@ def text_preprocessing_of(
     if not taken:
         return None
     needed = reachable(graph, [node_name(name) for name in outputs])
-    if (table := empty_table(graph)) in needed:
+    if empty := [table for table in empty_tables(graph) if table in needed]:
         raise EmptyTableError(
-            f"texts are looked up in '{table}', and nothing in the file fills that table",
+            f"texts are looked up in '{empty[0]}', and nothing in the file fills that table",
             hint="give the SavedModel or the training that the file was frozen from, or freeze that anew with "
             "`pocketgraph freeze_graph`, which keeps what fills it",
         )

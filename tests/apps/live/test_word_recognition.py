@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pocketgraph.apps.live.word_recognition import Heard, WordRecognizer, judged
+from pocketgraph.apps.live.word_recognition import Heard, WordRecognizer, judged, may_repeat
 from pocketgraph.errors import RunError
 
 LABELS = ("_silence_", "yes", "no")
@@ -29,6 +29,16 @@ def test_a_word_begins_again_after_the_suppression_time_where_it_repeats() -> No
     recognizer = WordRecognizer(LABELS[1:], 200, threshold=0.5, suppression_ms=500, minimum_count=1, repeats=True)
     heard = [recognizer(np.float32([1, 0]), time).is_new for time in range(0, 1400, 100)]
     assert [100 * place for place, is_new in enumerate(heard) if is_new] == [100, 700, 1300]
+
+
+@pytest.mark.parametrize(
+    ("labels", "repeats"),
+    [(["up", "down"], True), (["_silence_", "up"], False), (["Background Noise", "Clap"], False), (["silence"], False),
+     ([], False)],
+)  # fmt: skip
+def test_no_word_repeats_beside_a_class_of_silence(labels: list[str], repeats: bool) -> None:
+    """It would be told again and again itself, and come between words that are the same."""
+    assert may_repeat(labels) is repeats
 
 
 def test_the_next_word_waits_for_the_suppression_time() -> None:

@@ -67,6 +67,14 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         until(page, "document.querySelector('#classes li')")
 
 
+@pytest.mark.parametrize(("first", "repeats"), [("up", True), ("Background Noise", False)])
+def test_a_page_knows_whether_words_repeat(first: str, repeats: bool, tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,16000])\nw = Const(float[16000,2] 0.01)\n"
+                  "y = MatMul(x, w, T=float)")  # fmt: skip
+    make_project("web", graph, tmp_path / "site", labels=[first, "down"], app="speech")
+    assert json.loads((tmp_path / "site" / "public" / "model.json").read_text())["repeats"] is repeats
+
+
 @needs_shared
 def test_a_spoken_word_in_the_browser(tmp_path: pathlib.Path) -> None:
     (tmp_path / "words.txt").write_text("\n".join(WORDS))

@@ -200,6 +200,13 @@ def test_a_saved_model_is_written_with_the_originals_signature(
     assert "a SavedModel is a new directory" in capsys.readouterr().err
     assert not out.exists()  # it is said before the work
 
+    beside = tmp_path / "both"
+    beside.mkdir()
+    flags = [f"--image_dir={photos}", f"--output_graph={beside / 'out.pb'}", f"--saved_model_dir={beside}"]
+    assert call("retrain", tmp_path / "base.pb", *flags) == 2
+    assert "is to be written there" in capsys.readouterr().err
+    assert not list(beside.iterdir())
+
 
 @pytest.mark.parametrize(
     ("architecture", "file"),

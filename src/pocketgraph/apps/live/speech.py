@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.apps.live.answers import Answer, Setting, Settings, Sound, timed
-from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer
+from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer, may_repeat
 from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -256,9 +256,7 @@ class SpeechApp(Settings):
     def _words(self, scores: Array, time_ms: int) -> tuple[str, float, float] | None:
         if self._recognizer is None:
             names = [self.name(i) for i in range(len(scores))]
-            # Where no label is of silence, nothing comes between a word and the same one again.
-            repeats = bool(self.labels) and not any(name.startswith("_") for name in self.labels)
-            self._recognizer = WordRecognizer(names, repeats=repeats)
+            self._recognizer = WordRecognizer(names, repeats=may_repeat(self.labels))
         recognizer = self._recognizer
         recognizer.threshold, recognizer.window_ms = float(self.threshold), int(self.window_ms)
         recognizer.suppression_ms, recognizer.minimum_count = int(self.suppression_ms), int(self.minimum_count)

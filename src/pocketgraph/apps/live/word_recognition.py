@@ -15,6 +15,15 @@ if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
 
 SILENCE = "_silence_"
+NO_WORDS = ("silence", "background", "noise")
+"""Parts of labels, in any case, that stand for no word; so do labels that begin with an underscore."""
+
+
+def may_repeat(labels: Sequence[str]) -> bool:
+    """Whether a model of these classes may tell a word again though no other one came between: none is of silence,
+    which would come between, and would be told as often itself."""
+    silent = (name.startswith("_") or any(part in name.lower() for part in NO_WORDS) for name in labels)
+    return bool(labels) and not any(silent)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anc
 from pocketgraph.apps.live.application_choice import are_classes, chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.live.pictures import PALETTE, SIZES
+from pocketgraph.apps.live.word_recognition import may_repeat
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project, about, front
 from pocketgraph.apps.projects.project_files import project_files, write_project
@@ -168,7 +169,7 @@ def _model(project: Project, kind: str, ports: dict[str, Any], order: tuple[list
     if app == "segment":
         found["palette"] = PALETTE.tolist()
     if kind == "speech":
-        return {**found, **_sound(project)}
+        return {**found, **_sound(project), "repeats": may_repeat(project.labels)}
     if kind == "benchmark":
         return found
     detector = recognised(graph) if kind == "detect" else None

@@ -184,7 +184,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
     """What to paste next, with this graph's own names."""
     from pocketgraph.freezing.leftovers import changed_constants
     from pocketgraph.freezing.table_contents import lookups_without_filler
-    from pocketgraph.freezing.tables import empty_table
+    from pocketgraph.freezing.tables import empty_tables
 
     fed = fed_inputs(facts)
     inputs = ",".join(e.name for e in fed)
@@ -198,7 +198,7 @@ def next_commands(facts: Summary, path: str, *, is_litert: bool = False) -> list
         return frozen_commands(path) or [f"pocketgraph view {model}"]
     if not outputs:
         return []
-    if changed_constants(facts.graph, chosen) or empty_table(facts.graph):
+    if changed_constants(facts.graph, chosen) or empty_tables(facts.graph):
         return [f"pocketgraph view {model}"]  # no session runs it
     if lookups_without_filler(facts.graph):  # else the tables are filled in a step of their own, before any other
         return [f"pocketgraph freeze_graph {model} --output_node_names={nodes} -o frozen.pb"]

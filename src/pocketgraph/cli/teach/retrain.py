@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -14,7 +14,7 @@ import click
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.options import page_place
 from pocketgraph.cli.shared.output import CALLED, echo
-from pocketgraph.errors import PocketgraphError, UsageError
+from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
@@ -133,7 +133,6 @@ def command(
     from pocketgraph.cluster import connected
     from pocketgraph.formats import save
     from pocketgraph.formats.files import check_place, write_atomically
-    from pocketgraph.formats.meta_graph_writer import check_new_directory
     from pocketgraph.freezing.ready_models import read_model
 
     base = _in_folder(base or model, model_dir)
@@ -146,8 +145,7 @@ def command(
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
     for place in (output_graph, labels_file):
         check_place(place)
-    if saved_model_dir:
-        check_new_directory(saved_model_dir)
+    _check_saved_model_place(saved_model_dir, (output_graph, labels_file, page, summaries_dir or ""))
     unfinished = f"{output_graph}.unfinished"
     if os.path.isdir(unfinished):
         echo("note: going on from an interrupted call", err=True)
@@ -240,12 +238,32 @@ def _tuning(layers: int, steps: int | None, given: Mapping[str, Any]) -> Tuning 
     )
 
 
+def _check_saved_model_place(folder: str, others: Iterable[str]) -> None:
+    """Refuses a directory for a SavedModel, if one is wanted, that is not new or will not be when it is written."""
+    from pocketgraph.formats.meta_graph_writer import check_new_directory
+
+    if not folder:
+        return
+    check_new_directory(folder)
+    whole = os.path.realpath(folder)
+    for other in others:
+        if other and os.path.commonpath([whole, os.path.realpath(other)]) == whole:
+            raise UsageError(
+                f"a SavedModel is a new directory, and {other} is to be written there",
+                where=folder,
+                hint=f"give another {option('saved_model_dir')}",
+            )
+
+
 def _write_saved_model(made: Retrained, folder: str) -> None:
     """Writes what retrain.py exports: the graph with a signature to serve it by."""
     from pocketgraph.apps.retraining.retrained_graph import with_serving_signature
     from pocketgraph.formats.meta_graph_writer import save_saved_model
+    from pocketgraph.kernels.shapes import infer
 
-    save_saved_model(with_serving_signature(made.graph, takes_photos=made.scaling is not None), folder)
+    graph = with_serving_signature(made.graph, takes_photos=made.scaling is not None)
+    (scores,) = graph.outputs
+    save_saved_model(graph, folder, shapes={scores: infer(graph).shape(scores)})
 
 
 def _write_summaries(made: Retrained, folder: str) -> None:

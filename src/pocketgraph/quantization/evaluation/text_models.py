@@ -59,14 +59,14 @@ class BehindTexts:
 
 
 def with_texts(models: Sequence[RunnableModel]) -> list[RunnableModel]:
-    """The models, those files on texts that take what is behind the part of the first graph that reads them.
+    """The models, those files on texts that take what is behind the part that reads them of the first graph that does.
 
     Raises:
         UsageError: a file takes something else.
     """
-    graphs = [model for model in models if isinstance(model, GraphModel)]
-    graph = graphs[0] if graphs else None
-    if graph is None or not text_inputs(graph.graph, graph.outputs, tuple(graph.values)):
+    graphs = (model for model in models if isinstance(model, GraphModel))
+    graph = next((one for one in graphs if text_inputs(one.graph, one.outputs, tuple(one.values))), None)
+    if graph is None:
         return list(models)
     fed = {canonical(item.name) for item in graph.inputs}
     made: list[RunnableModel] = []

@@ -181,9 +181,7 @@ class Speech extends Application {
 
   answer([scores]) {
     const settings = Object.fromEntries(this.rows.map((entry) => [entry.name, entry.value]));
-    const { labels } = this.about;  // where none is of silence, nothing comes between a word and the same one again
-    const repeats = labels.length > 0 && !labels.some((label) => label.startsWith("_"));
-    this.words ??= new Words(Array.from(scores, (_, i) => this.label(i)), settings, repeats);
+    this.words ??= new Words(Array.from(scores, (_, i) => this.label(i)), settings, this.about.repeats);
     this.words.settings = settings;
     const time = (1000 * this.heard) / this.about.rate, word = this.words.hear(Array.from(scores), time);
     const best = Array.from(scores, (score, i) => [score, i]).sort((a, b) => b[0] - a[0]).slice(0, 5);
