@@ -68,7 +68,7 @@ def test_mean_and_std(orange: pathlib.Path) -> None:
 
 def test_labels_that_are_missing_become_indexes(orange: pathlib.Path) -> None:
     best = Labeler(parse(AVERAGES), ["red"]).label(orange)
-    assert [p.label for p in best] == ["red", "index 1", "index 2"]
+    assert [p.label for p in best] == ["red", "class 1", "class 2"]
     assert "1 line and the output 3 scores" in mismatch(["red"], 3)
     assert mismatch([], 3) == mismatch(["a", "b", "c"], 3) == ""
 

@@ -25,8 +25,8 @@ from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.apps.projects import make_project, project_files
 from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin, in_swift
 from pocketgraph.apps.projects.kinds import KINDS
-from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.exporting import export
+from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
+from pocketgraph.exporting import export, targets
 from pocketgraph.formats import load, save
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
@@ -612,6 +612,29 @@ def test_what_does_not_fit_is_refused_and_leaves_nothing(tmp_path: pathlib.Path)
             make_project(kind, model, out, **how)
     assert list(tmp_path.iterdir()) == []
     assert not make_project("pi", no_scores, out).has_camera
+
+
+def test_android_shows_why_a_model_does_not_load_or_run(tmp_path: pathlib.Path) -> None:
+    make_project("android", graph("classifier"), tmp_path / "out")
+    sources = {file.name: file.read_text() for file in (tmp_path / "out").rglob("*Activity.kt")}
+    uses = re.compile(r"answer\(frame|measured\(\)\s*}|model\.close")  # where an exception would end the process
+    for source in sources.values():
+        lines = [line for line in source.splitlines() if uses.search(line)]
+        assert lines
+        assert all("runCatching" in line for line in lines)
+    assert all(source.count("getOrElse(Throwable::toString)") == 1 for source in sources.values())
+
+
+def test_a_lacking_package_is_named_with_the_engine_that_needs_none(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "find_spec", lambda package: None)
+    with pytest.raises(MissingExtraError) as caught:
+        make_project("ios", graph("classifier"), tmp_path / "out")
+    assert caught.value.hint is not None
+    assert caught.value.hint.startswith("pip install 'pocketgraph[coreml]', or engine=tflite")
+    assert list(tmp_path.iterdir()) == []
+    assert make_project("ios", graph("classifier"), tmp_path / "out", engine="tflite").kind == "ios"
 
 
 def test_a_folder_with_something_in_it(tmp_path: pathlib.Path) -> None:

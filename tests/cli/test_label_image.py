@@ -67,7 +67,7 @@ def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.Capt
 
 def test_json(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     _, out, _ = run(capsys, "--graph=graph.pb", "--image=orange.png", "-k1", "--json")
-    assert json.loads(out) == [{"image": "orange.png", "predictions": [{"index": 0, "label": "index 0", "score": 1.0}]}]
+    assert json.loads(out) == [{"image": "orange.png", "predictions": [{"index": 0, "label": "class 0", "score": 1.0}]}]
 
 
 def test_root_dir_is_for_graph_and_image(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -82,7 +82,7 @@ def test_root_dir_is_for_graph_and_image(folder: pathlib.Path, capsys: pytest.Ca
 def test_one_bad_picture_does_not_stop_the_others(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run(capsys, "--graph=graph.pb", "-k1", "notes.txt", "blue.bmp")
     assert code == 1
-    assert out == "blue.bmp:\nindex 2 (2): 0.996078\n"
+    assert out == "blue.bmp:\nclass 2 (2): 0.996078\n"
     assert "notes.txt: this is not a JPEG, PNG, BMP, GIF or WebP picture" in err
     assert err.endswith("error: 1 of 2 pictures could not be labelled\n")
 
@@ -91,7 +91,7 @@ def test_too_few_labels_are_told(folder: pathlib.Path, capsys: pytest.CaptureFix
     (folder / "labels.txt").write_text("red\n")
     code, out, err = run(capsys, *ORIGINAL, "orange.png")
     assert code == 0
-    assert out.splitlines()[1] == "index 1 (1): 0.4"
+    assert out.splitlines()[1] == "class 1 (1): 0.4"
     assert err == "warning: the labels file has 1 line and the output 3 scores: they may not belong together\n"
 
 

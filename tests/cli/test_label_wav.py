@@ -152,7 +152,7 @@ def test_a_training_directory_is_frozen_on_the_way(tmp_path: pathlib.Path, capsy
     sound = encode_wav(np.full((16000, 1), 0.5, np.float32), np.array(16000, np.int32))
     (tmp_path / "a.wav").write_bytes(sound.item())
     assert call("label_wav", "--graph", folder, tmp_path / "a.wav") == 0
-    assert capsys.readouterr().out.startswith("index 0")
+    assert capsys.readouterr().out.startswith("class 0")
 
 
 def test_a_graph_without_sound_is_told_what_hears(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -193,7 +193,7 @@ def test_a_model_of_8000_samples_a_second_hears_them_and_its_dropout_keeps_all(
     flags = ["-k", "3", tmp_path / "sweep.wav"]
     assert call("label_wav", f"--graph={tmp_path / 'slow.pb'}", *flags) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert lines == ["index 3 (score = 0.41088)", "index 1 (score = 0.31620)", "index 4 (score = 0.27290)"]
+    assert lines == ["class 3 (score = 0.41088)", "class 1 (score = 0.31620)", "class 4 (score = 0.27290)"]
     model = SoundModel(parse(SLOW))
     scores, _ = model(samples_at(str(tmp_path / "sweep.wav"), model.rate, model.count))
     np.testing.assert_allclose(scores, [0.0, 0.31620, 0.00003, 0.41088, 0.27290], atol=1e-5)

@@ -90,7 +90,7 @@ def test_one_picture(model: pathlib.Path, capsys: Any) -> None:
 def test_without_labels_it_is_said_how_to_give_them(model: pathlib.Path, capsys: Any) -> None:
     assert call("live", model, f"--input={model.parent / 'photos'}", "--output=-") == 0
     out = capsys.readouterr()
-    assert json.loads(out.out.splitlines()[0])["classes"][0]["label"] == "index 0"
+    assert json.loads(out.out.splitlines()[0])["classes"][0]["label"] == "class 0"
     assert "note: nothing names the classes, so they are numbers; --labels names a file" in out.err
     assert live(model, "photos", "-") == 0
     assert "--labels" not in capsys.readouterr().err

@@ -121,3 +121,62 @@ def test_a_fetched_read_is_what_the_run_leaves(engine: str | None) -> None:
             assert [found.tolist() for found in session.run(fetches, feeds)] == right
         given = session.run(["v/read", "up"], {**feeds, "v/read": np.zeros(2, np.float32)})
         assert [found.tolist() for found in given] == [[0, 0], [41, 82]]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_fetched_view_of_a_read_is_what_the_run_leaves(engine: str | None) -> None:
+    """TensorFlow 1.15, with and without its optimizer: these views hand on the variable's memory."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        first = Const(float [1, 2])
+        start = Assign(v, first, T=float)
+        v/read = Identity(v, T=float)
+        shape = Const(int32 [1, 2])
+        row = Reshape(v/read, shape, T=float, Tshape=int32)
+        back = Squeeze(row, T=float, squeeze_dims=[])
+        last = Const(int32 -1)
+        column = ExpandDims(back, last, T=float, Tdim=int32)
+        kept = StopGradient(row, T=float)
+        two = Const(float 2)
+        twice = Mul(row, two, T=float)
+        up = AssignAdd(v, x, ^twice, ^back, ^column, T=float)
+    """)
+    feeds = {"x": np.array([10, 20], np.float32)}
+    with Session(graph, engine=engine) as session:
+        session.run([], targets="start")
+        for fetches, right in (
+            (["row", "up"], [[[11, 22]], [11, 22]]),
+            (["back", "up"], [[21, 42], [21, 42]]),
+            (["column", "up", "twice"], [[[31], [62]], [31, 62], [[42, 84]]]),
+            (["kept", "twice", "up"], [[[41, 82]], [[62, 124]], [41, 82]]),
+            (["up", "row", "back", "column", "twice"], [[51, 102], [[51, 102]], [51, 102], [[51], [102]], [[82, 164]]]),
+            (["row", "twice"], [[[51, 102]], [[102, 204]]]),
+        ):
+            assert [found.tolist() for found in session.run(fetches, feeds)] == right
+        given = session.run(["row", "up"], {**feeds, "v/read": np.zeros(2, np.float32)})
+        assert [found.tolist() for found in given] == [[[0, 0]], [61, 122]]
+
+
+@pytest.mark.parametrize(("adds", "left"), [(True, [[11, 22]]), (False, [[1, 2]])])
+def test_a_fetched_view_beside_a_branch_that_writes(adds: bool, left: list[list[float]]) -> None:
+    graph = parse("""
+        adds = Placeholder(dtype=bool, shape=[])
+        v = VariableV2(dtype=float, shape=[2])
+        first = Const(float [1, 2])
+        start = Assign(v, first, T=float)
+        v/read = Identity(v, T=float)
+        shape = Const(int32 [1, 2])
+        row = Reshape(v/read, shape, T=float, Tshape=int32)
+        more = Const(float [10, 20])
+        way = Switch(more, adds, T=float)
+        up = AssignAdd(v, way:1, T=float)
+        same = Identity(way, T=float)
+        done = Merge(same, up, T=float, N=2)
+        after = Reshape(v, shape, ^done, T=float, Tshape=int32)
+    """)
+    with Session(graph) as session:
+        session.run([], targets="start")
+        row, _, after = session.run(["row", "done", "after"], {"adds": np.bool_(adds)})
+        assert row.shape == (1, 2)
+        assert after.tolist() == left

@@ -29,7 +29,7 @@ class Prediction:
 
     Attributes:
         index: which of the output's scores this is.
-        label: its line of the labels file, or ``index N`` where the file has no such line.
+        label: its line of the labels file, or ``class N`` where the file has no such line.
         score: as the graph gave it.
     """
 

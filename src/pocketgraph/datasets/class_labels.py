@@ -132,7 +132,7 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
 
 def class_name(labels: Sequence[str], index: int) -> str:
     """The label of a class; one beyond the labels is called by its index."""
-    return labels[index] if index < len(labels) else f"index {index}"
+    return labels[index] if index < len(labels) else f"class {index}"
 
 
 def best_classes(scores: Array, labels: Sequence[str], top: int) -> list[tuple[int, float]]:

@@ -103,7 +103,7 @@ def test_words_have_the_golden_scores() -> None:
     assert rate == model.rate
     assert shown is not None
     answer = app(Sound(ring, rate, 0.0))
-    assert answer.classes[0][0] == f"index {int(wanted['labels_softmax:0'].argmax())}"
+    assert answer.classes[0][0] == f"class {int(wanted['labels_softmax:0'].argmax())}"
 
 
 def test_sliders_keep_their_sum() -> None:

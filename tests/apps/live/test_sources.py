@@ -226,7 +226,7 @@ def test_a_raspberry_pis_camera_on_the_command_line(picamera2: Any, tmp_path: pa
     assert call("live", tmp_path / "model.pb", "--camera=0", "-o", tmp_path / "out.jsonl") == 0
     lines = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert 1 <= len(lines) <= 8
-    assert {line["classes"][0]["label"] for line in lines} == {"index 0"}
+    assert {line["classes"][0]["label"] for line in lines} == {"class 0"}
     assert picamera2.told == ["opened", "started", "stopped", "closed"]
 
 

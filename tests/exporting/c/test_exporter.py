@@ -83,6 +83,22 @@ def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path
 
 
 @needs_cc
+def test_a_library_of_one_layer_builds_without_a_warning_as_its_makefile_does(tmp_path: pathlib.Path) -> None:
+    """gcc 12 puts the one call of the layer's kernel in line, and then warned of a loop that it had unrolled."""
+    weights = np.linspace(-1, 1, 72, dtype=np.float32).reshape(24, 3)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[1, 24])
+        w = Const(float {weights.tolist()})
+        y = MatMul(x, w, T=float)
+    """)
+    place = tmp_path / "net"
+    pocketgraph.export(graph, place, target="c")
+    command = [building.compiler(), "-std=c99", "-O3", *STRICT, "-c", "model.c"]
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_cc
 def test_models_run_side_by_side_and_refuse_wrong_memory(tmp_path: pathlib.Path) -> None:
     place = tmp_path / "net"
     pocketgraph.export(NET, place, target="c")

@@ -11,6 +11,7 @@ from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, time
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.apps.live.pose_decoding import MAPS, people
 from pocketgraph.apps.picture_model import PictureModel
+from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph
@@ -205,7 +206,7 @@ class SegmentationApp(PictureApp):
         mixed = under * (1 - self.cover) + colours * self.cover
         shares = np.bincount(classes.reshape(-1).clip(0)) / classes.size
         best = sorted(np.flatnonzero(shares >= 0.01).tolist(), key=lambda i: -shares[i])
-        named = tuple((self.labels[i] if i < len(self.labels) else f"class {i}", float(shares[i])) for i in best)
+        named = tuple((class_name(self.labels, i), float(shares[i])) for i in best)
         return Answer(classes=named, picture=mixed.astype(np.uint8), milliseconds=took)
 
 

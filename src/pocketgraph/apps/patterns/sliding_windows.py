@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pocketgraph.apps.detections import Detection, without_overlaps
+from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.image_loading import normalise, resize_bilinear
 from pocketgraph.errors import UsageError
 from pocketgraph.graph.tensor import Array
@@ -148,6 +149,5 @@ def classified(
         for place, row in zip(some, result.reshape(len(some), -1), strict=True):
             best = int(row.argmax())
             if row[best] >= least and best != background:
-                name = labels[best] if best < len(labels) else f"class {best}"
-                found.append(Detection(place.share(height, width), float(row[best]), name))
+                found.append(Detection(place.share(height, width), float(row[best]), class_name(labels, best)))
     return without_overlaps(found, overlap)

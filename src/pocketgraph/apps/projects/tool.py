@@ -11,7 +11,7 @@ import numpy as np
 
 from pocketgraph.apps.class_names import class_names
 from pocketgraph.apps.projects.app_names import app_name
-from pocketgraph.apps.projects.kinds import kind_of
+from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
@@ -21,7 +21,7 @@ from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
-from pocketgraph.errors import RunError, UsageError, option, quoted
+from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
 from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source, check_sizes
@@ -158,14 +158,23 @@ def make_project(
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
-    if project.engine == "coreml":
-        TARGETS["coreml"].write  # noqa: B018  (says which extra is missing before anything is written)
+    _check_installed(chosen, project.engine)
     with workshop(place) as made:
         os.mkdir(made)
         chosen.write(project, made)
         written = put_in_place(made, place)
     size = sum(os.path.getsize(file) for file in written)
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
+
+
+def _check_installed(kind: ProjectKind, engine: str) -> None:
+    """Says which extra is missing before anything is written, and which engines need none."""
+    try:
+        TARGETS[engine].write  # noqa: B018
+    except MissingExtraError as error:
+        free = [other for other in kind.engines if not TARGETS[other].missing]
+        others = f", or {option('engine')}={'|'.join(free)}, which needs no more" if free else ""
+        raise MissingExtraError(error.what, hint=f"{error.hint}{others}") from None
 
 
 def _as_it_is(model: ExportModel, where: str | None, kind: str, engine: str) -> tuple[ExportModel, str]:

@@ -23,7 +23,7 @@ from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.runtime.engines.frames import ROOT, frames_of, has_loops
+from pocketgraph.runtime.engines.frames import EXIT, MERGE, ROOT, SWITCH, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ PASSING = ops_with("reference")
 """Ops that take a reference and write nothing."""
 HANDS_ON = frozenset({"Identity", "PreventGradient", "StopGradient"})
 """Not a trait: ops whose TensorFlow kernels hand on the memory of a variable; Snapshot passes on a copy."""
+VIEWS = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
+"""Not a trait: ops whose TensorFlow kernels hand it on in another shape or type."""
 
 
 def with_session_variables(
@@ -150,6 +152,7 @@ def defer_reads(
     if not written:
         return graph, items
     graph, items = _fetched_last(graph, items, fed, fetches, targets)
+    graph, items = _viewed_last(graph, items, fed, fetches, targets, written)
     reads = {
         name: item.data[0].node
         for name, item in items.items()
@@ -214,6 +217,58 @@ def _fetched_last(
     early = {f"{name}:*": f"{name}/early" for name in handed}
     changed = rename_inputs(graph.replace(list(nodes.values())), early, untouched=handed)
     return changed, needed(changed, frozenset(fed), fetches, targets)
+
+
+def _viewed_last(
+    graph: Graph, items: dict[str, Item], fed: Collection[Endpoint], fetches: Iterable[Endpoint],
+    targets: Iterable[str], written: Mapping[str, list[str]],
+) -> tuple[Graph, dict[str, Item]]:  # fmt: skip
+    """With fetched views of reads, which are the variable's memory in another shape, made when it is written; who
+    computes with such a view keeps it.
+
+    Given:   row = Reshape(v/read, shape), y = Mul(row, x), up = AssignAdd(v, x), and row is fetched
+    Result:  row = Reshape(v/read/after/row, shape), v/read/after/row = Identity(v, ^up), row/early = Reshape(v/read,
+             shape), y = Mul(row/early, x)
+    """
+    frames = frames_of(items, fed) if has_loops(items) else {}
+    nodes: dict[str, Node] = {}
+    viewed: set[str] = set()
+    for endpoint in fetches:
+        path, at = list[Node](), endpoint
+        while at not in fed and items[at.node].node.op in HANDS_ON | VIEWS:
+            path.append(items[at.node].node)
+            at = items[at.node].data[0]
+        writers = written.get(at.node, ()) if at not in fed and any(node.op in VIEWS for node in path) else ()
+        if not writers or any(frames.get(name, ROOT).depth for name in writers) or _may_be_dead(items, writers):
+            continue
+        own = [endpoint.node, *(f"{node.name}/after/{endpoint.node}" for node in path[1:])]
+        for name, node, source in zip(own, path, [*own[1:], str(at)], strict=True):
+            waits = [f"^{writer}" for writer in writers] if source == str(at) else []
+            nodes[name] = node.replace(name=name, inputs=(source, *node.inputs[1:], *waits))
+        nodes[f"{endpoint.node}/early"] = path[0].replace(name=f"{endpoint.node}/early")
+        viewed.add(endpoint.node)
+    if not viewed:
+        return graph, items
+    from pocketgraph.graph.edit import rename_inputs
+
+    kept = [node for node in graph if node.name not in nodes]
+    early = {f"{name}:*": f"{name}/early" for name in viewed}
+    changed = rename_inputs(graph.replace([*kept, *nodes.values()]), early, untouched=nodes.keys() & viewed)
+    return changed, needed(changed, frozenset(fed), fetches, targets)
+
+
+def _may_be_dead(items: Mapping[str, Item], names: Iterable[str]) -> bool:
+    """Whether nodes stand in a branch, which may not run: who waits for one would not run either."""
+    waiting, seen = [*names], {*names}
+    while waiting:
+        item = items[waiting.pop()]
+        if item.node.op in SWITCH:
+            return True
+        if item.node.op not in MERGE | EXIT:
+            before = {*(endpoint.node for endpoint in item.data), *item.control} & items.keys() - seen
+            seen |= before
+            waiting += before
+    return False
 
 
 def _is_reference(op: str) -> bool:

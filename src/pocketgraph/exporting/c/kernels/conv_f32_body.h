@@ -65,14 +65,14 @@ static PG_TARGET void PG_NAME(pg_row_f32)(const float *const *seen, pg_size taps
     }
     for (pg_size t = 0; t < taps; t++) {
         const float *r = seen[t];
-        pg_size k = 0;
-        for (; k + 4 <= depth; k += 4, w += 4 * PG_PANEL)
+        pg_size left = depth;
+        for (; left >= 4; left -= 4, r += 4, w += 4 * PG_PANEL)
             for (pg_size q = 0; q < 4; q++)
                 for (pg_size j = 0; j < PG_PANEL / PG_LANES; j++)
-                    c[q][j] = PG_FMA(PG_SET(r[k + q]), PG_LOAD(w + q * PG_PANEL + j * PG_LANES), c[q][j]);
-        for (; k < depth; k++, w += PG_PANEL)
+                    c[q][j] = PG_FMA(PG_SET(r[q]), PG_LOAD(w + q * PG_PANEL + j * PG_LANES), c[q][j]);
+        for (; left > 0; left--, r++, w += PG_PANEL)
             for (pg_size j = 0; j < PG_PANEL / PG_LANES; j++)
-                c[0][j] = PG_FMA(PG_SET(r[k]), PG_LOAD(w + j * PG_LANES), c[0][j]);
+                c[0][j] = PG_FMA(PG_SET(*r), PG_LOAD(w + j * PG_LANES), c[0][j]);
     }
     for (pg_size j = 0; j < PG_PANEL / PG_LANES; j++) {
         const PG_V sum = PG_ADD(PG_ADD(c[0][j], c[1][j]), PG_ADD(c[2][j], c[3][j]));

@@ -21,7 +21,7 @@ class Application {
     if (found) found.value = value;
   }
 
-  label(index) { return this.about.labels[index] ?? `index ${index}`; }
+  label(index) { return this.about.labels[index] ?? `class ${index}`; }
 
   inputs(frame) { return [asInput(frame, this.about.input)]; }
 }

@@ -36,24 +36,26 @@ class BenchmarkActivity : ComponentActivity() {
     private fun measure() {
         button.isEnabled = false
         thread(name = "benchmark") {
-            val said = Model(this).use { model ->
-                repeat(WARM_UP) { model.run() }
-                val times = DoubleArray(RUNS) { model.run() }.sorted()
-                val lines = mutableListOf(
-                    String.format(Locale.ROOT, "%d runs: median %.2f ms, fastest %.2f ms", RUNS, times[RUNS / 2], times[0]),
-                )
-                Model.OUTPUTS.forEachIndexed { index, name ->
-                    val first = model.numbers(index).take(SHOWN).joinToString { String.format(Locale.ROOT, "%.4g", it) }
-                    lines += "$name: $first"
-                }
-                if (Model.GIVES_SCORES) lines += model.best(threshold = 0f).map { "${it.title}: ${it.score}" }
-                lines.joinToString("\n")
-            }
+            val said = runCatching { measured() }.getOrElse(Throwable::toString)
             runOnUiThread {
                 text.text = said
                 button.isEnabled = true
             }
         }
+    }
+
+    private fun measured(): String = Model(this).use { model ->
+        repeat(WARM_UP) { model.run() }
+        val times = DoubleArray(RUNS) { model.run() }.sorted()
+        val lines = mutableListOf(
+            String.format(Locale.ROOT, "%d runs: median %.2f ms, fastest %.2f ms", RUNS, times[RUNS / 2], times[0]),
+        )
+        Model.OUTPUTS.forEachIndexed { index, name ->
+            val first = model.numbers(index).take(SHOWN).joinToString { String.format(Locale.ROOT, "%.4g", it) }
+            lines += "$name: $first"
+        }
+        if (Model.GIVES_SCORES) lines += model.best(threshold = 0f).map { "${it.title}: ${it.score}" }
+        lines.joinToString("\n")
     }
 
     companion object {

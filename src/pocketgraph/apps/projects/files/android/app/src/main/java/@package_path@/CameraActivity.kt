@@ -82,12 +82,17 @@ class CameraActivity : ComponentActivity() {
     }
 
     private fun look(frame: ImageProxy) {
-        val picture = frame.use { upright(it.toBitmap(), it.imageInfo.rotationDegrees) }
+        // A model that does not load or run throws exceptions of many kinds; the person is to see why.
+        val said = runCatching { answer(frame.use { upright(it.toBitmap(), it.imageInfo.rotationDegrees) }) }
+            .getOrElse(Throwable::toString)
+        runOnUiThread { text.text = said }
+    }
+
+    private fun answer(picture: Bitmap): String {
         model.feed(picture)
         val milliseconds = model.run()
         val lines = model.best().map { String.format(Locale.ROOT, "%s: %.2f", it.title, it.score) }
-        val said = (lines + String.format(Locale.ROOT, "%.1f ms", milliseconds)).joinToString("\n")
-        runOnUiThread { text.text = said }
+        return (lines + String.format(Locale.ROOT, "%.1f ms", milliseconds)).joinToString("\n")
     }
 
     private fun upright(picture: Bitmap, degrees: Int): Bitmap {
@@ -98,7 +103,7 @@ class CameraActivity : ComponentActivity() {
 
     override fun onDestroy() {
         super.onDestroy()
-        thread.execute { model.close() }
+        thread.execute { runCatching { model.close() } } // it may be one that did not load
         thread.shutdown()
     }
 }
