@@ -3,7 +3,7 @@
 import ast
 import pathlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import click
 import numpy as np
@@ -11,7 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 import pocketgraph
-from pocketgraph.errors import COMPARED, FormatError, PocketgraphError, did_you_mean, nearest, option, quoted
+from pocketgraph.errors import (
+    COMPARED,
+    FormatError,
+    PocketgraphError,
+    command_on_model,
+    did_you_mean,
+    nearest,
+    option,
+    quoted,
+)
 from pocketgraph.formats import sealed
 from pocketgraph.graph.text_format import parse
 from support import ROOT
@@ -99,6 +108,73 @@ def test_lower_floors_name_options_and_not_flags() -> None:
             if re.search(r"(^|[\s(`'])--([a-z]|$)", node.value) and not any(text in node.value for text in SHELL):
                 found.append(f"{name}:{node.lineno} {node.value!r}")
     assert found == []
+
+
+STAND_IN = re.compile(r"…|\.\.\.|(?<![\w{])[A-Z][A-Z_]+\b|^`?pocketgraph [a-z_]+`?$")
+"""A word in place of what only the reader knows, or a command without its model."""
+SYNTAX = ("cli/help.py", "cli/main.py")
+"""What tells how commands are called at all."""
+
+
+def _texts(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """Each text of a module that is no docstring, what is put in being {}, and its line."""
+    skipped = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+            parts = (str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values)
+            yield node.lineno, "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in skipped:
+            yield node.lineno, node.value
+
+
+def _stand_ins(text: str) -> list[str]:
+    """The commands in a text that do not run as they stand there."""
+    found = re.findall(r"`pocketgraph [^`]*`|(?<!`)\bpocketgraph [a-z]\w+ [^`;,]*", text)
+    return [command for command in found if STAND_IN.search(command)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "`pocketgraph check MODEL` lists",
+        "pocketgraph nearest {} PHOTO",
+        "`pocketgraph ship` cuts",
+        "pocketgraph ship a -o …",
+    ],
+)
+def test_commands_with_stand_ins_are_known(text: str) -> None:
+    assert _stand_ins(text)
+    assert not _stand_ins("`pocketgraph check export/1` lists all of an ONNX file")
+
+
+def test_printed_commands_run_as_they_are_printed() -> None:
+    """A message that knows no path says it in words."""
+    source = ROOT / "src" / "pocketgraph"
+    modules = {path.relative_to(source).as_posix(): ast.parse(path.read_text("utf-8")) for path in source.rglob("*.py")}
+    found = {
+        f"{name}:{line}": commands
+        for name, tree in modules.items()
+        if name not in SYNTAX
+        for line, text in _texts(tree)
+        if (commands := _stand_ins(text))
+    }
+    assert found == {}
+
+
+def test_a_command_names_the_model_that_was_given(tmp_path: pathlib.Path) -> None:
+    model = tmp_path / "my model.pb"
+    ops = ["Digamma", "Lgamma", "Erfinv", "Ndtri", "BesselI0e", "BesselI1e"]
+    lines = ["x = Placeholder(dtype=float, shape=[2, 2])"]
+    lines += [f"{op} = {op}({before}, T=float)" for before, op in zip(["x", *ops], ops, strict=False)]
+    pocketgraph.save(parse("\n".join(lines)), model)
+    from pocketgraph.cli.export.export import command
+
+    refused = CliRunner().invoke(command, [str(model), "-o", str(tmp_path / "net.tflite")]).exception
+    assert f"(`pocketgraph check {quoted(str(model))}` lists all)" in str(refused)
+    assert command_on_model("pocketgraph check {}") == "check"
+    words = "freeze_graph with repair"
+    assert command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", words) == words
 
 
 def _no_key(folder: pathlib.Path) -> None:

@@ -23,6 +23,7 @@ def printable(text: str) -> str:
 
 
 _flag_of: Callable[[str, str], str] | None = None
+_model_path: Callable[[], str] | None = None
 
 
 def option(name: str, in_python: str = "") -> str:
@@ -37,10 +38,23 @@ def option(name: str, in_python: str = "") -> str:
     return flag or in_python or name.replace("-", "_")
 
 
-def spell_options(flag_of: Callable[[str, str], str]) -> None:
-    """Has the command line say what an option's flag is, by its name and that in Python; "" where no command runs."""
-    global _flag_of
-    _flag_of = flag_of
+def command_on_model(command: str, words: str = "") -> str:
+    """A command to type for the model that a running command was given, whole and in backticks; where no model's path
+    is known, words that name no path.
+
+    Args:
+        command: with {} for the path, what stands behind it being quoted as the shell takes it.
+        words: for want of a path; the command's name where they are empty.
+    """
+    path = _model_path() if _model_path is not None else ""
+    return f"`{command.replace('{}', quoted(path), 1)}`" if path else words or command.split()[1]
+
+
+def spell_options(flag_of: Callable[[str, str], str], model_path: Callable[[], str]) -> None:
+    """Has the command line say what an option's flag is, by its name and that in Python, and the path of the model that
+    is worked on; "" where no command runs."""
+    global _flag_of, _model_path
+    _flag_of, _model_path = flag_of, model_path
 
 
 def quoted(word: str, system: str = os.name) -> str:

@@ -202,4 +202,4 @@ def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, shap
         file.writeframes(bytes(2 * 16000))
     with pytest.raises(UsageError, match="no recording but what is made of one") as refused:
         open_dataset(str(tmp_path), (ModelInput("spectrum", shape, np.dtype(np.float32)),))
-    assert "evaluate WHOLE.pb FILE" in str(refused.value.hint)
+    assert "judged by evaluate" in str(refused.value.hint)

@@ -78,9 +78,7 @@ def photos_in(folder: str) -> list[Example]:
     if not found:
         places = [folder, *(place for place, _ in inner if os.path.isdir(place))]
         hears = any(file_lists.is_recording(file) for place in places for file in os.listdir(place))
-        hint = (
-            "there are recordings, which `pocketgraph retrain` and `evaluate` read; this reads photos" if hears else ""
-        )
+        hint = "there are recordings, which retrain and evaluate read; this reads photos" if hears else ""
         raise UsageError("there is no photo here, nor in the folders in it", where=folder, hint=hint)
     return found
 

@@ -244,7 +244,7 @@ class Labeler(PictureModel):
             raise RunError(
                 f"the output is {scores.dtype}{list(scores.shape)}, not one score a class",
                 where=f"node '{self.outputs[0]}'",
-                hint=f"pass {option('output_layer')} if another gives such; `pocketgraph live` shows boxes and masks",
+                hint=f"pass {option('output_layer')} if another gives such; live shows boxes and masks",
             )
         return scores.reshape(-1)
 

@@ -264,7 +264,7 @@ def find_output(graph: Graph) -> str:
     keys = sorted(graph.public_signatures)
     signature = f", or {option('signature')}={keys[0]} or another of {', '.join(keys)}" if len(keys) > 1 else ""
     detects = any(node.op.startswith(("NonMaxSuppression", "CombinedNonMaxSuppression")) for node in graph)
-    live = "; what finds boxes is shown by `pocketgraph live GRAPH --input=PHOTO -o found.png`" if detects else ""
+    live = "; what finds boxes is shown by live" if detects else ""
     raise UsageError(
         f"{len(sinks)} nodes may be the output ({shown})", hint=f"pass {option('output_layer')}{signature}{live}"
     )

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.datasets import image_loading
 from pocketgraph.datasets.image_loading import Scale
-from pocketgraph.errors import GraphError, PocketgraphError, UsageError, option
+from pocketgraph.errors import GraphError, PocketgraphError, UsageError, command_on_model, option
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.entry_points import unknown_node_hint
@@ -133,7 +133,7 @@ def find_input(graph: Graph) -> str:
         if any(node.op in DECODERS for node in graph):
             raise UsageError(
                 "this graph reads picture files itself, in a loop",
-                hint="`pocketgraph ship MODEL -o out/` cuts that part off; take out/model.tflite",
+                hint=f"{command_on_model('pocketgraph ship {} -o out/')} cuts that part off, and writes model.tflite",
             )
         raise UsageError(
             "no placeholder of this graph looks like a picture's",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_input import PictureInput
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, command_on_model, option, quoted
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.pages.quantities import counted
@@ -46,8 +46,10 @@ def is_plane(shape: tuple[int, ...]) -> bool:
 def _others_bound(inputs: tuple[ModelInput, ...]) -> str:
     """What sets an input that takes no picture for good."""
     other = next((item for item in inputs if len(item.shape) < 4), inputs[-1])
-    value = "[" * len(other.shape) + "VALUE" + "]" * len(other.shape)
-    return f"`pocketgraph freeze_graph MODEL -o fixed.pb --bind {other.name.removesuffix(':0')}={value}`"
+    name = other.name.removesuffix(":0")
+    value = "[" * len(other.shape) + "0" + "]" * len(other.shape)
+    command = f"pocketgraph freeze_graph {{}} -o fixed.pb --bind {quoted(f'{name}={value}')}"
+    return command_on_model(command, f"freeze_graph with {name}={value} bound")
 
 
 def picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> PictureInput:

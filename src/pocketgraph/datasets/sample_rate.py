@@ -9,7 +9,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_scaling import is_plane
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE
-from pocketgraph.errors import UsageError
+from pocketgraph.errors import UsageError, option
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.model_file_graph import is_litert_file
@@ -79,8 +79,8 @@ def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
     if math.prod(inputs[0].shape) == 1:
         raise UsageError(
             "the model does not say how long its recordings are",
-            hint="give an .npz file; `pocketgraph export` takes a size, as does `pocketgraph ship "
-            f"--input_shape={inputs[0].name.removesuffix(':0')}:16000`",
+            hint="give an .npz file; export and ship take a size, as in "
+            f"{option('input_shape')}={inputs[0].name.removesuffix(':0')}:16000",
         )
     if is_plane(inputs[0].shape):
         raise UsageError(
@@ -93,6 +93,6 @@ def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
             f"the model takes {list(inputs[0].shape)}, which is no recording but what is made of one, such as a "
             "spectrum",
             where=file,
-            hint="a file behind a spectrum is judged by `pocketgraph evaluate WHOLE.pb FILE --data=DIR`, with the "
-            "graph that makes it in front; or give an .npz file of arrays",
+            hint="a file behind a spectrum is judged by evaluate, with the graph that makes it in front; or give an "
+            ".npz file of arrays",
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.exporting.model import EntryPoint, ExportModel
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
@@ -54,7 +54,7 @@ class LackingError(UsageError):
         rest = list(by_reason)[MOST_OPS:]
         if rest:
             others = len({op for op, _ in rest})
-            listed.append(f"and {others} more ops (`pocketgraph check MODEL` lists all)")
+            listed.append(f"and {others} more ops ({command_on_model('pocketgraph check {}')} lists all)")
         hints = dict.fromkeys(
             hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
         )

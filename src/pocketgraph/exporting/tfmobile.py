@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
 
-from pocketgraph.errors import option
+from pocketgraph.errors import command_on_model, option
 from pocketgraph.exporting.required_ops import kernel_class
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.runtime.unsupported_help import help_with
@@ -88,11 +88,12 @@ def help_on_mobile(graph: Graph, name: str, needed: Mapping[str, str]) -> str:
         return "nothing needs it: transform_graph's strip_unused_nodes takes it out"
     op = graph[name].op if name in graph else ""
     if re.match(r"(Decode(Jpeg|Png|Gif|Image|Raw)|ReadFile)", op):
-        return f"feed what comes out of it, and strip it: `pocketgraph strip_unused` with {option('input_node_names')}"
+        return f"feed what comes out of it, and strip it: strip_unused with {option('input_node_names')}"
     if op in graph.functions or re.match(r"(Stateful)?PartitionedCall$", op):
         return "transform_graph's inline_partitionedcall writes it out"
     return help_with(graph, name) or (
-        "build the library with it: `pocketgraph print_selective_registration_header`, or export to tflite"
+        f"build the library with it: {command_on_model('pocketgraph print_selective_registration_header {}')}, "
+        "or export to tflite"
     )
 
 

@@ -9,7 +9,7 @@ from enum import Enum
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
-_WITH_GRAPH = "pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={} -o frozen.pb"
+WITH_GRAPH = "freeze_graph takes it as input_checkpoint={}, with the graph that it was made of as input_graph"
 
 
 class Kind(Enum):
@@ -22,14 +22,14 @@ class Kind(Enum):
     SAVED_MODEL = ("a SavedModel", "pocketgraph freeze_graph --input_saved_model_dir={} -o frozen.pb")
     SAVED_MODEL_FILE = ("the graph file of a SavedModel", "give its directory, {folder}")
     SAVED_MODEL_TEXT = ("the graph file of a SavedModel in text form", "give its directory, {folder}")
-    CHECKPOINT_V2 = ("a checkpoint (variables only, no graph)", _WITH_GRAPH)
-    CHECKPOINT_INDEX = ("the index of a checkpoint (variables only, no graph)", _WITH_GRAPH)
-    CHECKPOINT_DATA = ("a data file of a checkpoint (variables only, no graph)", _WITH_GRAPH)
-    CHECKPOINT_V1 = ("a checkpoint of the old format V1 (variables only, no graph)", _WITH_GRAPH)
-    CHECKPOINT_STATE = ("the text file that names a directory's checkpoints", _WITH_GRAPH)
+    CHECKPOINT_V2 = ("a checkpoint (variables only, no graph)", WITH_GRAPH)
+    CHECKPOINT_INDEX = ("the index of a checkpoint (variables only, no graph)", WITH_GRAPH)
+    CHECKPOINT_DATA = ("a data file of a checkpoint (variables only, no graph)", WITH_GRAPH)
+    CHECKPOINT_V1 = ("a checkpoint of the old format V1 (variables only, no graph)", WITH_GRAPH)
+    CHECKPOINT_STATE = ("the text file that names a directory's checkpoints", WITH_GRAPH)
     CHECKPOINT_DIRECTORY = ("a training directory with checkpoints", "pocketgraph freeze_graph {} -o frozen.pb")
     MEMMAPPED = ("a memory-mapped package", "pocketgraph summarize {}")
-    SEALED = ("a sealed (encrypted) file", "pocketgraph unseal {} OUT --key-file=KEY")
+    SEALED = ("a sealed (encrypted) file", "unseal takes it, {}, with its key as key-file")
     TFLITE = ("a LiteRT (TensorFlow Lite) model", "pocketgraph benchmark_model --graph={}")
     ONNX = ("an ONNX model", "pocketgraph benchmark_model --graph={}")
     CORE_ML = ("a Core ML package", "open it in Xcode; pocketgraph writes such packages and does not read them")
@@ -41,7 +41,7 @@ class Kind(Enum):
         "a Keras 3 model archive",
         "in Python with Keras: keras.models.load_model('{}').export('saved_model')",
     )
-    IMAGE = ("an image", "pocketgraph label_image --graph=GRAPH.pb --image={}")
+    IMAGE = ("an image", "label_image takes it, {}, with a graph")
     SOUND = ("a sound file", "give the model file instead")
     EVENTS = ("an event file of TensorBoard", "give the model file instead")
     TF_RECORDS = ("a TFRecord file of training data", "give the model file instead")

@@ -190,6 +190,7 @@ def key_bytes(key: Key) -> bytes:
         found = b""
     if len(found) != KEY_BYTES:
         raise UsageError(
-            f"{place} is not a key: a key is 32 bytes or 64 hexadecimal digits", hint="pocketgraph seal --new-key FILE"
+            f"{place} is not a key: a key is 32 bytes or 64 hexadecimal digits",
+            hint="pocketgraph seal --new-key model.key",
         )
     return found

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from pocketgraph.errors import FreezeError, option
+from pocketgraph.errors import FreezeError, command_on_model, option
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
@@ -53,20 +53,21 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None, *, is_
         f"the batch norm '{name}'{more} {why}, so each answer depends on the other examples in the batch and a batch "
         "of one gives nonsense",
         hint=f"{_remedy(whole or graph, is_repaired=is_repaired)}freeze the evaluation graph, or if it is meant so "
-        f"(style transfer), `pocketgraph freeze_graph` and `pocketgraph ship` take "
+        f"(style transfer), freeze_graph and ship take "
         f"{option('allow_training_batch_norm')}",
     )
 
 
 def _remedy(graph: Graph, *, is_repaired: bool) -> str:
     """What may help before the graph itself has to be another one."""
+    again = command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", "freeze_graph with repair")
     flags = [node.name for node in graph if node.op.startswith("Placeholder") and node.attr("dtype") is BOOL]
     if not any(map(is_variable, graph)):  # whose averages were left out when it was frozen
-        averages = "freeze its training again by `pocketgraph freeze_graph --repair`, which takes averages kept there, "
+        averages = "freeze its training again with repair, which takes averages kept there, "
     elif is_repaired:
         averages = ""
     else:
-        averages = f"take the averages that training kept (`pocketgraph freeze_graph` with {option('repair')}), "
+        averages = f"take the averages that training kept ({again}), "
     if not flags:
         return averages
     return f"bind the placeholder that chooses training ({option('bind')} {flags[0]}=false), {averages}"

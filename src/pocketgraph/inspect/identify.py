@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import Kind
+from pocketgraph.formats.content import WITH_GRAPH
 from pocketgraph.formats.facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.pages.quantities import bytes_text, counted
@@ -50,7 +51,7 @@ class IdentifiedFile(FileFacts):
         is_directory = self.kind is Kind.CHECKPOINT_DIRECTORY
         is_saved_model = self.kind is Kind.SAVED_MODEL and not self.damage
         is_graph = self.kind in GRAPHS and not self.damage
-        if is_directory or is_saved_model or is_graph or "--input_checkpoint=" in self.identity.next:
+        if is_directory or is_saved_model or is_graph or "input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
@@ -63,7 +64,7 @@ class IdentifiedFile(FileFacts):
                 if not is_saved_model:
                     return f"pocketgraph freeze_graph {path} -o frozen.pb"
             if is_directory:
-                return f"pocketgraph freeze_graph --input_graph=GRAPH.pb --input_checkpoint={path} -o frozen.pb"
+                return WITH_GRAPH.format(path)
         signatures = self.graphs[0].signatures if self.graphs else ()
         if (
             len(signatures) > 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from pocketgraph.errors import PocketgraphError, TransformError, UsageError, option
+from pocketgraph.errors import PocketgraphError, TransformError, UsageError, command_on_model, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.order import descendants, topological
 from pocketgraph.graph.tensor import Array
@@ -99,7 +99,8 @@ class RuleCheck:
             + (f", which starts at node '{start}'" if start else ""),
             where=option("check"),
             hint="take out what is random, such as dropout; "
-            "`pocketgraph freeze_graph MODEL -o frozen.pb --repair` does that",
+            + command_on_model("pocketgraph freeze_graph {} -o frozen.pb --repair", "freeze_graph with repair")
+            + " does that",
         )
 
     def _expected(self, graph: Graph, outputs: list[str], feeds: Mapping[str, Array], rule: str) -> list[Array]:

@@ -79,7 +79,7 @@ def _verdict(entries: Sequence[RuleEntry], checked: Sequence[tuple[str, float]] 
     if idle:
         reasons.append(f"These changed nothing: {', '.join(idle)}.")
     if checked is None:
-        reasons.append("Nobody compared the results: run it again with the check, or `pocketgraph verify` both files.")
+        reasons.append("Nobody compared the results: run it again with the check, or verify both files.")
         return Verdict("fair", "Ship it once its results are checked", reasons)
     rule, worst = max(checked, key=lambda pair: pair[1], default=("", 0.0))
     said = f"by at most {worst:.3g} of their largest magnitude ({rule})" if worst else "nowhere"

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
@@ -208,7 +208,8 @@ def _hint(graph: Graph, name: str) -> str:
     if op.startswith(("Quantize", "Requantiz", "Dequantize")) and "AndDequantize" not in op:
         return "the graph is in eight bits already; give the float one that it was made from"
     return help_with(graph, name, "feeds") or (
-        f"name the part with {option('inputs')} and {option('outputs')}; `pocketgraph plan MODEL` shows what runs where"
+        f"name the part with {option('inputs')} and {option('outputs')}; "
+        f"{command_on_model('pocketgraph plan {}')} shows what runs where"
     )
 
 

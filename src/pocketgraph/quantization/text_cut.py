@@ -80,7 +80,7 @@ def text_preprocessing_of(
         raise EmptyTableError(
             f"texts are looked up in '{empty[0]}', and nothing in the file fills that table",
             hint="give the SavedModel or the training that the file was frozen from, or freeze that anew with "
-            "`pocketgraph freeze_graph`, which keeps what fills it",
+            "freeze_graph, which keeps what fills it",
         )
     graph = inlined(graph, outputs) if graph.functions else graph
     whole = graph
@@ -309,8 +309,8 @@ class _Search:
                 fed = ", ".join(f"{item.name.removesuffix(':0')} {list(item.shape)}" for item in self.taken)
                 raise UsageError(
                     f"the model leaves sizes open, and '{cut.tensor}' has no elements with {fed}",
-                    hint="`pocketgraph export` takes a size, as does `pocketgraph ship "
-                    f"--input_shape={self.taken[0].name.removesuffix(':0')}:16000`",
+                    hint="export and ship take a size, as in "
+                    f"{option('input_shape')}={self.taken[0].name.removesuffix(':0')}:16000",
                 )
         many = [cut.tensor for cut in cuts if any(cut.is_open[:1]) or 0 in cut.shape]
         if many:  # nothing pads what has no row for each text

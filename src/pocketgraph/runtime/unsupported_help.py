@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 
-from pocketgraph.errors import option
+from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
 from pocketgraph.graph.op_traits import ops_with
@@ -78,9 +78,12 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
         lengths, bound = _fed_lengths(graph), ""
         if lengths:
-            command = f"pocketgraph freeze_graph MODEL -o fixed.pb --bind {lengths[0]}=10"
+            bind = f"{lengths[0]}=10"
+            command = command_on_model(
+                f"pocketgraph freeze_graph {{}} -o fixed.pb --bind {quoted(bind)}", f"{feed}={bind}"
+            )
             likewise = "".join(f", {name}=10 likewise" for name in lengths[1:])
-            bound = f"set it for good, as in `{command}`{likewise}, or "
+            bound = f"set it for good, as in {command}{likewise}, or "
         return (
             f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
             f"after it with {option('outputs')}"
@@ -102,13 +105,14 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node.op.startswith("Placeholder"):
         return f"set it for good, as in {feed}={name}=1, or name all {option('inputs')}"
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
-        return "its weights are variables: `pocketgraph freeze_graph` makes constants of them"
+        command = command_on_model("pocketgraph freeze_graph {} -o frozen.pb")
+        return f"its weights are variables: {command} makes constants of them"
     if node.op in ("Assert", "CheckNumerics", "Print"):
         return f"`pocketgraph transform_graph --transforms='remove_nodes(op={node.op})'` takes it out"
     if node.op in ops_with("picture_file") or _hands_on_files(graph, node):
         return (
-            f"reading picture files is the app's: `pocketgraph ship` cuts the model behind it; {option('inputs')} "
-            "names the tensor of pixels"
+            f"reading picture files is the app's: {command_on_model('pocketgraph ship {} -o out/')} cuts the "
+            f"model behind it; {option('inputs')} names the tensor of pixels"
         )
     if node.op.startswith(("String", "Decode", "Encode")) or STRING in node.attrs.values():
         return f"give the numbers behind the texts: {option('inputs')} names the tensors to feed"
@@ -186,7 +190,10 @@ def _hands_on_files(graph: Graph, node: Node) -> bool:
 
 def without_dropout_help() -> str:
     """What takes dropout out that training left on."""
-    return f"`pocketgraph freeze_graph` with {option('repair')}=dropout takes dropout out"
+    command = command_on_model(
+        "pocketgraph freeze_graph {} -o frozen.pb --repair=dropout", "freeze_graph with repair=dropout"
+    )
+    return f"{command} takes dropout out"
 
 
 def heads_before(graph: Graph, node: Node) -> list[str]:

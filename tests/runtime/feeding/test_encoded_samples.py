@@ -107,7 +107,7 @@ def test_an_assertion_in_a_loop_does_not_hide_what_a_target_lacks(
     save(parse(LOOP), tmp_path / "loop.pb")
     assert call("check", tmp_path / "loop.pb") == 1
     said = capsys.readouterr().out
-    assert "DecodeJpeg has no LiteRT lowering; reading picture files is the app's: `pocketgraph ship`" in said
+    assert "DecodeJpeg has no LiteRT lowering; reading picture files is the app's: `pocketgraph ship " in said
     assert "different frames" not in said
 
 
@@ -141,4 +141,4 @@ def test_what_quantizes_says_that_pictures_are_decoded_not_texts(tmp_path: pathl
         Image.fromarray(np.full((5, 7, 3), 40 * at, np.uint8)).save(tmp_path / "photos" / f"{at}.png")
     with pytest.raises(PocketgraphError) as refused:
         quantize(parse(LOOP), tmp_path / "photos")
-    assert "`pocketgraph ship` cuts the model behind it" in str(refused.value)
+    assert "ship cuts the model behind it" in str(refused.value)

@@ -43,7 +43,7 @@ FRONT = "The model takes {names} of a recording, which the app computes{how}."
 OF_TEXTS = """The model takes {names} of a text, which the app computes:
 
 {steps}
-`pocketgraph ship` writes the words of the tables into files, and texts to test these steps with"""
+ship writes the words of the tables into files, and texts to test these steps with"""
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
 MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph

@@ -11,7 +11,7 @@ from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
-from pocketgraph.errors import UsageError, option
+from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
@@ -55,7 +55,8 @@ def prepared(
     if trees := sorted(name for name in needed if graph[name].op == PREDICT):
         raise UsageError(
             f"the model is made of decision trees ('{trees[0]}'), which LiteRT has no operators for",
-            hint="a frozen graph has them (pocketgraph freeze_graph MODEL -o frozen.pb), and pocketgraph runs it",
+            hint=f"a frozen graph has them ({command_on_model('pocketgraph freeze_graph {} -o frozen.pb')}), and "
+            "pocketgraph runs it",
         )
     pixels = pixel_entry(graph, outputs) if not inputs else None
     records = numbers_entry(graph, outputs) if pixels is None and not inputs else None

@@ -33,11 +33,11 @@ def command(
         if key_file or key_env:
             raise UsageError("--new-key makes a key, so that no other is taken")
         if (source is None) != (target is None):
-            raise UsageError("say where the sealed file goes", hint="pocketgraph seal IN OUT --new-key=KEY")
+            raise UsageError("say where the sealed file goes", hint="give its path behind that of the model")
         _write_key(new_key, sealed.new_key())
         key_file = new_key
     elif source is None or target is None:
-        raise UsageError("say what to seal and where to", hint="pocketgraph seal IN OUT --key-file=KEY")
+        raise UsageError("say what to seal and where to", hint="give both paths, and the key's with --key-file")
     if source is not None and target is not None:
         try:
             sealed.seal(source, target, chosen(key_file, key_env))

@@ -85,7 +85,7 @@ def show_all(pages: list[Page]) -> None:
         text = escape(page.summary.replace("``", "")) + (f"\n[dim]{escape(parameters)}[/dim]" if parameters else "")
         table.add_row(page.name, text)
     wide_console().print(table)
-    echo("Every transform takes ignore_errors=true. All about one: pocketgraph transforms NAME")
+    echo("Every transform takes ignore_errors=true. All about one, as in: pocketgraph transforms fold_constants")
 
 
 def show(page: Page) -> None:

@@ -40,7 +40,7 @@ def command(models: tuple[str, ...], graphs: str, form: str) -> None:
     if form == "litert":
         wrong = next((path for path in paths if bytes(mapped(path)[4:8]) != b"TFL3"), None)
         if wrong is not None:
-            raise UsageError("this is no .tflite file", where=wrong, hint="pocketgraph export MODEL -o model.tflite")
+            raise UsageError("this is no .tflite file", where=wrong, hint="export makes one of a frozen graph")
         echo(required_ops.litert_registration(required_ops.litert_operators({p: mapped(p) for p in paths})))
         return
     if form == "onnxruntime":

@@ -56,7 +56,7 @@ def command(model: str | None, devices: str, device_file: str | None, as_json: b
             echo(line)
         return 0
     if not model:
-        raise UsageError("no model given", hint="pocketgraph fit MODEL")
+        raise UsageError("no model given", hint="give its path behind fit")
     from pocketgraph.exporting.devices.device_fit import fit
     from pocketgraph.formats.files import check_place, write_atomically
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from pocketgraph.cli import MODELS
+
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
 
 VARIABLE = "_POCKETGRAPH_COMPLETE"
 """Set by the shell's completion script, and by nobody else."""
-MODELS = ("model", "in_graph", "graph", "input_graph", "input_meta_graph", "a", "source", "input", "path", "models")
-"""Parameters that name the model whose names are offered."""
 MOST = 500  # names that are offered
 OF_MODEL = frozenset((
     "outputs", "inputs", "output_layer", "input_layer", "target_layer", "output_node_names", "input_node_names",

@@ -90,8 +90,9 @@ def check(
         echo(f"written: {output}")
     if decisions:
         count = write_decisions(report.findings, decisions)
+        new = os.path.normpath(photos) + "_decided"
         echo(f"{decisions}: {counted(count, 'decision')} to look through; then:")
-        echo(f"  pocketgraph dataset apply {quoted(decisions)} {quoted(photos)} -o NEW")
+        echo(f"  pocketgraph dataset apply {quoted(decisions)} {quoted(photos)} -o {quoted(new)}")
 
 
 @command.command("apply")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
 from pocketgraph.cli.shared.data_options import cluster_option, picture_model_options, say
 from pocketgraph.cli.shared.output import echo
+from pocketgraph.errors import quoted
 from pocketgraph.pages.quantities import counted
 
 
@@ -47,4 +49,5 @@ def command(
     made.save(output)
     count, size = made.vectors.shape
     echo(f"{output}: {counted(count, 'vector')} of {counted(size, 'number')}, '{made.tensor}'; next:")
-    echo(f"  pocketgraph nearest {output} --model={model} PHOTO")
+    photo = os.path.join(photos, made.names[0])
+    echo(f"  pocketgraph nearest {quoted(output)} --model={quoted(model)} {quoted(photo)}")

@@ -202,7 +202,7 @@ def _checked_folder(base: str | None, folder: str | None) -> str:
     from pocketgraph.apps.retraining.table_features import is_table
 
     if not base and not (folder and is_table(folder)):
-        raise UsageError("no base model is given", hint="pocketgraph retrain BASE.pb --image_dir=PHOTOS")
+        raise UsageError("no base model is given", hint="give a trained graph behind retrain")
     if base and not os.path.exists(base):
         raise UsageError(f"there is no model '{base}'", hint=_by_hand(base))
     if not folder:

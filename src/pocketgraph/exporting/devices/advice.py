@@ -58,7 +58,7 @@ def advice(
         device.name: precision if device.published.get(precision) or device.gflops else "int8" for device in devices
     }
     if "float" in judged.values():
-        text = "pocketgraph export MODEL -o small.tflite --mode=static --data=SAMPLES; then `pocketgraph evaluate` it"
+        text = "export in the mode static with samples; then evaluate what it writes"
         coded = {name: ms for name, ms in on_devices("int8", times).items() if judged[name] == "float"}
         found.append(Advice("eight bits", text, coded, plans["int8"].total))
 

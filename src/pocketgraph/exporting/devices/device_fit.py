@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pocketgraph.errors import MissingKernelError, PocketgraphError, UsageError, option
+from pocketgraph.errors import MissingKernelError, PocketgraphError, UsageError, command_on_model, option
 from pocketgraph.exporting.devices.advice import Advice, advice
 from pocketgraph.exporting.devices.device_table import Device, chosen_devices
 from pocketgraph.exporting.devices.family_times import (
@@ -159,7 +159,7 @@ def _program(model: ExportModel, fetches: Sequence[str], notes: list[str]) -> tu
             ops = sorted({model.graph[name].op for name in lacking.reasons if name in model.graph})
             notes.append(
                 f"memory is planned by the graph's nodes, as LiteRT lacks {len(lacking.reasons)} of them: "
-                f"{_listed(ops)} (`pocketgraph check` has all of them)"
+                f"{_listed(ops)} ({command_on_model('pocketgraph check {}')} has all of them)"
             )
         except UsageError as error:
             notes.append(f"memory is planned by the graph's nodes: {error.what}")

@@ -180,7 +180,7 @@ def _device(row: Mapping[str, Any], where: str) -> Device:
 
 def _measured_device(text: str, where: str) -> Device:
     """The device on which benchmark_model printed this."""
-    hint = "make it there with `pocketgraph benchmark_model MODEL --json > device.json`"
+    hint = "make it there: what benchmark_model prints as json"
     try:
         found = json.loads(text)
         operations, times, machine = found["flops"]["by_op"], found["by_type"], found["machine"]

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from pocketgraph.errors import command_on_model
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
@@ -101,7 +102,10 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
     if conv is not None and conv.op in ops_with("switch"):
         return (
             "a condition decides whether it runs, such as is_training; "
-            "`pocketgraph freeze_graph MODEL -o decided.pb --repair=flags` keeps inference's branch alone"
+            + command_on_model(
+                "pocketgraph freeze_graph {} -o decided.pb --repair=flags", "freeze_graph with repair=flags"
+            )
+            + " keeps inference's branch alone"
         )
     if conv is None or conv.op not in CONVOLUTIONS or len(conv.data_inputs) != 2:
         return "it does not follow a Conv2D or DepthwiseConv2dNative" + _FROZEN

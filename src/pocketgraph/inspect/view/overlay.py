@@ -76,7 +76,7 @@ def layers_of_report(path: str, figures: Callable[[Mapping[str, Any], str], Figu
     Raises:
         FormatError: the file is no such report.
     """
-    hint = "give the .json file that `pocketgraph quantize` writes beside its report"
+    hint = "give the .json file that quantize writes beside its report"
     try:
         layers = json.loads(bytes(mapped(path)))["layers"]
         measure = next(

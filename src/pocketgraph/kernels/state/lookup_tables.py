@@ -85,7 +85,7 @@ class LookupTable:
             raise RunError(
                 f"LookupTable '{self.name}' not initialized.",
                 hint="run the graph's table initializer first; or put the file of words that fills it beside the "
-                "model, and freeze that with `pocketgraph freeze_graph`",
+                "model, and freeze that with freeze_graph",
             )
         words, lead = self.checked(keys)
         missing = default.reshape(self.shape) if self.shape else default.reshape(()).item()

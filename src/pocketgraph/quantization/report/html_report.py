@@ -153,7 +153,7 @@ def verdict(report: QuantizationReport, speed: SizeAndLatency | None = None) -> 
     if not judged.count:
         how = "Judge it on your data before it ships"
         reasons = [
-            "No samples were given, so nobody knows what it does to the answers: `pocketgraph evaluate` tells.",
+            "No samples were given, so nobody knows what it does to the answers: evaluate tells.",
             _size(report),
         ]
         return Verdict("", how, [*reasons, *(speed.drawbacks() if speed else [])])

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from pocketgraph.errors import DeadlineError, PocketgraphError, RunError
+from pocketgraph.errors import DeadlineError, PocketgraphError, RunError, command_on_model
 from pocketgraph.graph import Node
 from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
@@ -251,7 +251,10 @@ def _failure(step: Step, values: list[Any], error: Exception) -> PocketgraphErro
     if isinstance(error, AttributeError) and _gets_a_constant(step.node, arguments):
         return RunError(
             f"{step.node.op} would change a variable that is a constant in this graph", where=place(step),
-            hint="pocketgraph freeze_graph MODEL -o repaired.pb --output_node_names=OUTPUT --repair=updates drops it",
+            hint=command_on_model(
+                "pocketgraph freeze_graph {} -o repaired.pb --repair=updates", "freeze_graph with repair=updates"
+            )
+            + " drops it",
         )  # fmt: skip
     if isinstance(error, MemoryError):
         said = f"out of memory: {error}"

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from contextlib import suppress
 
-from pocketgraph.errors import GraphError, TransformError
+from pocketgraph.errors import GraphError, TransformError, command_on_model
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, node_name, opdefs
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.node import further_outputs
@@ -105,7 +105,10 @@ def _check_ports(graph: Graph, kept: Sequence[Node], made: set[str]) -> None:
         is_training = graph[name].op in ops_with("feeds_training")
         raise TransformError(
             f"the input '{name}' would become a placeholder, which has one output, and '{name}:{port}' is read too",
-            hint="`pocketgraph freeze_graph MODEL -o frozen.pb --repair=inputs` makes a placeholder for each"
+            hint=command_on_model(
+                "pocketgraph freeze_graph {} -o frozen.pb --repair=inputs", "freeze_graph with repair=inputs"
+            )
+            + " makes a placeholder for each"
             if is_training
             else "name what stands in front of it, or tensors behind it",
         )
