@@ -245,13 +245,14 @@ def test_the_more_work_a_model_is_the_fewer_samples_weigh_its_tensors(monkeypatc
     for limit, value in (
         ("HEAVY_MULTIPLICATIONS", 1 << 60),
         ("HEAVY_MULTIPLICATIONS", 1),
-        ("VERY_HEAVY_MULTIPLICATIONS", 1),
+        ("VERY_HEAVY_MULTIPLICATIONS", 1),  # its scores are few, so that each sample says another noise
+        ("MANY_SCORES", 5),
     ):
         monkeypatch.setattr(step_limits, limit, value)
         started.clear()
         pocketgraph.quantize(net(), IMAGES, outputs=["y"], limit=5)
         counts.append(len(started))
-    assert counts == [5, 4, 2]
+    assert counts == [5, 4, 4, 2]
 
 
 def test_writing_what_an_interrupted_call_found_takes_a_small_share_of_the_time(

@@ -11,6 +11,7 @@ from pocketgraph.datasets.evaluation_dataset import own_answer
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -207,10 +208,11 @@ def quantize_within(
         if found.keeps(budget):
             if budget.is_set:
                 kept = f"with up to {share:.0%} of the multiplications in float" if tried else "at once"
-                outcome.notes.append(f"within the budget {kept}: {found.words()}")
+                outcome.notes.append(f"within the budget {kept}")
             return outcome, found
     assert found is not None
     raise RunError(
-        f"no form with eight bits keeps the budget; with {shares[-1]:.0%} in float: {found.words()}",
+        f"no form with eight bits keeps the budget; with {shares[-1]:.0%} in float, on "
+        f"{counted(found.comparison.count, 'sample')}: {found.words()}",
         hint=f"{option('mode')}=weights and {option('activations')}=int16 lose less; or allow more",
     )

@@ -228,10 +228,9 @@ class Quantizer:
         outcome.judged, outcome.are_unseen = found.comparison, judging is not data
         warned = sum(note.startswith("warning:") for note in outcome.notes)
         outcome.notes[warned:warned] = found.warnings(self.outputs)
-        if not budget.is_set:
-            which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
-            warned = sum(note.startswith("warning:") for note in outcome.notes)
-            outcome.notes.insert(warned, f"on {counted(len(judging), 'sample')} {which}: {found.words()}")
+        which = "that it had not seen" if outcome.are_unseen else "that it was calibrated with (others do worse)"
+        warned = sum(note.startswith("warning:") for note in outcome.notes)
+        outcome.notes.insert(warned, f"on {counted(len(judging), 'sample')} {which}: {found.words()}")
         return self.made(outcome, samples, found, options.threads, progress, kept)
 
     def made(

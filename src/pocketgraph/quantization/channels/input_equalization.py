@@ -27,7 +27,12 @@ from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.mixed_precision.sensitivity import decibels, noise_of_codes, powers_of_codes
+from pocketgraph.quantization.mixed_precision.sensitivity import (
+    decibels,
+    noise_of_codes,
+    powers_of_codes,
+    samples_weighed_on,
+)
 from pocketgraph.quantization.observing.calibration import observe_tensors
 from pocketgraph.quantization.ranges.range_selection import choose
 
@@ -149,7 +154,7 @@ def apply(state: QuantizationState) -> bool:
         return False
     seen = observe_tensors(state, found.program, [found.new])
     span = choose(seen[found.new], state.range_method)
-    most = step_limits.sensitivity_samples(state.program.operations)  # those that the noise before was measured on
+    most = samples_weighed_on(state.program)  # those that the noise before was measured on
     samples = islice(state.samples(), min(state.count, most))
     powers = powers_of_codes(found.program, samples, {found.new: span}, threads=state.options.threads)
     noise = float(noise_of_codes(powers)[0])

@@ -30,7 +30,8 @@ MOST_ANALYZED_OPERATIONS = 1500  # with codes; weighing and fitting them takes t
 MOST_SENSITIVITY_SAMPLES = 64
 HEAVY_MULTIPLICATIONS = 300_000_000  # of a program from which fewer samples measure the sensitivity of each tensor
 HEAVY_SENSITIVITY_SAMPLES = 4
-VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program whose many sums even the noise out in each sample
+VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program from which two samples do, where it gives many scores
+MANY_SCORES = 100  # numbers in a sample's scores, over which its noise evens out; of few it differs by the sample
 VERY_HEAVY_SENSITIVITY_SAMPLES = 2
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
@@ -121,10 +122,15 @@ def total_multiplications(operations: Iterable[Operation]) -> int:
     return sum(multiplications(operation) for operation in operations)
 
 
-def sensitivity_samples(operations: Iterable[Operation]) -> int:
-    """How many samples at most measure what the codes of each tensor do."""
+def sensitivity_samples(operations: Iterable[Operation], scores: int) -> int:
+    """How many samples at most measure what the codes of each tensor do.
+
+    Args:
+        operations: of the float program.
+        scores: how many numbers each of its outputs is judged by has, at least.
+    """
     work = total_multiplications(operations)
-    if work > VERY_HEAVY_MULTIPLICATIONS:
+    if work > VERY_HEAVY_MULTIPLICATIONS and scores >= MANY_SCORES:
         return VERY_HEAVY_SENSITIVITY_SAMPLES
     return HEAVY_SENSITIVITY_SAMPLES if work > HEAVY_MULTIPLICATIONS else MOST_SENSITIVITY_SAMPLES
 

@@ -136,7 +136,8 @@ def _in_order(target: Array, scales: Array, upper: Array, largest: int) -> Array
         columns, factors = _columns(left[:, start:end]), _columns(upper[:, start:end, start:end])
         errors, chosen = np.zeros_like(columns), np.zeros_like(columns)
         for index in range(end - start):
-            np.clip(np.rint(columns[index] / scales), -largest, largest, out=chosen[index])
+            nearest = np.rint(columns[index] / scales)
+            np.minimum(np.maximum(nearest, -largest), largest, out=chosen[index])  # np.clip takes three times as long
             apart = np.divide(columns[index] - chosen[index] * scales, factors[index, index], out=errors[index])
             columns[index + 1 :] -= factors[index + 1 :, index] * apart
         codes[:, start:end] = chosen.T

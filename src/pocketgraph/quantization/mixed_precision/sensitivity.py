@@ -110,6 +110,13 @@ def noise_of_codes(powers: Iterable[Array]) -> Array:
     return shares
 
 
+def samples_weighed_on(program: Program) -> int:
+    """How many samples at most measure what the codes of each tensor of a float program do."""
+    return step_limits.sensitivity_samples(
+        program.operations, min((value.size for value in scores(program)), default=0)
+    )
+
+
 class SensitivityAnalysis:
     """Measures other weights of a program by their effect on its scores.
 
@@ -221,7 +228,7 @@ def measure_sensitivity(state: QuantizationState) -> bool:
         leader = leaders.get(value, value)
         shared[leader] = shared[leader].union(span) if leader in shared else span
     spans = {value: shared[leaders[value]] for value in touched}
-    count = min(state.count, step_limits.sensitivity_samples(program.operations))
+    count = min(state.count, samples_weighed_on(program))
     known = state.resume.get(RESUMED)
     waiting = [at for at in range(count) if str(at) not in known]
     kept = set(waiting)
