@@ -124,15 +124,25 @@ def reconstruct(
     else:  # large products, in float32
         ends = np.append(np.arange(0, len(matrix), OUTPUTS_AT_ONCE), len(matrix))
         shared = _statistics(given[np.newaxis], fit)
+        ready = curvature(shared.moments)
 
-    def of_part(part: slice) -> tuple[Array, Array, Array]:
+    def solved(part: slice) -> tuple[Array, Array, Array, Array]:
         operand = _statistics(_channels(given, part), fit) if depthwise else shared
         exact = _channels(wanted, part) if depthwise else wanted[np.newaxis]
         solution, offset = _solved(matrix[part], bias[part], exact, operand, bounds, fit.rounds)
-        return _codes(solution, offset, operand, data_scale, fit)
+        return solution, offset, operand.middle, operand.moments
+
+    def coded(part: slice) -> tuple[Array, Array, Array]:
+        solution, offset, middle, moments = solved(part)
+        return _codes(solution, offset, middle, moments, ready, data_scale, fit)
 
     parts = [slice(start, end) for start, end in pairwise(ends)]
-    codes, scales, offset = map(np.concatenate, zip(*mapped(of_part, parts, fit.threads), strict=True))
+    if depthwise:  # all channels are rounded in one order of inputs
+        found = [np.concatenate(arrays) for arrays in zip(*mapped(solved, parts, fit.threads), strict=True)]
+        codes, scales, offset = _codes(*found, curvature(found[3]), data_scale, fit)
+    else:
+        found = [np.concatenate(arrays) for arrays in zip(*mapped(coded, parts, fit.threads), strict=True)]
+        codes, scales, offset = found
     shaped = codes.T.reshape(values.shape) if depthwise else codes.reshape(values.shape)
     return QuantizedWeights(shaped.astype(np.int8), scales, offset, WEIGHT_AXIS[operation.code], fit.bits)
 
@@ -153,7 +163,6 @@ class OperandStatistics(NamedTuple):
         ridge: how strongly weights are held to the float ones, [1 or outputs].
         inverse: of the second moments about the mean, with the ridge, float64 [1 or outputs, inputs, inputs].
         moments: those by which codes are chosen, of the same shape; without the first axis where they are shared.
-        curvature: these, made ready for rounding.
     """
 
     rows: Array
@@ -162,7 +171,6 @@ class OperandStatistics(NamedTuple):
     ridge: Array
     inverse: Array
     moments: Array
-    curvature: Curvature
 
 
 def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
@@ -180,7 +188,7 @@ def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
     ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
     level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     level = level[0] if is_shared else level
-    return OperandStatistics(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level, curvature(level))
+    return OperandStatistics(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level)
 
 
 def _solved(
@@ -225,10 +233,16 @@ def _solved(
 
 
 def _codes(
-    solution: Array, offset: Array, operand: OperandStatistics, data_scale: float, fit: FitSettings
+    solution: Array,
+    offset: Array,
+    middle: Array,
+    moments: Array,
+    ready: Curvature,
+    data_scale: float,
+    fit: FitSettings,
 ) -> tuple[Array, Array, Array]:
     """The codes of weights, [outputs, inputs], their scales, and the bias that goes with them."""
-    moments, ready, top = operand.moments, operand.curvature, largest_code(fit.bits)
+    top = largest_code(fit.bits)
     largest = channel_scales(solution, 0, offset, data_scale, top)
     best = np.full(len(largest), np.inf)
     chosen, scales = np.zeros_like(solution), largest.copy()
@@ -243,7 +257,7 @@ def _codes(
         chosen = adaround(solution, scales, moments, top)
     chosen = round_rows(solution, scales, ready, top, start=chosen)
     apart = solution - chosen * scales[:, np.newaxis]
-    return chosen, scales, offset + np.einsum("oi,oi->o", apart, np.broadcast_to(operand.middle, solution.shape))
+    return chosen, scales, offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
 
 
 def _raised(moments: Array, by: Array) -> Array:
