@@ -121,3 +121,27 @@ def test_a_fetched_read_is_what_the_run_leaves(engine: str | None) -> None:
             assert [found.tolist() for found in session.run(fetches, feeds)] == right
         given = session.run(["v/read", "up"], {**feeds, "v/read": np.zeros(2, np.float32)})
         assert [found.tolist() for found in given] == [[0, 0], [41, 82]]
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_node_that_has_the_name_of_an_added_read_stays(engine: str | None) -> None:
+    """TensorFlow 1.15 gives these values."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        first = Const(float [1, 2])
+        start = Assign(v, first, T=float)
+        v/read = Identity(v, T=float)
+        v/read/early = Const(float [7, 7])
+        v/read/after/late = Const(float [5, 5])
+        up = AssignAdd(v, x, T=float)
+        late = Add(v/read, v/read/after/late, ^up, T=float)
+        z = Neg(v/read/early, T=float)
+    """)
+    feeds = {"x": np.array([10, 20], np.float32)}
+    with Session(graph, engine=engine) as session:
+        session.run([], targets="start")
+        found = session.run(["v/read", "v/read/early", "z", "up"], feeds)
+        assert [value.tolist() for value in found] == [[11, 22], [7, 7], [-7, -7], [11, 22]]
+        found = session.run(["late", "v/read/after/late"], feeds)
+        assert [value.tolist() for value in found] == [[26, 47], [5, 5]]

@@ -158,6 +158,8 @@ def defer_reads(
     }
     if not reads:
         return graph, items
+    from pocketgraph.graph.edit import free_name
+
     bits = {variable: 1 << number for number, variable in enumerate(written)}
     behind = _behind(items, written, bits)
     frames = frames_of(items, fed) if has_loops(items) else {}
@@ -173,7 +175,7 @@ def defer_reads(
             if not late or any(frames.get(each, ROOT).depth for each in (name, *late)):
                 continue
             read = items[endpoint.node].node
-            own = f"{read.name}/after/{name}"
+            own = free_name(f"{read.name}/after/{name}", graph)
             node = Node(own, "Identity", (*read.inputs, *(f"^{other}" for other in late)), read.attrs)
             added[own] = item_of(node)
             base = changed.get(name, item).node
@@ -204,15 +206,16 @@ def _fetched_last(
             handed[endpoint.node] = source
     if not handed:
         return graph, items
-    from pocketgraph.graph.edit import rename_inputs
+    from pocketgraph.graph.edit import free_name, rename_inputs
 
     nodes = {node.name: node for node in graph}
+    early = {name: free_name(f"{name}/early", nodes) for name in handed}
     for name, source in handed.items():
         waits = [f"^{waited}" for waited in items[name].control]
-        nodes[f"{name}/early"] = nodes[name].replace(name=f"{name}/early")
+        nodes[early[name]] = nodes[name].replace(name=early[name])
         nodes[name] = Node(name, "RefIdentity", (str(source), *waits), nodes[name].attrs)
-    early = {f"{name}:*": f"{name}/early" for name in handed}
-    changed = rename_inputs(graph.replace(list(nodes.values())), early, untouched=handed)
+    renamed = {f"{name}:*": own for name, own in early.items()}
+    changed = rename_inputs(graph.replace(list(nodes.values())), renamed, untouched=handed)
     return changed, needed(changed, frozenset(fed), fetches, targets)
 
 
