@@ -179,3 +179,18 @@ def test_ranges_of_a_reshaped_tensor_are_single_numbers() -> None:
     assert [value.shape for value in found] == [(3,), (), ()]
     with pytest.raises(RunError, match="one number each"):
         run("QuantizedReshape", codes, np.array([3], "i4"), one[None], one)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill", "width", "text"),
+    [
+        ("int32", "+", 4, b"  +5"), ("int32", "+", -1, b"+5"), ("int32", " ", -1, b" 5"),
+        ("uint8", "+", 4, b"   5"), ("uint8", "+", -1, b"5"), ("uint8", " ", -1, b"5"), ("uint8", "0", 4, b"0005"),
+        ("uint64", "+", 4, b"   5"), ("uint64", " ", -1, b"5"),
+    ],
+)  # fmt: skip
+def test_unsigned_numbers_are_spelled_without_a_sign(dtype: str, fill: str, width: int, text: bytes) -> None:
+    """TensorFlow 2.21's texts."""
+    node = f'y = AsString(x, T={dtype}, width={width}, fill="{fill}")'
+    with Session(parse(f"x = Placeholder(dtype={dtype}, shape=[1])\n{node}")) as session:
+        assert session.run(["y"], {"x": np.array([5], dtype)})[0].tolist() == [text]
