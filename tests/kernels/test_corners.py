@@ -188,3 +188,18 @@ def test_a_gradient_by_a_filter_of_groups_of_channels() -> None:
     (given,) = run("Conv2DBackpropFilter", x, sizes, slopes, strides=(1, 1, 1, 1), padding=b"SAME")
     right = [[[[-4, 4, 10, -1], [4, -4, 0, 6]]], [[[-12, 11, -4, -15], [-15, -4, 11, -12]]]]
     assert given.tolist() == right
+
+
+@pytest.mark.parametrize(
+    ("dtype", "fill", "width", "text"),
+    [
+        ("int32", "+", 4, b"  +5"), ("int32", "+", -1, b"+5"), ("int32", " ", -1, b" 5"),
+        ("uint8", "+", 4, b"   5"), ("uint8", "+", -1, b"5"), ("uint8", " ", -1, b"5"), ("uint8", "0", 4, b"0005"),
+        ("uint64", "+", 4, b"   5"), ("uint64", " ", -1, b"5"),
+    ],
+)  # fmt: skip
+def test_unsigned_numbers_are_spelled_without_a_sign(dtype: str, fill: str, width: int, text: bytes) -> None:
+    """TensorFlow 2.21's texts."""
+    node = f'y = AsString(x, T={dtype}, width={width}, fill="{fill}")'
+    with Session(parse(f"x = Placeholder(dtype={dtype}, shape=[1])\n{node}")) as session:
+        assert session.run(["y"], {"x": np.array([5], dtype)})[0].tolist() == [text]

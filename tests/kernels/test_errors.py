@@ -197,6 +197,20 @@ def test_random_numbers_have_the_right_distribution(op: str, mean: float, deviat
 
 
 @pytest.mark.parametrize("engine", ["reference", None])
+def test_a_node_behind_right_ones_of_its_op_that_lacks_an_input(engine: str | None) -> None:
+    text = """
+        x = Placeholder(dtype=float)
+        both = AddN(x, x, T=float, N=2)
+        more = AddN(both, x, T=float, N=3)
+        y = Relu(more, T=float)
+    """
+    with Session(parse(text), engine=engine) as session, pytest.raises(RunError) as caught:
+        session.run(["y"], {"x": np.float32(3)})
+    assert "the AddN takes 3 inputs (inputs: N=3), not 2" in str(caught.value)
+    assert "node 'more'" in str(caught.value)
+
+
+@pytest.mark.parametrize("engine", ["reference", None])
 @pytest.mark.parametrize(
     ("node", "said"),
     [

@@ -180,3 +180,27 @@ def test_a_fetched_view_beside_a_branch_that_writes(adds: bool, left: list[list[
         row, _, after = session.run(["row", "done", "after"], {"adds": np.bool_(adds)})
         assert row.shape == (1, 2)
         assert after.tolist() == left
+
+
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_node_that_has_the_name_of_an_added_read_stays(engine: str | None) -> None:
+    """TensorFlow 1.15 gives these values."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2])
+        first = Const(float [1, 2])
+        start = Assign(v, first, T=float)
+        v/read = Identity(v, T=float)
+        v/read/early = Const(float [7, 7])
+        v/read/after/late = Const(float [5, 5])
+        up = AssignAdd(v, x, T=float)
+        late = Add(v/read, v/read/after/late, ^up, T=float)
+        z = Neg(v/read/early, T=float)
+    """)
+    feeds = {"x": np.array([10, 20], np.float32)}
+    with Session(graph, engine=engine) as session:
+        session.run([], targets="start")
+        found = session.run(["v/read", "v/read/early", "z", "up"], feeds)
+        assert [value.tolist() for value in found] == [[11, 22], [7, 7], [-7, -7], [11, 22]]
+        found = session.run(["late", "v/read/after/late"], feeds)
+        assert [value.tolist() for value in found] == [[26, 47], [5, 5]]

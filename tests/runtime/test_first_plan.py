@@ -60,6 +60,21 @@ def test_a_first_plan_loads_few_modules(tmp_path: pathlib.Path) -> None:
     assert len(loaded) <= 160  # each takes 0.3 ms, from finding it to freeing it
 
 
+def test_made_up_values_for_a_plain_net_load_nothing_that_freezes(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "net.pb"
+    save(frozen_net(), path)
+    program = (
+        "import sys, numpy\n"
+        "import pocketgraph\n"
+        "from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds\n"
+        f"with pocketgraph.Session({str(path)!r}, cache_dir={str(tmp_path / 'cache')!r}) as session:\n"
+        "    found = session.run(['y'], synthetic_feeds(session.graph, ['y']))\n"
+        "print(found[0].size, 'pocketgraph.freezing' in sys.modules)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == [str(16 * 16 * 32), "False"]
+
+
 def test_waits_in_a_graph_without_effects_are_dropped_without_looking_at_what_is_behind_them(
     monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
 ) -> None:

@@ -209,7 +209,8 @@ def as_string(
         if precision >= 0 or scientific or shortest:
             raise ValueError("precision, scientific and shortest are for numbers, not for booleans")
         return strings([b"true" if v else b"false" for v in input.ravel().tolist()], input.shape)
-    flags = fill + (str(width) if width >= 0 else "")
+    sign = fill.strip("+ ") if input.dtype.kind == "u" else fill  # as C puts none before unsigned numbers
+    flags = sign + (str(width) if width >= 0 else "")
     if is_float(input.dtype):
         form = f"%{flags}{f'.{precision}' if precision >= 0 else ''}{'e' if scientific else 'g' if shortest else 'f'}"
     else:

@@ -138,11 +138,11 @@ def reconstruct(
 
     parts = [slice(start, end) for start, end in pairwise(ends)]
     if depthwise:  # all channels are rounded in one order of inputs
-        found = [np.concatenate(arrays) for arrays in zip(*mapped(solved, parts, fit.threads), strict=True)]
-        codes, scales, offset = _codes(*found, curvature(found[3]), data_scale, fit)
+        found = map(np.concatenate, zip(*mapped(solved, parts, fit.threads), strict=True))
+        solution, offset, middle, moments = found
+        codes, scales, offset = _codes(solution, offset, middle, moments, curvature(moments), data_scale, fit)
     else:
-        found = [np.concatenate(arrays) for arrays in zip(*mapped(coded, parts, fit.threads), strict=True)]
-        codes, scales, offset = found
+        codes, scales, offset = map(np.concatenate, zip(*mapped(coded, parts, fit.threads), strict=True))
     shaped = codes.T.reshape(values.shape) if depthwise else codes.reshape(values.shape)
     return QuantizedWeights(shaped.astype(np.int8), scales, offset, WEIGHT_AXIS[operation.code], fit.bits)
 

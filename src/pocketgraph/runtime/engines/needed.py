@@ -90,6 +90,13 @@ def needed(
 
 def check_counts(items: Mapping[str, Item]) -> None:
     """Raises RunError where a node has more or fewer inputs than its op takes; TensorFlow imports no such graph."""
+    right: set[tuple[str, int]] = set()  # ops whose inputs are as many in every node
     for name, item in items.items():
+        counted = item.node.op, len(item.data)
+        if counted in right:
+            continue
         if said := opdefs.wrong_count(item.node, len(item.data)):
             raise RunError(said, where=f"node '{name}'")
+        definition = opdefs.find(item.node.op)
+        if definition is None or not any(arg.number_attr or arg.type_list_attr for arg in definition.inputs):
+            right.add(counted)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.order import dependents
 
@@ -38,6 +37,8 @@ def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
 
 def _words(graph: Graph, table: str) -> list[bytes]:
     """The words that a table is filled with, where they are constants, without empty ones."""
+    from pocketgraph.freezing.tables import FILLERS  # with all of freezing, which graphs without tables do without
+
     for user in graph.consumers.get(table, ()):
         if user.op.startswith(FILLERS) and len(user.data_inputs) == 3:
             keys = graph.constant(user.data_inputs[1])

@@ -161,6 +161,8 @@ def defer_reads(
     }
     if not reads:
         return graph, items
+    from pocketgraph.graph.edit import free_name
+
     bits = {variable: 1 << number for number, variable in enumerate(written)}
     behind = _behind(items, written, bits)
     frames = frames_of(items, fed) if has_loops(items) else {}
@@ -176,7 +178,7 @@ def defer_reads(
             if not late or any(frames.get(each, ROOT).depth for each in (name, *late)):
                 continue
             read = items[endpoint.node].node
-            own = f"{read.name}/after/{name}"
+            own = free_name(f"{read.name}/after/{name}", graph)
             node = Node(own, "Identity", (*read.inputs, *(f"^{other}" for other in late)), read.attrs)
             added[own] = item_of(node)
             base = changed.get(name, item).node
@@ -207,15 +209,16 @@ def _fetched_last(
             handed[endpoint.node] = source
     if not handed:
         return graph, items
-    from pocketgraph.graph.edit import rename_inputs
+    from pocketgraph.graph.edit import free_name, rename_inputs
 
     nodes = {node.name: node for node in graph}
+    early = {name: free_name(f"{name}/early", nodes) for name in handed}
     for name, source in handed.items():
         waits = [f"^{waited}" for waited in items[name].control]
-        nodes[f"{name}/early"] = nodes[name].replace(name=f"{name}/early")
+        nodes[early[name]] = nodes[name].replace(name=early[name])
         nodes[name] = Node(name, "RefIdentity", (str(source), *waits), nodes[name].attrs)
-    early = {f"{name}:*": f"{name}/early" for name in handed}
-    changed = rename_inputs(graph.replace(list(nodes.values())), early, untouched=handed)
+    renamed = {f"{name}:*": own for name, own in early.items()}
+    changed = rename_inputs(graph.replace(list(nodes.values())), renamed, untouched=handed)
     return changed, needed(changed, frozenset(fed), fetches, targets)
 
 
@@ -230,9 +233,11 @@ def _viewed_last(
     Result:  row = Reshape(v/read/after/row, shape), v/read/after/row = Identity(v, ^up), row/early = Reshape(v/read,
              shape), y = Mul(row/early, x)
     """
+    from pocketgraph.graph.edit import free_name, rename_inputs
+
     frames = frames_of(items, fed) if has_loops(items) else {}
     nodes: dict[str, Node] = {}
-    viewed: set[str] = set()
+    early: dict[str, str] = {}
     for endpoint in fetches:
         path, at = list[Node](), endpoint
         while at not in fed and items[at.node].node.op in HANDS_ON | VIEWS:
@@ -241,19 +246,17 @@ def _viewed_last(
         writers = written.get(at.node, ()) if at not in fed and any(node.op in VIEWS for node in path) else ()
         if not writers or any(frames.get(name, ROOT).depth for name in writers) or _may_be_dead(items, writers):
             continue
-        own = [endpoint.node, *(f"{node.name}/after/{endpoint.node}" for node in path[1:])]
+        own = [endpoint.node, *(free_name(f"{node.name}/after/{endpoint.node}", graph) for node in path[1:])]
         for name, node, source in zip(own, path, [*own[1:], str(at)], strict=True):
             waits = [f"^{writer}" for writer in writers] if source == str(at) else []
             nodes[name] = node.replace(name=name, inputs=(source, *node.inputs[1:], *waits))
-        nodes[f"{endpoint.node}/early"] = path[0].replace(name=f"{endpoint.node}/early")
-        viewed.add(endpoint.node)
-    if not viewed:
+        early[endpoint.node] = free_name(f"{endpoint.node}/early", graph)
+        nodes[early[endpoint.node]] = path[0].replace(name=early[endpoint.node])
+    if not early:
         return graph, items
-    from pocketgraph.graph.edit import rename_inputs
-
     kept = [node for node in graph if node.name not in nodes]
-    early = {f"{name}:*": f"{name}/early" for name in viewed}
-    changed = rename_inputs(graph.replace([*kept, *nodes.values()]), early, untouched=nodes.keys() & viewed)
+    renamed = {f"{name}:*": own for name, own in early.items()}
+    changed = rename_inputs(graph.replace([*kept, *nodes.values()]), renamed, untouched=early)
     return changed, needed(changed, frozenset(fed), fetches, targets)
 
 
