@@ -66,7 +66,7 @@ def test_a_folder_is_labelled(
     picture(tmp_path / "pictures" / "blue.jpg", (0, 0, 255))
     assert call("label_image", f"--graph={classifier}", tmp_path / "pictures", "-k", 1) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split()[1] for line in lines if line.startswith("index")] == ["2", "0"]
+    assert [line.split()[1] for line in lines if line.startswith("class")] == ["2", "0"]
 
 
 def test_a_broken_picture_is_named_and_left_out(

@@ -220,7 +220,7 @@ def test_commands_of_photos_say_that_they_read_no_recordings(tmp_path: pathlib.P
     (tmp_path / "yes").mkdir()
     (tmp_path / "yes" / "1.wav").write_bytes(b"")
     assert call("dataset", "check", tmp_path) == 2
-    assert "there are recordings, which `pocketgraph retrain` and `evaluate` read" in capsys.readouterr().err
+    assert "there are recordings, which retrain and evaluate read" in capsys.readouterr().err
 
 
 def test_features_that_may_be_fed_in_place_of_sound_are_no_sound() -> None:

@@ -251,4 +251,4 @@ def test_batch_norms_on_the_branches_of_is_training_are_told_of_once(caplog: pyt
     assert list(fold_batch_norms(graph)) == list(graph)
     (told,) = caplog.messages
     assert told.startswith("the batch norm 'now' (and 1 more batch norms) was not folded: a condition decides")
-    assert "--repair=flags" in told
+    assert "freeze_graph with repair=flags" in told

@@ -33,7 +33,7 @@ def reasons(text: str, **shapes: tuple[int, ...]) -> dict[str, str]:
         ("x = Placeholder(dtype=string, shape=[3])\ny = Identity(x, T=string)", "does not compute with string"),
         ("x = Placeholder(dtype=float, shape=[0,3])\ny = Relu(x, T=float)", "empty tensors"),
         ("x = Placeholder(dtype=float, shape=[3])\ny = Where(x, T=float)", "Where has no LiteRT lowering"),
-        ("x = Placeholder(dtype=float, shape=[3])\ny = Relu(T=float)", "has no input 0"),
+        ("x = Placeholder(dtype=float, shape=[3])\ny = Relu(T=float)", "the Relu takes 1 input (features), not 0"),
         (
             "x = Placeholder(dtype=float, shape=[4])\ns = Placeholder(dtype=int32, shape=[2])\n"
             "z = Const(int32 [0])\ny = Tile(x, s, T=float, Tmultiples=int32)",

@@ -106,7 +106,10 @@ def test_an_unknown_output_suggests_near_ones() -> None:
 @pytest.mark.parametrize(
     ("source", "hint"),
     [
-        ("IteratorGetNext(it, output_types=[float, float], output_shapes=[[?,2],[?,2]])", "--repair=inputs` makes a"),
+        (
+            "IteratorGetNext(it, output_types=[float, float], output_shapes=[[?,2],[?,2]])",
+            "freeze_graph with repair=inputs makes a",
+        ),
         ("Split(axis, it, num_split=2, T=float)", "name what stands in front of it"),
     ],
 )

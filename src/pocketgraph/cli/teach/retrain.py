@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pathlib
 import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
@@ -245,9 +246,9 @@ def _check_saved_model_place(folder: str, others: Iterable[str]) -> None:
     if not folder:
         return
     check_new_directory(folder)
-    whole = os.path.realpath(folder)
+    whole = pathlib.Path(folder).resolve()
     for other in others:
-        if other and os.path.commonpath([whole, os.path.realpath(other)]) == whole:
+        if other and pathlib.Path(other).resolve().is_relative_to(whole):  # on other drives of Windows, too
             raise UsageError(
                 f"a SavedModel is a new directory, and {other} is to be written there",
                 where=folder,

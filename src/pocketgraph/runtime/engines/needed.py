@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from pocketgraph.errors import RunError, did_you_mean
-from pocketgraph.graph import Graph, Node, opdefs, parse_ref
+from pocketgraph.graph import Graph, Node, parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 
 
@@ -90,6 +90,8 @@ def needed(
 
 def check_counts(items: Mapping[str, Item]) -> None:
     """Raises RunError where a node has more or fewer inputs than its op takes; TensorFlow imports no such graph."""
+    from pocketgraph.graph import opdefs  # not for a stored plan
+
     right: set[tuple[str, int]] = set()  # ops whose inputs are as many in every node
     for name, item in items.items():
         counted = item.node.op, len(item.data)
