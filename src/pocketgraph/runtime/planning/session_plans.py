@@ -178,10 +178,7 @@ class SessionPlans:
     def _sized(self, key: CallKey) -> SizedCalls:
         """What is known of calls like this one, whatever their sizes."""
         ranks = key.of_ranks
-        known = self._sizes.get(ranks)
-        if known is None:
-            known = self._sizes.setdefault(ranks, SizedCalls(key))
-        return known
+        return self._sizes.get(ranks) or self._sizes.setdefault(ranks, SizedCalls(key))
 
     def _resized(self, call: ResolvedCall, request: Request) -> ExecutionPlan | None:
         """The plan for other sizes, run with these; None where there is none that holds for all."""
