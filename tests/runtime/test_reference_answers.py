@@ -18,7 +18,7 @@ from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.planning import opened_programs, reference_answers
+from pocketgraph.runtime.planning import opened_parts, opened_programs, reference_answers
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 from recorded_runs import assert_repeats
 
@@ -146,8 +146,71 @@ def test_what_was_answered_is_what_the_program_is_compared_with(
     assert answered == [7]
 
 
+POSITIONS = parse(
+    LAYERS.replace("y = Tanh(back, T=float)", "y = Tanh(moved, T=float)")
+    + """
+    zero = Const(int32[1] [0])
+    one = Const(int32[1] [1])
+    two = Const(int32[1] [2])
+    steps = StridedSlice(s, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+    start = Const(int32 0)
+    step = Const(int32 1)
+    places = Range(start, steps, step, Tidx=int32)
+    given = Cast(places, SrcT=int32, DstT=float)
+    last = Const(int32 -1)
+    column = ExpandDims(given, last, T=float, Tdim=int32)
+    moved = Add(back, column, T=float)
+"""
+)
+
+
+def test_so_is_a_program_of_layers(answered: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """What goes in is computed for it."""
+    with Session(POSITIONS, cache_dir="") as session, Session(POSITIONS, engine="reference") as reference:
+        asked(session, 5)
+        asked(session, 7)
+        check_schedule.finish()
+        computed: list[str] = []
+        run = PartReference.run
+
+        def noted(part: PartReference, *args: Any) -> Any:
+            computed.extend(node.name for node in part.nodes)
+            return run(part, *args)
+
+        monkeypatch.setattr(PartReference, "run", noted)
+        np.testing.assert_allclose(asked(session, 9), asked(reference, 9), rtol=1e-5, atol=1e-6)
+    assert "h" not in computed
+    assert answered == [7]
+
+
+def test_an_answer_that_has_a_size_of_the_first_call_tells_nothing(
+    answered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, ?, ?, 4])
+        w = Const(float[1, 1, 4, 4] 0.25)
+        h = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        y = Tanh(h, T=float)
+    """)
+    compared: list[tuple[int, ...]] = []
+    run = PartReference.run
+
+    def noted(part: PartReference, arrays: Any, *args: Any) -> Any:
+        compared.append(np.shape(arrays[0]))
+        return run(part, arrays, *args)
+
+    with Session(graph, cache_dir="", threads=1) as session:
+        for sizes in ((1, 7, 5, 4), (1, 7, 8, 4)):
+            session.run(["y"], {"x": np.ones(sizes, np.float32)})
+        monkeypatch.setattr(PartReference, "run", noted)
+        session.run(["y"], {"x": np.ones((1, 6, 9, 4), np.float32)})
+    assert answered == [7]
+    assert compared == [(1, 6, 9, 4)]
+
+
+@pytest.mark.parametrize("graph", [TEXT, POSITIONS], ids=["whole", "layers"])
 @pytest.mark.parametrize("is_idle", [False, True])
-def test_a_program_that_is_wrong_serves_nobody(is_idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_is_wrong_serves_nobody(graph: Graph, is_idle: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     opening = open_program.opened
 
     def wrong(*args: Any) -> Any:
@@ -158,7 +221,8 @@ def test_a_program_that_is_wrong_serves_nobody(is_idle: bool, monkeypatch: pytes
         return program
 
     monkeypatch.setattr(opened_programs, "with_open_sizes", wrong)
-    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+    monkeypatch.setattr(opened_parts, "with_open_sizes", wrong)
+    with Session(graph, cache_dir="") as session, Session(graph, engine="reference") as reference:
         asked(session, 5)
         asked(session, 7)
         with pytest.warns(RuntimeWarning, match="other numbers"):

@@ -204,7 +204,7 @@ LOOP = f"""
 
 
 def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from pocketgraph.runtime.engines import step_builder
+    from pocketgraph.runtime.engines import dynamic_part_search
     from pocketgraph.runtime.planning.dynamic_part import DynamicPart
 
     save(parse(LOOP), tmp_path / "loop.pb")
@@ -212,7 +212,7 @@ def test_dynamic_parts_are_not_looked_for_again(tmp_path: pathlib.Path, monkeypa
     results = []
     for again in (False, True):
         if again:
-            monkeypatch.setattr(step_builder, "dynamic_parts", refuse)
+            monkeypatch.setattr(dynamic_part_search, "dynamic_parts", refuse)
             monkeypatch.setattr(planner, "compile_parts", refuse)
             monkeypatch.setattr(DynamicPart, "graph", property(refuse))
         with Session(tmp_path / "loop.pb", cache_dir=tmp_path / "cache") as session:

@@ -42,12 +42,12 @@ WHY_NOT = {
 }  # fmt: skip
 """What is said of ops without a kernel."""
 FAMILIES = (
-    (re.compile(r"Dataset|Iterator|Reader(V2)?$|^Reader[A-Z]|^StatsAggregator|SeedGenerator|MemoryCache"), DATA),
-    (re.compile(r"^(Cudnn|_?Nccl)"), GPU),
-    (re.compile(r"^_?Xla|TPU|Tpu|^_*Mkl|^Collective|^DTensor|^Risc|SparseCore|^Infeed|^Outfeed"), DEVICE),
-    (re.compile(r"^Quantized(Conv2D|DepthwiseConv2D|MatMul)."), DEVICE),
-    (re.compile(r"^Write.*Summary$"), EVENTS),
-    (re.compile(r"^(BoostedTrees|Sdca)"), LEARNING),
+    (r"Dataset|Iterator|Reader(V2)?$|^Reader[A-Z]|^StatsAggregator|SeedGenerator|MemoryCache", DATA),
+    (r"^(Cudnn|_?Nccl)", GPU),
+    (r"^_?Xla|TPU|Tpu|^_*Mkl|^Collective|^DTensor|^Risc|SparseCore|^Infeed|^Outfeed", DEVICE),
+    (r"^Quantized(Conv2D|DepthwiseConv2D|MatMul).", DEVICE),
+    (r"^Write.*Summary$", EVENTS),
+    (r"^(BoostedTrees|Sdca)", LEARNING),
 )
 """The same for ops whose names are of a kind."""
 
@@ -58,7 +58,7 @@ INCOMING = ops_with("feeds_training")
 
 def why_not(op: str) -> str:
     """Why an op has no kernel and what to do about it; "" when there is nothing special to say."""
-    return WHY_NOT.get(op) or next((why for kind, why in FAMILIES if kind.search(op)), "")
+    return WHY_NOT.get(op) or next((why for kind, why in FAMILIES if re.search(kind, op)), "")
 
 
 def _outputs(node: Node) -> list[str]:

@@ -106,6 +106,7 @@ def infer(
     complete: bool | None = None,
     by_values: bool = True,
     before: Inferred | None = None,
+    nodes: Iterable[Node] | None = None,
 ) -> Inferred:
     """Infers shapes, element types and small values.
 
@@ -120,13 +121,14 @@ def infer(
         strict: raise for inputs that certainly do not fit; else such a node's outputs have unknown shapes.
         before: what was inferred of this graph before some of its nodes were changed, or with other feeds; nodes that
             are the same, and take what they took, are not looked at again.
+        nodes: those that ``outputs`` need, where the caller has them in order.
 
     Raises:
         GraphError: with ``strict``, a node's inputs do not fit together; the message names the node and the shapes.
     """
     complete = feeds is not None if complete is None else complete
     walk = _Walk(graph, _facts_of(feeds, values), strict, complete, by_values)
-    for node in timed(in_order(graph, outputs)):
+    for node in timed(in_order(graph, outputs) if nodes is None else nodes):
         walk.look_at(node, before)
     return Inferred(walk)
 
@@ -243,7 +245,9 @@ class _Walk:
         if earlier is None:
             self.visit(node)
             return
-        is_same = before.graph.nodes.get(name) is node and self._is_fed_the_same(name, before)
+        is_same = before.graph.nodes.get(name) is node
+        if is_same and (name in self.fed or name in before.fed):
+            is_same = self._is_fed_the_same(name, before)
         if is_same and (node.op == "Const" or self._takes_the_same(node, before)):
             self.facts[name] = earlier
             if name in before.handles:
@@ -263,10 +267,11 @@ class _Walk:
         )
 
     def _takes_the_same(self, node: Node, before: _Walk) -> bool:
-        for ref in node.data_inputs:
-            source = node_name(ref)
-            found = self.facts.get(source)
-            if found is None or found is not before.facts.get(source):
+        now, then = self.facts, before.facts
+        for ref in node.inputs:
+            source = node_name(ref) if ":" in ref else ref
+            found = now.get(source)
+            if (found is None or found is not then.get(source)) and ref[:1] != "^":
                 return False
         return True
 

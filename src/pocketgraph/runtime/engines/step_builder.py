@@ -15,7 +15,6 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
 from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, in_order, waits_of
-from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
@@ -60,6 +59,8 @@ class Builder(RegionDraft):
                 del self.plan.parts[name]
         if not any(self.plan.dynamic.is_heavy(self.plan.items[n]) for n in own if n not in self.plan.parts):
             return
+        from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
+
         units = in_order(own, inner, self.plan)
         trial = copy(self)
         for name, value in vars(self).items():

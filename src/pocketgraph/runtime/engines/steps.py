@@ -14,12 +14,12 @@ import numpy as np
 
 from pocketgraph.errors import DeadlineError, PocketgraphError, RunError, command_on_model
 from pocketgraph.graph import Node
-from pocketgraph.runtime.profiling.profile import StepTrace
 from pocketgraph.runtime.tensor_names import before_rounds
 
 if TYPE_CHECKING:
     from pocketgraph.budgets import Deadline
     from pocketgraph.runtime.engines.live_bytes import LiveBytes
+    from pocketgraph.runtime.profiling.profile import StepTrace
 
 
 class _Dead:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pocketgraph.graph import Node, canonical, node_name
+from pocketgraph.graph import Node, Shape, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.planning.call_times import HEAVY
@@ -87,9 +87,10 @@ class OpenLayers:
         if node.op == "Const":
             return True
         refs = node.data_inputs
-        made = [f"{node.name}:{port}" for port in range(max(1, len(inferred.shapes(node.name))))]
-        sources = [node_name(ref) for ref in refs]
-        taken = list(map(canonical, refs))
+        shapes = inferred.shapes(node.name)
+        made = [f"{node.name}:0"] if len(shapes) < 2 else [f"{node.name}:{port}" for port in range(len(shapes))]
+        sources = [node_name(ref) if ":" in ref else ref for ref in refs]
+        taken = [canonical(ref) if ":" in ref else f"{ref}:0" for ref in refs]
         is_heavy, is_after = node.op in HEAVY, not self.after.isdisjoint(sources)
         if is_heavy and is_after:
             return False
@@ -108,7 +109,7 @@ class OpenLayers:
         elif self.late and is_of_sizes and not self.late.isdisjoint(sources):
             self.late.add(node.name)
             return True
-        elif not self._is_layer(node, made, taken, inferred):
+        elif not self._is_layer(node, made, shapes, taken, inferred):
             if is_heavy:
                 return False
             if self.takes_sizes and is_of_sizes and is_behind:
@@ -137,11 +138,12 @@ class OpenLayers:
         made = f"{node.name}:0"
         return made not in self.from_sizes and inferred.value(made) is None
 
-    def _is_layer(self, node: Node, made: Sequence[str], taken: Sequence[str], inferred: Inferred) -> bool:
+    def _is_layer(
+        self, node: Node, made: Sequence[str], shapes: Sequence[Shape], taken: Sequence[str], inferred: Inferred
+    ) -> bool:
         is_sized = not self.from_sizes.isdisjoint(taken)
-        shapes = [*inferred.shapes(node.name), *map(inferred.shape, taken)]
-        is_open = len(shapes) == len(taken) or not all(shape.is_known for shape in shapes)
-        if not (is_sized or is_open) or not self.fed.isdisjoint(made):
+        is_open = is_sized or not shapes or _are_open(shapes) or _are_open(map(inferred.shape, taken))
+        if not is_open or not self.fed.isdisjoint(made):
             return True
         if inferred.value(made[0]) is not None and all(inferred.value(ref) is not None for ref in made[1:]):
             return True
@@ -184,6 +186,14 @@ class OpenLayers:
         if not any(ref in self.fed or node_name(ref) in self.computing for ref in data):
             return {}
         return numbers if _is_plain(node, taken, inferred, takes_sizes=True) else {}
+
+
+def _are_open(shapes: Iterable[Shape]) -> bool:
+    for shape in shapes:  # as any(…), which takes twice as long for one shape or two
+        dims = shape.dims
+        if dims is None or None in dims:
+            return True
+    return False
 
 
 def _positions(node: Node, taken: Sequence[str]) -> Sequence[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
@@ -30,10 +31,13 @@ from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
 from pocketgraph.runtime.planning.program_layers import ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls
 from pocketgraph.runtime.planning.sized_executables import SizedExecutables
-from pocketgraph.runtime.planning.stored_plan_content import StandIns
+from pocketgraph.runtime.planning.stand_ins import StandIns
 
 if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.sizes.resizable import Shapes
+    from pocketgraph.runtime.engines.needed import Item
+    from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
 KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
 """Passes that are left out where a part makes no program for all sizes with them."""
@@ -72,7 +76,7 @@ def opened_part(
     if len(specs) < len(taken) or None in sizes:
         return None
     feeds = {**given, **{name: (dtype, Shape(shape)) for name, (dtype, shape) in specs.items()}}
-    of_sizes = infer(graph, feeds, request.values, wanted, before=fixed)
+    of_sizes = infer(graph, feeds, request.values, before=fixed, nodes=nodes)
     opened_sizes = [own for own in sizes if own is not None]
     origins, open_now = part.origins(fixed), open_shapes(part.nodes, inferred, fixed)
     if origins is None:
@@ -99,15 +103,38 @@ def opened_part(
     except RunError:
         return None
     inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
-    reference = PartReference(graph, inputs, outputs, request.without)
+    reference = PartReference(graph, inputs, outputs, request.without, compiled.items)
     comparison = FirstComparison(reference, part.inputs, request.cache_dir)
     executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
-    steps = _program(request, part, inputs, outputs, executable)
-    return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison)
+    steps = _program(request, compiled.items, part, inputs, outputs, executable)
+    before = PartReference(graph, tuple(request.feeds), inputs, request.without, compiled.items)
+    noted = partial(_noted, before, request.fetches, outputs)
+    return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
+
+
+def _noted(
+    before: PartReference, fetches: Sequence[Endpoint], outputs: Sequence[Endpoint], answer: ReferenceAnswer
+) -> tuple[list[Array], list[Array]] | None:
+    """What went into a part and came out of it in an answer; None where not all of that is fetched.
+
+    Args:
+        before: computes what goes in.
+        fetches: of the call.
+        outputs: of the part.
+        answer: the answer.
+
+    Raises:
+        PocketgraphError: the reference engine refuses what was fed.
+    """
+    results = dict(zip(fetches, answer.results, strict=True))
+    if not results.keys() >= set(outputs):
+        return None
+    return before.run(answer.feeds), [results[each] for each in outputs]
 
 
 def _program(
     request: Request,
+    items: Mapping[str, Item],
     part: ProgramLayers,
     inputs: tuple[Endpoint, ...],
     outputs: tuple[Endpoint, ...],
@@ -117,7 +144,6 @@ def _program(
     runs: Any = executable  # an Executable, as far as a step asks
     compiled = CompiledPart(part.ops, inputs, outputs, runs)
     graph = request.graph
-    items = needed(graph, frozenset(request.feeds), request.fetches, ())
     stand_ins = StandIns(request.feeds, [compiled])
     rest = graph.replace(stand_ins.nodes(request.feeds, items), inputs=(), outputs=(), signatures={})
     fetches = [stand_ins.moved(endpoint) for endpoint in request.fetches]

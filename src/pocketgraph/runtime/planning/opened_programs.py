@@ -129,5 +129,5 @@ def _of_all(
         )
     except RunError:
         return None
-    reference = PartReference(request.graph, inputs, request.fetches, request.without)
+    reference = PartReference(request.graph, inputs, request.fetches, request.without, compiled.items)
     return served_by(resizable, inputs, FirstComparison(reference, names, request.cache_dir))

@@ -114,7 +114,7 @@ class ResizableCalls:
             served = opened_program(opened, plan, request, entry_of(opened, request))
             if served is not None:
                 self._served[opened] = served
-                self._compare(served, opened)
+                self._compare(served, opened, plan.key)
                 return opened
             self._tries += 1
             self._refused[opened] = ANEW * spent
@@ -130,10 +130,13 @@ class ResizableCalls:
             self._estimates[plan.key] = numpy_time([item.node for item in plan.items.values()], plan.inferred)
         return self._estimates[plan.key]
 
-    def _compare(self, served: ServedCalls, opened: CallKey) -> None:
-        """Compares with what the reference engine answered, where it did."""
+    def _compare(self, served: ServedCalls, opened: CallKey, lowered: CallKey) -> None:
+        """Compares with what the reference engine answered, where it did, and all open sizes are others than those that
+        the program was lowered for."""
         answer = self._answer
-        if answer is not None and answer.results and fits(answer.key, opened):
+        if answer is None or not answer.results or not fits(answer.key, opened):
+            return
+        if answer.key.with_open(answer.key.differing(lowered)) == opened:
             served.compare(answer)
             self._answer = None
 

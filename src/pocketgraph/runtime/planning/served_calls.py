@@ -6,13 +6,14 @@ import contextlib
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from pocketgraph.errors import RunError
+from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 
 if TYPE_CHECKING:
+    from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.sizes.resizable import Resizable
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
@@ -26,6 +27,8 @@ class ServedCalls:
         plan: what runs calls of these sizes; RunError where LiteRT does not take them.
         comparison: compares the program at its first run; None where an earlier process did.
         takes: whether it can run a call of these sizes; all by default.
+        noted: where the program is a part of the call, what goes into that and comes out, as far as an answer tells it;
+            None where it does not.
     """
 
     def __init__(
@@ -33,10 +36,12 @@ class ServedCalls:
         plan: Callable[[CallKey], ExecutionPlan],
         comparison: FirstComparison | None = None,
         takes: Callable[[CallKey], bool] = lambda _: True,
+        noted: Callable[[ReferenceAnswer], tuple[list[Array], list[Array]] | None] = lambda _: None,
     ) -> None:
         self.plan = plan
         self.takes = takes
         self._comparison = comparison
+        self._noted = noted
 
     @property
     def is_trusted(self) -> bool:
@@ -49,17 +54,23 @@ class ServedCalls:
         return self._comparison is not None and self._comparison.is_undecided
 
     def compare(self, answer: ReferenceAnswer) -> None:
-        """Compares the program with an answer that was noted, where it computes the whole call: of a part other tensors
-        are compared."""
-        if self._comparison is None:
+        """Compares the program with an answer that was noted, where that tells what the program takes and gives."""
+        comparison = self._comparison
+        if comparison is None:
             return
-        with contextlib.suppress(RunError):  # it stays without a verdict, and serves nobody
+        with contextlib.suppress(PocketgraphError):  # it stays without a verdict, and serves nobody
             plan = self.plan(answer.key)
-            if plan.whole is None:
+            if plan.whole is not None:
+                comparison.known = answer.results
+                plan.whole.run([answer.feeds[place] for place in plan.whole_inputs])
+                plan.whole.close()
                 return
-            self._comparison.known = answer.results
-            plan.whole.run([answer.feeds[place] for place in plan.whole_inputs])
-            plan.whole.close()
+            found = self._noted(answer)
+            if found is not None:
+                inputs, comparison.known = found
+                plan.executables[0].run(inputs)
+                if comparison.is_new:  # the program does not take these sizes
+                    comparison.known = None
 
 
 def served_by(

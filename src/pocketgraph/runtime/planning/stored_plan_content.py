@@ -7,10 +7,9 @@ which the parts are found. Graphs that LiteRT takes as a whole need none of this
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels import registry
 from pocketgraph.litert import cache
@@ -24,10 +23,10 @@ from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPar
 from pocketgraph.runtime.planning.dynamic_part_planner import DynamicPartPlanner
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.planning.part_setup import part_of_earlier
+from pocketgraph.runtime.planning.stand_ins import StandIns
 
 LARGEST = 16 << 20  # bytes of the graph that is left; more is not worth writing
 LARGE = 1 << 16  # bytes of a piece that is not copied
-STAND_IN = "litert_segment"
 
 
 def keep(
@@ -98,65 +97,6 @@ def _joined(chunks: Iterable[bytes | memoryview]) -> Iterator[bytes | memoryview
         yield chunk
         small.clear()
     yield b"".join(small)
-
-
-class StandIns:
-    """One node for each compiled part of a graph, which is left without the nodes inside of them.
-
-    Args:
-        feeds: the fed tensors, which keep their names.
-        made: the compiled parts.
-
-    Attributes:
-        fed: the fed tensors.
-        names: the name of each part's stand-in.
-        home: the stand-in of each node that a part computes.
-    """
-
-    def __init__(self, feeds: Iterable[Endpoint], made: Sequence[CompiledPart]) -> None:
-        self.fed = set(feeds)
-        self.names = [f"{STAND_IN}_{index}" for index in range(len(made))]
-        self._parts = list(zip(self.names, made, strict=True))
-        self.home = {name: stand_in for stand_in, part in self._parts for name in part.ops}
-        self._moved = {
-            endpoint: Endpoint(stand_in, port)
-            for stand_in, part in self._parts
-            for port, endpoint in enumerate(part.outputs)
-        }
-
-    def moved(self, endpoint: Endpoint) -> Endpoint:
-        """Where a tensor comes from now."""
-        return endpoint if endpoint in self.fed else self._moved.get(endpoint, endpoint)
-
-    def spelled(self, endpoints: Iterable[Endpoint]) -> list[str]:
-        """Where tensors come from now, as inputs name them."""
-        return [str(self.moved(endpoint)) for endpoint in endpoints]
-
-    def nodes(self, feeds: Iterable[Endpoint], items: Mapping[str, Item]) -> list[Node]:
-        """The nodes of the graph that is left: fed ones, those that no part computes, and the stand-ins."""
-        nodes = [Node(endpoint.node, "Placeholder") for endpoint in feeds if endpoint.node not in items]
-        for name, item in items.items():
-            if name not in self.home:
-                is_source = not (item.data or item.control)  # as constants are, which most nodes are
-                moved = item.node if is_source else item.node.replace(inputs=self._rewired(item.data, item.control, ""))
-                nodes.append(moved)
-        for stand_in, part in self._parts:
-            waits = [control for name in part.ops for control in items[name].control]
-            nodes.append(Node(stand_in, "NoOp", self._rewired(part.inputs, waits, stand_in)))
-        return nodes
-
-    def _rewired(self, data: Sequence[Endpoint], control: Sequence[str], own: str) -> list[str]:
-        waits = dict.fromkeys(self.home.get(name, name) for name in control)
-        waits.pop(own, None)
-        return [*self.spelled(data), *(f"^{name}" for name in waits)]
-
-    def listed(self) -> list[tuple[Any, ...]]:
-        """What ``find`` wants of each part: its stand-in, what finds it, its inputs, how many outputs, its ops."""
-        parts: list[tuple[Any, ...]] = []
-        for stand_in, part in self._parts:
-            assert part.found_by is not None
-            parts.append((stand_in, *part.found_by, self.spelled(part.inputs), len(part.outputs), part.ops))
-        return parts
 
 
 def reopened(
