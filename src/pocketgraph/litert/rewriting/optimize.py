@@ -15,7 +15,7 @@ from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import fuse_activations, recognise_activations
 from pocketgraph.litert.rewriting.deduplication import merge_equal_operations, share_constants
 from pocketgraph.litert.rewriting.narrow_convolutions import widen_narrow_convolutions, write_out_narrow_vectors
-from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
+from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, batches_as_pictures, dilate
 from pocketgraph.litert.rewriting.reshape_sinking import reshape_later
 from pocketgraph.litert.rewriting.strength_reduction import (
     recognise_leaky_rectifiers,
@@ -104,6 +104,7 @@ def _rewriting(module: str, function: str) -> Callable[[Program], None]:
 def fold_dilations(program: Program) -> None:
     """Space-to-batch around a convolution is a dilation of it."""
     if any(operation.code == "SPACE_TO_BATCH_ND" for operation in program.operations):
+        batches_as_pictures(program)
         dilate(program)
         fold_affine(program)
 

@@ -14,7 +14,7 @@ from collections.abc import Collection
 
 import numpy as np
 
-from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.named_pass import Pass
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.constant import Constant
@@ -23,7 +23,7 @@ from pocketgraph.litert.program import Operation, Program, Value, reshaped
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATIONS, fuse_activations
 from pocketgraph.litert.rewriting.deduplication import share_constants
 from pocketgraph.litert.rewriting.optimize import merge_reshapes
-from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, dilate
+from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding, batches_as_pictures, dilate
 from pocketgraph.litert.rewriting.strength_reduction import (
     choose_among_logits,
     recognise_leaky_rectifiers,
@@ -64,67 +64,6 @@ def _weights(program: Program) -> int:
     """How many elements the constants of floats have."""
     values = {value for operation in program.operations for value in operation.inputs if value is not None}
     return sum(value.size for value in values if value.constant is not None and value.dtype is FLOAT)
-
-
-def batches_as_pictures(program: Program) -> None:
-    """Lets space go to batch and back as pictures of one row, where a convolution along one axis stands between."""
-    view = ValueUses(program)
-    readers = {value: operation for operation in program.operations for value in operation.inputs if value is not None}
-    done: list[Operation] = []
-    gone: list[Operation] = []
-    for operation in program.operations:
-        done.append(operation)
-        source = operation.inputs[0] if operation.inputs else None
-        is_known = all(value is not None and value.constant is not None for value in operation.inputs[1:3])
-        if source is None or len(source.shape) != 3 or not is_known:
-            continue
-        result = operation.outputs[0]
-        if operation.code == "SPACE_TO_BATCH_ND" and view.uses[result] == 1 and result not in view.outputs:
-            after = readers[result]
-            axis = _single_axis(result.shape, after.outputs[0].shape) if after.code == "RESHAPE" else None
-            if axis is None:
-                continue
-            picture = Value(f"{source.name}/picture", source.dtype, _with_axis(source.shape, axis))
-            done[-1:] = [reshaped(source, picture, operation.nodes), operation]
-            operation.inputs = [picture, *_blocks(operation, axis)]
-            operation.outputs = after.outputs
-            gone.append(after)
-        elif operation.code == "BATCH_TO_SPACE_ND":
-            before = view.only_source(source)
-            if before is None or before.code != "RESHAPE" or before.inputs[0] is None:
-                continue
-            axis = _single_axis(source.shape, before.inputs[0].shape)
-            if axis is None:
-                continue
-            picture = Value(f"{result.name}/picture", result.dtype, _with_axis(result.shape, axis))
-            operation.inputs = [before.inputs[0], *_blocks(operation, axis)]
-            operation.outputs = [picture]
-            done.append(reshaped(picture, result, operation.nodes))
-            gone.append(before)
-    program.operations = done
-    program.drop(gone)
-
-
-def _single_axis(three: tuple[int, ...], four: tuple[int, ...]) -> int | None:
-    """Where a picture's shape has a row or column more than that of [batch, steps, channels]; None for any other."""
-    return next((axis for axis in (1, 2) if four == _with_axis(three, axis)), None)
-
-
-def _with_axis(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
-    return (*shape[:axis], 1, *shape[axis:])
-
-
-def _blocks(operation: Operation, axis: int) -> list[Value | None]:
-    """The block sizes and the borders of pictures whose ``axis`` is the one of size 1."""
-    made: list[Value | None] = []
-    for value, idle in zip(operation.inputs[1:3], (1, (0, 0)), strict=True):
-        assert value is not None
-        assert value.constant is not None
-        numbers = [*value.constant.numpy().tolist()]
-        numbers.insert(axis - 1, idle)
-        constant = Constant.of(np.array(numbers, np.int32))
-        made.append(Value(f"{value.name}/picture", INT32, constant.shape, constant))
-    return made
 
 
 def products_as_layers(program: Program) -> None:

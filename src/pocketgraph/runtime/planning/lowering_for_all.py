@@ -11,7 +11,13 @@ from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.nan_and_overflow import SPREADING
 from pocketgraph.litert.part_lowering import lowered
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.rewriting.optimize import FOR_FIXED_SIZES, FOR_THIS_PROCESSOR, optimize, optimize_for_latency
+from pocketgraph.litert.rewriting.optimize import (
+    FOR_FIXED_SIZES,
+    FOR_THIS_PROCESSOR,
+    fold_dilations,
+    optimize,
+    optimize_for_latency,
+)
 from pocketgraph.litert.rewriting.padding_and_dilation import absorb_padding
 from pocketgraph.runtime.planning.execution_plan import Request
 
@@ -41,6 +47,8 @@ def lowered_for_all(
         program = lowered(request.graph, nodes, list(specs), outputs, specs, inferred, strict=request.strict, kept=kept)
     except (Unsupported, PocketgraphError):
         return None
+    if "fold_dilations" not in without:
+        fold_dilations(program)
     if "absorb_padding" not in without:
         absorb_padding(program, any_size=True)
     optimize(program, FOR_THIS_PROCESSOR | FOR_FIXED_SIZES.union(without))

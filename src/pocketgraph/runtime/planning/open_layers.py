@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from pocketgraph.graph import Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.planning.call_times import HEAVY
@@ -30,6 +30,8 @@ SIZE_OPERANDS = {
 """Not a trait: which inputs say sizes or places that a program can take with each call."""
 WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
+BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
+"""Not a trait: they are layers where they dilate a convolution between them."""
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
 
@@ -38,6 +40,7 @@ class OpenLayers:
     """Sorts the nodes of a graph, producers first.
 
     Args:
+        graph: the graph.
         fed: the fed tensors.
         takes_sizes: whether a program may take numbers that follow from sizes.
 
@@ -47,15 +50,18 @@ class OpenLayers:
         after: nodes that are no layers and come after them, and what depends on such.
         computing: nodes that compute something else for other feeds or sizes.
         size_operands: of layers that take numbers that follow from open sizes, these by the places of the inputs.
+        unread: of layers that do without some of these, those.
         cuts: layers that take some elements of open axes.
         late: nodes that compute such numbers of the sizes of what heavy nodes compute.
         has_windows: whether some layer slides a window in steps, or pads.
     """
 
-    def __init__(self, fed: frozenset[str], *, takes_sizes: bool = True) -> None:
+    def __init__(self, graph: Graph, fed: frozenset[str], *, takes_sizes: bool = True) -> None:
+        self.graph = graph
         self.fed = fed
         self.takes_sizes = takes_sizes
         self.size_operands: dict[str, dict[int, str]] = {}
+        self.unread: dict[str, str] = {}
         self.cuts: set[str] = set()
         self.late: set[str] = set()
         self.has_windows = False
@@ -119,7 +125,8 @@ class OpenLayers:
                 self.after.add(node.name)
             else:
                 self.before[node.name] = node
-        if self.late and node.name not in self.size_operands and not self.late.isdisjoint(sources):
+        takes_numbers = node.name in self.size_operands or node.name in self.unread
+        if self.late and not takes_numbers and not self.late.isdisjoint(sources):
             return False
         if node.name in self.before or node.name in self.after or self._computes(node, sources, taken, inferred):
             self.computing.add(node.name)
@@ -150,6 +157,8 @@ class OpenLayers:
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
+        if node.op in BATCHES:
+            return self._is_dilation(node, taken, inferred)
         operands = self._size_operands(node, taken, inferred) if self.takes_sizes and node.op in SIZE_OPERANDS else None
         if operands and (node.op != "Reshape" or is_sized):
             self.size_operands[node.name] = operands
@@ -172,6 +181,14 @@ class OpenLayers:
             self.has_windows = True
         elif node.op in PICTURES:
             self.has_windows |= not {*node.attr("strides", ()), *node.attr("dilations", ())} <= {1}
+        return True
+
+    def _is_dilation(self, node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
+        from pocketgraph.runtime.planning.open_dilations import is_open_dilation
+
+        if taken[0] in self.from_sizes or not is_open_dilation(node, self.graph, inferred):
+            return False
+        self.unread[node.name] = taken[2]
         return True
 
     def _size_operands(self, node: Node, taken: Sequence[str], inferred: Inferred) -> dict[int, str]:

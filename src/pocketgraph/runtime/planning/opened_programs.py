@@ -55,7 +55,7 @@ def opened_program(
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
     for takes_sizes in (True, False):
-        layers = OpenLayers(frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
+        layers = OpenLayers(graph, frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
         inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
         if inferred is not None:
             found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)

@@ -44,16 +44,15 @@ class ProgramLayers:
             if ref in self._fed or name in outside:
                 continue
             inside[name] = by_name[name]
-            operands = layers.size_operands.get(name, {}).values()
-            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if ref not in operands]
+            waiting += [ref for ref in map(canonical, by_name[name].data_inputs) if not self._is_told(name, ref)]
         self.nodes = [node for node in nodes if node.name in inside and node.op != "Const"]
         self.ops = {node.name: node.op for node in self.nodes if self._is_open(node)}
         for node in self.nodes:
             for ref in map(canonical, node.data_inputs):
                 name = parse_ref(ref)[0]
                 enters = ref in self._fed or (name in outside and not self._is_known(ref))
-                is_operand = ref in layers.size_operands.get(node.name, {}).values()
-                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_operand:
+                is_told = self._is_told(node.name, ref)
+                if enters and ref not in layers.from_sizes and node.name in self.ops and not is_told:
                     inputs[ref] = None
         self.inputs = tuple(inputs)
         self.outputs = tuple(dict.fromkeys(ref for ref in wanted if parse_ref(ref)[0] in self.ops))
@@ -103,6 +102,10 @@ class ProgramLayers:
             found.add(name)
             waiting += [parse_ref(ref)[0] for ref in node.data_inputs if canonical(ref) not in self._fed]
         return found
+
+    def _is_told(self, name: str, ref: str) -> bool:
+        """Whether a layer is told these numbers, or does without them."""
+        return ref in self._layers.size_operands.get(name, {}).values() or self._layers.unread.get(name) == ref
 
     def _is_known(self, ref: str) -> bool:
         return self._inferred.value(ref) is not None
