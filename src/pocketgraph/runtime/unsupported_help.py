@@ -202,7 +202,8 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
-    layers = {other.name for other in graph if other.op in ops_with("bias", "layer")} - inside_loops(graph)
+    weighing = ops_with("bias", "layer") - ops_with("moves")  # a gather here chooses boxes
+    layers = {other.name for other in graph if other.op in weighing} - inside_loops(graph)
     ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
     found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)
     return sorted(_handed_on(graph, found, node))[:MOST_HEADS]

@@ -8,7 +8,7 @@ from typing import Any
 from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
 from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
-from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample, is_fixed_picture
 from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, command_on_model, option
@@ -93,7 +93,7 @@ def prepared(
     if single is not None:
         graph = single
         notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
-    elif batch > 1:
+    elif batch > 1 and not is_fixed_picture(graph, outputs):
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
     return graph, list(outputs), how
 
