@@ -73,16 +73,21 @@ def found_boxes(
         reading: how they are read.
         skip: samples that it was made with.
     """
-    if source is None:
-        return "", ""
-    files = files_of(source)
-    if not files or not is_picture(files[0]) or recognised(graph) is None:
+    if source is None or not _are_photos(source) or recognised(graph) is None:
         return "", ""
     try:
         app = DetectionApp(graph, read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels)
         return _drawn(app, outputs, paths, source, reading, skip), ""
     except PocketgraphError as error:  # as boxes are relative to some that only the model's user has
         return "", f"which boxes it finds in photos: {error}"
+
+
+def _are_photos(source: SampleSource) -> bool:
+    try:
+        files = files_of(source)
+    except PocketgraphError:  # a folder of texts
+        return False
+    return bool(files) and is_picture(files[0])
 
 
 def _drawn(
