@@ -248,18 +248,18 @@ def _takes_pictures(graph: Graph, inputs: Sequence[str]) -> str | None:
 def _nearest_fitting(
     graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], own: tuple[int, int]
 ) -> tuple[int, int] | None:
-    """The height and width nearest to those of pictures that a network takes, as it halves and doubles them; None where
-    it takes their own, or none of these."""
+    """The height and width nearest to those of pictures that a network takes, as it halves and doubles them, else those
+    of ``shape``; None where it takes the pictures' own, or none of these."""
     dtype = infer(graph).dtype(canonical(name))
     if dtype is None:
         return None
-    for step in STEPS:
-        height, width = (max(step, round(size / step) * step) for size in own)
+    stepped = [tuple(max(step, round(size / step) * step) for size in own) for step in STEPS]
+    for height, width in (*stepped, tuple(shape[at] for at in axes)):
         chosen = dict(zip(axes, (height, width), strict=True))
         fed = {canonical(name): (dtype, Shape(chosen.get(at, size) for at, size in enumerate(shape)))}
         try:
             infer(graph, fed, strict=True, complete=False)
         except GraphError:
             continue
-        return None if step == 1 else (height, width)
+        return None if (height, width) == own else (height, width)
     return None

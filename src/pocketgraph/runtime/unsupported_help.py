@@ -12,7 +12,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
-from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
+from pocketgraph.runtime.feeding.encoded_samples import file_form
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
@@ -184,8 +184,7 @@ def _hands_on_files(graph: Graph, node: Node) -> bool:
     if STRING not in node.attrs.values():
         return False
     before = reachable(graph, [node.name], missing_ok=True) if node.name in graph else set(graph.nodes)
-    decoders = (decoder_of(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
-    return any(decoder is not None and decoder.op in FORMATS for decoder in decoders)
+    return any(file_form(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
 
 
 def without_dropout_help() -> str:

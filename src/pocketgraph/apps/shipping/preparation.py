@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
-from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
+from pocketgraph.apps.shipping.encoded_pictures import pictures_before_encoding, pixel_entry
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample, is_fixed_picture
 from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
@@ -51,6 +51,9 @@ def prepared(
     check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)
+    if pictures := pictures_before_encoding(graph, outputs):
+        outputs = [pictures.get(name, name) for name in outputs]
+        notify(f"the pixels ship, {', '.join(pictures.values())}; making files of them is the app's")
     needed = reachable(graph, [node_name(name) for name in outputs])
     if trees := sorted(name for name in needed if graph[name].op == PREDICT):
         raise UsageError(
