@@ -7,6 +7,7 @@ import re
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import pocketgraph
 from command_line import call
@@ -266,6 +267,49 @@ def test_what_a_loop_over_pictures_gathers_in_front_of_a_selection_is_no_head() 
         found = Exit(kept, T=float)
     """)])  # fmt: skip
     assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]
+
+
+def test_what_is_gathered_by_its_score_in_front_of_a_selection_is_no_head() -> None:
+    """As a threshold in front of each class's selection does it."""
+    nodes = [node for node in detector() if node.name not in ("chosen", "found")]
+    graph = Graph([*nodes, *parse("""
+        is_likely = Greater(scores, least, T=float)
+        likely = Where(is_likely, T=bool)
+        places = Squeeze(likely, T=int64, squeeze_dims=[1])
+        some = GatherV2(boxes, places, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        theirs = GatherV2(scores, places, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        chosen = NonMaxSuppressionV3(some, theirs, most, overlap, least, T=float)
+        found = GatherV2(some, chosen, axis, Tparams=float, Tindices=int32, Taxis=int32)
+    """)])  # fmt: skip
+    assert outputs_before_selection(graph, ["found"]) == ["boxes", "scores"]
+
+
+@pytest.mark.parametrize("sides", ["8,8", "?,?"])
+def test_a_model_of_one_picture_without_a_batch_ships(sides: str, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "photos").mkdir()
+    for at in range(20):
+        pixels = RNG.integers(0, 256, (8, 8, 3)).astype(np.uint8)
+        Image.fromarray(pixels).save(tmp_path / "photos" / f"{at}.png")
+    graph = Graph([
+        *constants(weights=RNG.normal(size=(3, 3, 3, 4)).astype(np.float32)),
+        *parse(f"""
+            x = Placeholder(dtype=float, shape=[{sides},3])
+            axis = Const(int32 0)
+            batch = ExpandDims(x, axis, T=float, Tdim=int32)
+            layer = Conv2D(batch, weights, T=float, strides=[1, 1, 1, 1], padding="VALID")
+            axes = Const(int32 [1, 2])
+            mean = Mean(layer, axes, T=float, Tidx=int32)
+            y = Softmax(mean, T=float)
+        """),
+    ])  # fmt: skip
+    save(graph, tmp_path / "model.pb")
+    told: list[str] = []
+    how = {"input_mean": 0.0, "input_std": 255.0}
+    made = ship(tmp_path / "model.pb", tmp_path / "out", tmp_path / "photos", notify=told.append, **how)
+    assert "of 8 samples" in made.tried[-1].words
+    assert not any("samples at a time" in note for note in told)
+    (source,) = [node for node in pocketgraph.load(tmp_path / "out" / "model.tflite") if node.op == "Placeholder"]
+    assert source.shape().dims == (8, 8, 3)
 
 
 SERIES = """

@@ -246,3 +246,32 @@ def test_a_feature_that_a_record_need_not_have_is_made_dense_by_the_app() -> Non
     front = text_preprocessing_of(graph, ["scores"])
     assert front is not None
     assert [(cut.tensor, cut.shape) for cut in front.cuts] == [("dense:0", (1, 3))]
+
+
+def test_a_one_hot_vector_as_long_as_a_table_is_made_in_front() -> None:
+    """As an indicator column of a vocabulary is: the size of the table is no tensor of numbers on LiteRT."""
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        words = Const(string[3] ["red", "green", "blue"])
+        numbers = Const(int64[3] [0, 1, 2])
+        fill = InitializeTableV2(table, words, numbers, Tkey=string, Tval=int64)
+        none = Const(int64 -1)
+        found = LookupTableFindV2(table, text, none, ^fill, Tin=string, Tout=int64)
+        size = LookupTableSizeV2(table, ^fill)
+        depth = Cast(size, SrcT=int64, DstT=int32)
+        on = Const(float 1.0)
+        off = Const(float 0.0)
+        indicator = OneHot(found, depth, on, off, T=float, TI=int64)
+        w = Const(float[3, 2] [[1, 2], [3, 4], [5, 6]])
+        scores = MatMul(indicator, w, T=float)
+    """).replace(outputs=["scores"])
+    texts = [[np.array([word], object)] for word in (b"red", b"blue", b"red", b"gray")]
+    for samples in (texts, ()):
+        front = text_preprocessing_of(graph, ["scores"], (), samples)
+        assert front is not None
+        assert [(cut.tensor, cut.shape) for cut in front.cuts] == [("indicator:0", (1, 3))]
+    assert front([np.array([b"green"], object)])[0].tolist() == [[0, 1, 0]]
+    with Session(graph) as session:
+        rows = session.run(["scores"], {"text": np.array([b"blue", b"gray"], object)})[0]
+    assert rows.tolist() == [[5, 6], [0, 0]]

@@ -24,7 +24,7 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.training_switches import training_switches
-from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
+from pocketgraph.runtime.feeding.encoded_samples import decoder_of, file_form
 
 DEFAULT_MEAN, DEFAULT_STD = 0.0, 255.0  # label_image's
 SHARES = ("Softmax", "tfl.softmax")
@@ -226,12 +226,12 @@ def file_input(graph: Graph, layer: str) -> PictureInput | None:
     node = graph.producer(layer)
     if node.op not in PLACEHOLDERS or node.attr("dtype", None) is not STRING:
         return None
-    decoder = decoder_of(graph, node.name)
-    if decoder is None or decoder.op not in FORMATS or decoder in graph.consumers.get(node.name, ()):
+    form = file_form(graph, node.name)
+    if not form or decoder_of(graph, node.name) in graph.consumers.get(node.name, ()):
         return None
     shape = node.shape()
     is_list = shape is None or shape.rank != 0
-    return PictureInput(canonical(layer), STRING, 0, 0, 3, "file", batch=int(is_list), form=FORMATS[decoder.op])
+    return PictureInput(canonical(layer), STRING, 0, 0, 3, "file", batch=int(is_list), form=form)
 
 
 def find_output(graph: Graph) -> str:

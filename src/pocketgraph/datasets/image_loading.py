@@ -11,6 +11,7 @@ How near this comes to TensorFlow (measured with TensorFlow 2.21 on 408 photogra
 
 from __future__ import annotations
 
+import base64
 import io
 import os
 from typing import IO, TYPE_CHECKING, Any, TypeAlias
@@ -27,6 +28,7 @@ Floats: TypeAlias = np.ndarray[Any, np.dtype[np.float32]]
 Scale: TypeAlias = float | tuple[float, ...]
 """A number for all pixels, or one a channel."""
 
+BASE64 = " in base64"  # behind a form: what is fed is in web-safe base64
 FORMATS = ("JPEG", "PNG", "BMP", "GIF", "WEBP")
 LOOKED_AT = {"JPEG", "PNG"}
 """What TensorFlow's DecodeJpeg and DecodePng both take, as they look at how a file begins."""
@@ -65,7 +67,7 @@ def content(path: str | os.PathLike[str], form: str) -> bytes:
 
     Args:
         path: as for ``read``.
-        form: ``JPEG``, ``PNG``, ``BMP`` or ``GIF``.
+        form: ``JPEG``, ``PNG``, ``BMP`` or ``GIF``, perhaps `` in base64``.
 
     Raises:
         FormatError: as ``read``.
@@ -74,10 +76,10 @@ def content(path: str | os.PathLike[str], form: str) -> bytes:
     if found := problem(place):
         raise FormatError(found, where=place)
     with open(place, "rb") as file:
-        form_of_file = _opened(file, place).format or ""
+        form_of_file, wanted = _opened(file, place).format or "", form.removesuffix(BASE64)
         file.seek(0)
-        if form_of_file == form or {form_of_file, form} <= LOOKED_AT:
-            return file.read()
+        if form_of_file == wanted or {form_of_file, wanted} <= LOOKED_AT:
+            return _as_fed(file.read(), form)
     return encoded(read(place), form)
 
 
@@ -90,9 +92,13 @@ def encoded(pixels: Pixels, form: str) -> bytes:
     """
     from PIL import Image
 
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG" if form in LOOKED_AT else form)
-    return file.getvalue()
+    file, wanted = io.BytesIO(), form.removesuffix(BASE64)
+    Image.fromarray(pixels).save(file, "PNG" if wanted in LOOKED_AT else wanted)
+    return _as_fed(file.getvalue(), form)
+
+
+def _as_fed(content: bytes, form: str) -> bytes:
+    return base64.urlsafe_b64encode(content) if form.endswith(BASE64) else content
 
 
 def problem(path: str) -> str:

@@ -28,7 +28,7 @@ class ModelInput:
         takes_words: whether it takes the words of a text, an element each; as many as its last size, 1 for any number.
         rate: samples a second of a recording that goes in, as ``model_sample_rate`` finds it; None where nothing tells.
         file_form: of an input that takes a picture as the bytes of its file, what the model decodes: ``JPEG``, ``PNG``,
-            ``BMP`` or ``GIF``; empty for others.
+            ``BMP`` or ``GIF``, with `` in base64`` behind it where it takes them so; empty for others.
         has_open_size: whether it takes pictures of any height or width.
     """
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
 from typing import Any
@@ -179,7 +180,7 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         return _flat(tensor, dtype, dims, width, height, node)
     if len(dims) not in (3, 4):
         raise UsageError(f"this input takes {shape}, which is no picture", where=f"node '{node.name}'")
-    layout = "HWC" if len(dims) == 3 else "NCHW" if dims[1] in (1, 3) and dims[3] not in (1, 3) else "NHWC"
+    layout = layout_of(dims)
     rows, columns = dims[layout.index("H")], dims[layout.index("W")]
     channels = _one_or_three(dims[layout.index("C")], node)
     batch = dims[0] or 1 if len(dims) == 4 else 1
@@ -196,6 +197,16 @@ def describe(graph: Graph, layer: str, width: int | None, height: int | None, fa
         guessed=not (height or rows) or not (width or columns),
         resizing=graph_resizing(graph, node.name) if layout != "NCHW" else None,
     )
+
+
+def layout_of(dims: Sequence[int | None]) -> str:
+    """The axes of a picture of three sizes, or of a batch of pictures of four."""
+    return "HWC" if len(dims) == 3 else "NCHW" if dims[1] in (1, 3) and dims[3] not in (1, 3) else "NHWC"
+
+
+def is_single_picture(dims: Sequence[int | None] | None) -> bool:
+    """Whether sizes are those of one picture by itself, or of a batch of rows of as many numbers as colours."""
+    return dims is not None and len(dims) == 3 and dims[2] in (1, 3)
 
 
 def _one_or_three(channels: int | None, node: Node) -> int:

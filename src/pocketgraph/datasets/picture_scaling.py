@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput
-from pocketgraph.datasets.picture_input import PictureInput
+from pocketgraph.datasets.picture_input import PictureInput, layout_of
 from pocketgraph.errors import UsageError, command_on_model, option, quoted
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import FLOAT
@@ -72,10 +72,12 @@ def _picture_input(inputs: tuple[ModelInput, ...], scaling: PictureScaling) -> P
         )
     shape = inputs[0].shape
     dtype = FLOAT if inputs[0].dtype.kind == "f" else DType.of_numpy(inputs[0].dtype)
-    if len(shape) == 4 and shape[3] in (1, 3):
-        return _checked(PictureInput(inputs[0].name, dtype, shape[1], shape[2], shape[3], "NHWC", shape[0]), scaling)
-    if len(shape) == 4 and shape[1] in (1, 3):
-        return _checked(PictureInput(inputs[0].name, dtype, shape[2], shape[3], shape[1], "NCHW", shape[0]), scaling)
+    if len(shape) in (3, 4):
+        layout = layout_of(shape)
+        height, width, channels = (shape[layout.index(axis)] for axis in "HWC")
+        if channels in (1, 3):
+            batch = shape[0] if len(shape) == 4 else 1
+            return _checked(PictureInput(inputs[0].name, dtype, height, width, channels, layout, batch), scaling)
     if len(shape) == 2:
         for channels in (1, 3):
             side = round((shape[1] / channels) ** 0.5)

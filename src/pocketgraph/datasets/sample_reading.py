@@ -8,13 +8,13 @@ from itertools import chain
 
 from pocketgraph.datasets import presets
 from pocketgraph.datasets.evaluation_dataset import Dataset, open_dataset
-from pocketgraph.datasets.file_lists import is_recording
+from pocketgraph.datasets.file_lists import is_picture, is_recording
 from pocketgraph.datasets.file_sizes import common_side, files_of, usual_length
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, sized_by_arrays
-from pocketgraph.datasets.picture_input import find_input
+from pocketgraph.datasets.picture_input import find_input, is_single_picture
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.recordings import USUAL_RATE
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -137,10 +137,11 @@ class SampleReading:
         """
         inferred = infer(graph)
         declared = {name: inferred.shape(canonical(name)).dims or () for name in shapes}
-        left = {  # the first axis of several is the batch's
-            name: [at for at, size in enumerate(sizes) if (at or len(sizes) == 1) and size is None]
+        left = {  # the first axis of several is the batch's, but of a single picture
+            name: [at for at, size in enumerate(sizes)
+                   if size is None and (at or len(sizes) == 1 or _is_picture(sizes, source))]
             for name, sizes in declared.items()
-        }
+        }  # fmt: skip
         if (source is None and not self.has_size) or not any(left.values()):
             return dict(shapes)
         if source is not None and are_arrays(source):
@@ -230,6 +231,12 @@ class SampleReading:
             self.notify(note)
 
 
+def _is_picture(sizes: Sequence[int | None], source: SampleSource | None) -> bool:
+    """Whether an input takes one picture without a batch, as files of such are there for it."""
+    files = files_of(source) if source is not None and is_single_picture(sizes) else []
+    return bool(files) and is_picture(files[0])
+
+
 def _takes_pictures(graph: Graph, inputs: Sequence[str]) -> str | None:
     """The one input that pictures go to, of those that the caller named or of all; None where there is not one."""
     try:
@@ -241,18 +248,18 @@ def _takes_pictures(graph: Graph, inputs: Sequence[str]) -> str | None:
 def _nearest_fitting(
     graph: Graph, name: str, shape: tuple[int, ...], axes: Sequence[int], own: tuple[int, int]
 ) -> tuple[int, int] | None:
-    """The height and width nearest to those of pictures that a network takes, as it halves and doubles them; None where
-    it takes their own, or none of these."""
+    """The height and width nearest to those of pictures that a network takes, as it halves and doubles them, else those
+    of ``shape``; None where it takes the pictures' own, or none of these."""
     dtype = infer(graph).dtype(canonical(name))
     if dtype is None:
         return None
-    for step in STEPS:
-        height, width = (max(step, round(size / step) * step) for size in own)
+    stepped = [tuple(max(step, round(size / step) * step) for size in own) for step in STEPS]
+    for height, width in (*stepped, tuple(shape[at] for at in axes)):
         chosen = dict(zip(axes, (height, width), strict=True))
         fed = {canonical(name): (dtype, Shape(chosen.get(at, size) for at, size in enumerate(shape)))}
         try:
             infer(graph, fed, strict=True, complete=False)
         except GraphError:
             continue
-        return None if step == 1 else (height, width)
+        return None if (height, width) == own else (height, width)
     return None

@@ -135,7 +135,7 @@ def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
     """``synthetic_text`` where the decoder is known."""
     rng = np.random.default_rng(0)
     if decoder is not None:
-        return encoded_sample(decoder, rng)
+        return encoded_sample(graph, decoder, rng)
     parser = parser_of(graph, name)
     return b"" if parser is None else record_sample(graph, parser, rng)
 

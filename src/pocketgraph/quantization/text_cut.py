@@ -246,7 +246,7 @@ class _Search:
             if not refusals:
                 return self._of_one_size(cuts, front) or TextPreprocessing(self.graph, self.taken, cuts, front)
             why = f"{refusals[0].reason} (node '{refusals[0].node}')"
-            found = [at for refusal in refusals if (at := self._node_of(refusal)) is not None]
+            found = [at for refusal in refusals for at in self._nodes_of(refusal, front)]
             front |= set().union(*map(self._before, found))
             if not found or front & self.ends:
                 break
@@ -333,12 +333,26 @@ class _Search:
                  and any(node_name(ref) == name for ref in user.data_inputs)]  # fmt: skip
         return users[0] if users else name
 
-    def _node_of(self, refusal: Unsupported) -> str | None:
-        """The node of the graph that stands in the way, if the texts lead to it."""
+    def _nodes_of(self, refusal: Unsupported, front: set[str]) -> list[str]:
+        """The nodes of the graph that stand in the way and that texts lead to: the refused one, or else those that take
+        what it gives, as a table's size is that of a one-hot vector."""
         name = str(refusal.node)
         while name and name not in self.graph:
             name = name.rpartition("/")[0]
-        return name if name in self.dependent else None
+        if not name or name in self.dependent:
+            return [name] if name else []
+        users, waiting = {name}, [name]
+        found = []
+        while waiting:
+            for user in self.graph.consumers.get(waiting.pop(), ()):
+                if user.name in users or user.name not in self.needed:
+                    continue
+                users.add(user.name)
+                if user.name not in self.dependent:
+                    waiting.append(user.name)
+                elif user.name not in front:
+                    found.append(user.name)
+        return found
 
     def _of_one_size(self, cuts: Sequence[CutTensor], front: set[str]) -> TextPreprocessing | None:
         """The cut further back where all texts have one size, if no weights stand before it."""

@@ -15,7 +15,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
-from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
+from pocketgraph.runtime.feeding.encoded_samples import file_form
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.record_samples import features_of, parser_of
 from pocketgraph.runtime.feeding.synthetic_feeds import PLACEHOLDERS, synthetic_shapes
@@ -41,9 +41,8 @@ def model_input(graph: Graph, label: str, shape: tuple[int, ...], dtype: np.dtyp
     if dtype.kind != "O":
         has_open_size = dims is not None and len(dims) == 4 and None in dims[1:3]
         return ModelInput(name, shape, dtype, rate=model_sample_rate(graph), has_open_size=has_open_size)
-    decoder = decoder_of(graph, name)
-    if decoder is not None and decoder.op in FORMATS:
-        return ModelInput(name, shape, dtype, file_form=FORMATS[decoder.op])
+    if form := file_form(graph, name):
+        return ModelInput(name, shape, dtype, file_form=form)
     parser = parser_of(graph, name)
     features = tuple(features_of(graph, parser)) if parser is not None else ()
     has_words = not features and dims is not None and len(dims) > 1 and dims[-1] != 1

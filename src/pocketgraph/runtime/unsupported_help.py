@@ -12,7 +12,7 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
 from pocketgraph.passes.training_switches import dropout_share
-from pocketgraph.runtime.feeding.encoded_samples import FORMATS, decoder_of
+from pocketgraph.runtime.feeding.encoded_samples import file_form
 
 ROUND = "/round_"
 """What the name of a loop's node is followed by where the loop is unrolled."""
@@ -184,8 +184,7 @@ def _hands_on_files(graph: Graph, node: Node) -> bool:
     if STRING not in node.attrs.values():
         return False
     before = reachable(graph, [node.name], missing_ok=True) if node.name in graph else set(graph.nodes)
-    decoders = (decoder_of(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
-    return any(decoder is not None and decoder.op in FORMATS for decoder in decoders)
+    return any(file_form(graph, name) for name in before if graph[name].op in ops_with("placeholder"))
 
 
 def without_dropout_help() -> str:
@@ -202,7 +201,8 @@ def heads_before(graph: Graph, node: Node) -> list[str]:
     sequences takes."""
     if node.op in ops_with("sequence_decoding"):
         return [node.data_inputs[0]]
-    layers = {other.name for other in graph if other.op in ops_with("bias", "layer")} - inside_loops(graph)
+    weighing = ops_with("bias", "layer") - ops_with("moves")  # a gather here chooses boxes
+    layers = {other.name for other in graph if other.op in weighing} - inside_loops(graph)
     ends = layers | {other.name for other in graph if other.op in ops_with("shape")}  # nor what only tells how many
     found = layers & reachable(graph, node.data_inputs, stop=ends, data_only=True, missing_ok=True)
     return sorted(_handed_on(graph, found, node))[:MOST_HEADS]

@@ -519,3 +519,18 @@ def test_padded_rows_have_the_axes_that_tensorflow_says(values: str, sizes: str,
         f"num_row_partition_tensors={len(parts)}, row_partition_types=[{listed}])"
     )
     assert str(infer(graph).shape("y:0")) == wanted
+
+
+def test_a_transposed_convolution_of_another_size_is_refused() -> None:
+    """TensorFlow's kernel refuses it when it runs: out_backprop has to be what the convolution gives."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, ?, ?, 4])
+        w = Placeholder(dtype=float, shape=[4, 4, 3, 4])
+        sides = Const(int32[4] [1, 16, 16, 3])
+        y = Conv2DBackpropInput(sides, w, x, T=float, strides=[1, 2, 2, 1], padding="SAME")
+    """)
+    assert infer(graph, strict=True).shape("y:0").dims == (1, 16, 16, 3)
+    fits, does_not = ({"x:0": (FLOAT, Shape([1, 8, side, 4]))} for side in (8, 9))
+    assert infer(graph, fits, strict=True).shape("y:0").dims == (1, 16, 16, 3)
+    with pytest.raises(GraphError, match="does not come from one of"):
+        infer(graph, does_not, strict=True)

@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import STRING, UINT8
 from pocketgraph.graph.entry_points import likely_outputs, other_ends
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.encoded_samples import decoder_of
+from pocketgraph.runtime.feeding.encoded_samples import decoder_of, file_form
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_feeds
 
 LOOP = """
@@ -142,3 +142,37 @@ def test_what_quantizes_says_that_pictures_are_decoded_not_texts(tmp_path: pathl
     with pytest.raises(PocketgraphError) as refused:
         quantize(parse(LOOP), tmp_path / "photos")
     assert "ship cuts the model behind it" in str(refused.value)
+
+
+BASE64 = """
+    files = Placeholder(dtype=string, shape=[1])
+    first = Const(int32[1] [0])
+    last = Const(int32[1] [1])
+    one = Const(int32[1] [1])
+    file = StridedSlice(files, first, last, one, T=string, Index=int32, shrink_axis_mask=1)
+    content = DecodeBase64(file)
+    pixels = DecodePng(content, channels=3)
+    plain = Cast(pixels, SrcT=uint8, DstT=float)
+    axes = Const(int32[2] [0, 1])
+    scores = Mean(plain, axes, T=float, Tidx=int32)
+"""
+
+
+def test_files_in_base64_are_made_up_and_fed_as_such(tmp_path: pathlib.Path) -> None:
+    """As services on the web take pictures, in letters that may stand in an address."""
+    graph = parse(BASE64)
+    decoder = decoder_of(graph, "files")
+    assert decoder is graph["pixels"]
+    assert file_form(graph, "files") == "PNG in base64"
+    with Session(graph) as session:
+        (scores,) = session.run(["scores"], synthetic_feeds(graph, ["scores"]))
+    assert np.all((scores > 100) & (scores < 155))
+    assert benchmark(graph, outputs=["scores"], max_runs=1)
+    pixels = np.full((5, 7, 3), (10, 20, 251), np.uint8)
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(pixels).save(tmp_path / "photos" / "photo.png")
+    for found in label_image(graph, [tmp_path / "photos", pixels]):
+        assert sorted(one.score for one in found.predictions) == [10.0, 20.0, 251.0]
+    found = evaluate([graph, graph], tmp_path / "photos")
+    assert found[1].comparison is not None
+    assert found[1].comparison.largest == 0

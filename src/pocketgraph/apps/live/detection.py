@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from pocketgraph.apps.detections import Detection
 from pocketgraph.apps.live.anchors import multibox_priors, read_numbers, ssd_anchors
 from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.decoders import FAMILIES, Family, Reading
@@ -190,15 +191,19 @@ class DetectionApp(Settings):
         """What is in a frame, with identities unless it is alone."""
         pixels = given.pixels[..., ::-1] if self.family.reversed else given.pixels
         arrays, took = timed(self.model.of_pixels, pixels)
-        height, width = self.model.input.height, self.model.input.width
-        how = Reading(self.labels, height, width, float(self.threshold), self.anchors, float(self.overlap))
-        found = self.family.decode(dict(zip(self.parts, arrays, strict=True)), how)
+        found = self.decoded(arrays)
         if self.track == "off" or given.alone:
             return Answer(detections=tuple(found), counts={"now": len(found)}, milliseconds=took)
         self.tracker.line = float(self.line)
         self.tracker.see(given.pixels, given.time)
         followed = self.tracker.match(found, given.time)
         return Answer(detections=tuple(followed), counts=self.tracker.counts(), milliseconds=took)
+
+    def decoded(self, arrays: Sequence[Array]) -> list[Detection]:
+        """What the model's outputs, in the order of its parts, say is in a frame."""
+        height, width = self.model.input.height, self.model.input.width
+        how = Reading(self.labels, height, width, float(self.threshold), self.anchors, float(self.overlap))
+        return self.family.decode(dict(zip(self.parts, arrays, strict=True)), how)
 
     def between(self, given: Frame) -> Answer:
         """Where things are in a frame for which the model does not run; by their motion alone."""

@@ -38,16 +38,16 @@ class KeptAnswers(NamedTuple):
 
 
 def kept_answers(
-    before: ModelVerdict, after: ModelVerdict, count: int, name: str, *, most: float | None, are_numbers: bool
+    before: ModelVerdict, after: ModelVerdict, count: int, *, most: float | None, assumed: str | None
 ) -> KeptAnswers:
     """How a form's answers are, beside those of the float model.
 
     Args:
         before, after: of the float model, and of the form, compared with it.
         count: of samples.
-        name: the output.
         most: what may be lost, in percentage points, as the caller said it; None for the usual.
-        are_numbers: whether the answers are taken for numbers, though they may be scores of classes.
+        assumed: what was, where the answers are taken for numbers, though they may be scores of classes; None where
+            they are not taken so.
     """
     beside = after.comparison
     assert beside is not None
@@ -56,16 +56,16 @@ def kept_answers(
         lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
         words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
         return KeptAnswers(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
-    if beside.has_classes and not are_numbers:
+    if beside.has_classes and assumed is None:
         most = most if most is not None else CHANGED_ANSWERS
         divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
         words = f"the same answer as before on {beside.agreement:.1%} of {counted(count, 'sample')}{divergence}"
         return KeptAnswers(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
     off = [one.errors.average for one in (after, before) if one.errors is not None]
-    told = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
-    words = f"{noise_words(beside.snr)} on {counted(count, 'sample')}{told}"
-    assumed = _assumed_numbers(name) if beside.has_classes else ""
-    return KeptAnswers(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", assumed)
+    average = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
+    words = f"{noise_words(beside.snr)} on {counted(count, 'sample')}{average}"
+    told = assumed if assumed is not None and beside.has_classes else ""
+    return KeptAnswers(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", told)
 
 
 def unjudged(samples: int | None) -> str:
@@ -79,9 +79,10 @@ def unjudged(samples: int | None) -> str:
     return f"others than {left} left to judge it on"
 
 
-def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> set[str]:
+def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> dict[str, str]:
     """The outputs that give several numbers, of which neither an op, a name, their range nor the data's classes say
-    that they are scores of classes. Of pictures and recordings, which are in files, most models tell classes.
+    that they are scores of classes, and what is assumed of them. Of pictures and recordings, which are in files, most
+    models tell classes.
 
     Args:
         graph: the model.
@@ -91,9 +92,10 @@ def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, d
     """
     unsaid = {name for name in outputs if not says_scores(graph, name)}
     if not unsaid or data.files or data.classes:
-        return set()
+        return {}
     answers = model.run(next(iter(data.take(1).samples())))
-    return {name for name, answer in zip(outputs, answers, strict=False) if name in unsaid and _are_numbers(answer)}
+    found = [name for name, answer in zip(outputs, answers, strict=False) if name in unsaid and _are_numbers(answer)]
+    return {name: _assumed_numbers(name) for name in found}
 
 
 def _are_numbers(answer: Array) -> bool:

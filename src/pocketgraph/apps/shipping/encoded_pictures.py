@@ -5,6 +5,7 @@ bytes ─DecodeJpeg─ Cast ─ ResizeBilinear ─┊─ Mul ─ Conv2D …
 
 from __future__ import annotations
 
+import base64
 import io
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -18,19 +19,24 @@ from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, reachable
+from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.quantization.input_cut import behind
 from pocketgraph.runtime import Session
+from pocketgraph.runtime.feeding.encoded_samples import BASE64, file_form
 
 PROBED = ((37, 53), (61, 45))  # rows and columns of two pictures, from which a fixed size is one that both become
 MOST_CANDIDATES = 24
 CHANNELS = (1, 3)
 EVEN = 1e-2  # of the range: by so much pixels of one value may differ behind decoder and resizing
+ENCODERS = ("EncodePng", "EncodeJpeg")
+"""Not a trait: what makes the file of a picture."""
 DECODERS = ops_with("picture_file")
 
 
 def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
-    """The first tensor behind the decoder that is a picture of a fixed size; None where the graph decodes none.
+    """The first tensor behind the decoder and in front of the first layer that is a picture of a fixed size, else the
+    first one of any size; None where the graph decodes none.
 
     Args:
         graph: the model.
@@ -44,18 +50,30 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
     if len(texts) != 1 or not any(graph[name].op in DECODERS for name in needed):
         return None
     source = texts[0]
-    black, white = (_probe(graph, source, value, size) for value, size in zip((0, 255), PROBED, strict=True))
-    inferred = infer(graph)
+    probes = [_probe(graph, source, value, size) for value, size in zip((0, 255), PROBED, strict=True)]
+    inferred, layers = infer(graph), ops_with("convolution", "matrix_product")
+    of_any_size: ModelEntry | None = None
     for name in _candidates(graph, source.name, needed, outputs, inferred):
+        if any(graph[node].op in layers for node in reachable(graph, [name])):
+            break
         shape = inferred.shape(canonical(name)).dims
-        low, high = (run(name) for run in (black, white))
-        if low is not None and high is not None and low.ndim == 4 and low.shape == high.shape:
-            shape = low.shape
-        if shape is None or len(shape) != 4 or None in shape[1:] or shape[3] not in CHANNELS:
+        low, high = (run(name) for run in probes)
+        if low is not None and high is not None and low.ndim == 4:
+            shape = tuple(one if one == other else None for one, other in zip(low.shape, high.shape, strict=False))
+        if shape is None or len(shape) != 4 or shape[3] not in CHANNELS:
             continue
-        cut = behind(graph, {name: (FLOAT, (None, *shape[1:]))})
-        return ModelEntry(cut.replace(inputs=(), signatures={}, outputs=list(outputs)), (name,), *_scaling(low, high))
-    return None
+        if None not in shape[1:]:
+            return _entry(graph, name, shape, outputs, low, high)
+        of_any_size = of_any_size or _entry(graph, name, shape, outputs, low, high)
+    return of_any_size
+
+
+def _entry(
+    graph: Graph, name: str, shape: Sequence[int | None], outputs: Sequence[str], low: Array | None, high: Array | None
+) -> ModelEntry:
+    """The graph behind a tensor of pictures, given what that is for a black and for a white one."""
+    cut = behind(graph, {name: (FLOAT, (None, *shape[1:]))})
+    return ModelEntry(cut.replace(inputs=(), signatures={}, outputs=list(outputs)), (name,), *_scaling(low, high))
 
 
 def _candidates(
@@ -82,11 +100,13 @@ def _probe(graph: Graph, source: Node, value: int, size: tuple[int, int]) -> Any
     stream = io.BytesIO()
     Image.fromarray(np.full((*size, 3), value, np.uint8)).save(stream, "JPEG", quality=95)
     shape = source.shape()
+    is_base64 = file_form(graph, source.name).endswith(BASE64)
     rank = 0 if shape is None or shape.rank is None else shape.rank
-    fed = np.full((1,) * rank, stream.getvalue(), object)
+    content = stream.getvalue()
+    fed = np.full((1,) * rank, base64.urlsafe_b64encode(content) if is_base64 else content, object)
     session = Session(graph)
 
-    def run(name: str) -> np.ndarray[Any, Any] | None:
+    def run(name: str) -> Array | None:
         try:
             return np.asarray(session.run([name], {source.name: fed})[0])
         except PocketgraphError:
@@ -95,7 +115,7 @@ def _probe(graph: Graph, source: Node, value: int, size: tuple[int, int]) -> Any
     return run
 
 
-def _scaling(low: np.ndarray[Any, Any] | None, high: np.ndarray[Any, Any] | None) -> tuple[float | None, float | None]:
+def _scaling(low: Array | None, high: Array | None) -> tuple[float | None, float | None]:
     """Mean and std by what black and white become; None where that is not one value each."""
     if low is None or high is None:
         return None, None
@@ -104,3 +124,21 @@ def _scaling(low: np.ndarray[Any, Any] | None, high: np.ndarray[Any, Any] | None
         return None, None
     std = 255 / span
     return round(-float(low.mean()) * std, 3) + 0.0, float(f"{std:.5g}")
+
+
+def pictures_before_encoding(graph: Graph, outputs: Sequence[str]) -> dict[str, str]:
+    """For outputs that are files of pictures, in base64 or not, the floats that become the pixels of each.
+
+    x ─ … ─ Mul ─┊─ Cast ─ StridedSlice ─ EncodePng ─ EncodeBase64
+    """
+    found = {}
+    for name in outputs:
+        before = reachable(graph, [node_name(name)], data_only=True)
+        encoders = [graph[one] for one in before if graph[one].op in ENCODERS]
+        if len(encoders) != 1:
+            continue
+        tensor = encoders[0].data_inputs[0]
+        while (node := graph.producer(tensor)).op in ops_with("passes", "moves") | {"Cast"} and node.data_inputs:
+            tensor = node.data_inputs[0]
+        found[name] = tensor
+    return found

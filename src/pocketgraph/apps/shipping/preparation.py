@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
-from pocketgraph.apps.shipping.encoded_pictures import pixel_entry
+from pocketgraph.apps.shipping.encoded_pictures import pictures_before_encoding, pixel_entry
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
-from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
+from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample, is_fixed_picture
 from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, command_on_model, option
@@ -51,6 +51,9 @@ def prepared(
     check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)
+    if pictures := pictures_before_encoding(graph, outputs):
+        outputs = [pictures.get(name, name) for name in outputs]
+        notify(f"the pixels ship, {', '.join(pictures.values())}; making files of them is the app's")
     needed = reachable(graph, [node_name(name) for name in outputs])
     if trees := sorted(name for name in needed if graph[name].op == PREDICT):
         raise UsageError(
@@ -93,7 +96,7 @@ def prepared(
     if single is not None:
         graph = single
         notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
-    elif batch > 1:
+    elif batch > 1 and not is_fixed_picture(graph, outputs):
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
     return graph, list(outputs), how
 

@@ -26,6 +26,7 @@ from pocketgraph.apps.shipping.answer_judging import (
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
+from pocketgraph.apps.shipping.found_boxes import box_heads, found_boxes
 from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
@@ -166,9 +167,12 @@ def ship(
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
+    whole = graph
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
     work.names = class_names_of_model(source, found, work.outputs[0], signature) if labels is None else []
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
+    work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
+    work.boxes = partial(found_boxes, whole, labels if labels is not None else work.names)
     if labels is not None and work.outputs != wanted:
         work.labels = None
         notify_once(
@@ -197,8 +201,9 @@ class _Work:
         self.freezing: dict[str, Any] = {}
         self.forgets: tuple[str, ...] = ()
         self.names: list[str] = []  # of classes, as the graph has them
+        self.boxes: Callable[..., tuple[str, str]] = partial(found_boxes, Graph(()), ())
         self.sizes: dict[str, tuple[int, ...]] = {}  # of inputs, as samples tell them
-        self.numbers: set[str] = set()  # outputs that are judged as such
+        self.numbers: dict[str, str] = {}  # outputs that are judged as such, and what is assumed of each
 
     def path(self, name: str) -> str:
         return os.path.join(self.folder, name)
@@ -261,7 +266,7 @@ class _Work:
         self.sizes = {} if text_inputs(graph, self.outputs) else {item.name: item.shape for item in opened.inputs}
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is None and self.most is None:
-            self.numbers = likely_numbers(graph, self.outputs, opened, data)
+            self.numbers |= likely_numbers(graph, self.outputs, opened, data)
         if self.labels is not None:  # those that do not fit are said before the work
             names = read_labels(self.labels)
             scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
@@ -364,7 +369,7 @@ class _Work:
 
     def kept_answers(self, found: Evaluation, name: str) -> KeptAnswers:
         """Of the form, the second model that was evaluated, beside the float one."""
-        return kept_answers(found[0], found[1], found.samples, name, most=self.most, are_numbers=name in self.numbers)
+        return kept_answers(found[0], found[1], found.samples, most=self.most, assumed=self.numbers.get(name))
 
     def finished(self, skip: int, limit: int) -> Shipment:
         """Sums up, with what was judged of the samples, and writes the page and the state beside the model."""
@@ -384,7 +389,9 @@ class _Work:
             judging_command(self.folder, self.outputs, data, options, is_float16=result.form == "float16")
         ]  # fmt: skip
         result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
-        write_atomically(self.path("ship.html"), as_html(result).encode())
+        boxes, unknown = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)
+        result.unknown += [unknown] if unknown else []
+        write_atomically(self.path("ship.html"), as_html(result, boxes).encode())
         names = sorted(os.listdir(self.folder))
         result.files = [name for name in names if name != STATE and not name.endswith(".resume.npz")]
         keep(result, self.key)

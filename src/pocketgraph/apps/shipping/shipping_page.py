@@ -10,8 +10,13 @@ from pocketgraph.pages.quantities import bytes_text, duration
 COLUMNS = tuple(Column(title, is_words=title != "bytes") for title in ("form", "bytes", "verdict", "what it gives"))
 
 
-def as_html(shipment: Shipment) -> str:
-    """The page, complete in itself."""
+def as_html(shipment: Shipment, boxes: str = "") -> str:
+    """The page, complete in itself.
+
+    Args:
+        shipment: what ships.
+        boxes: what a detector finds in photos, as HTML.
+    """
     title = f"{shipment.model}: {_state(shipment)}"
     rows = [
         Row([
@@ -26,6 +31,7 @@ def as_html(shipment: Shipment) -> str:
             "bad" if shipment.doubt else "good" if shipment.is_proved else "fair", shipment.verdict, [cost(shipment)]
         ).html(),
         section("What cannot be known", notes(shipment.unknown)),
+        section("What it finds in photos of the data", boxes),
         section("Forms tried", table(COLUMNS, rows, is_stacked=True)),
         section("Where it runs, estimated", notes(shipment.devices)),
         section("What the app does with a text", notes(shipment.app)),

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.datasets.picture_input import is_single_picture
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
 from pocketgraph.graph.op_traits import ops_with
@@ -26,6 +27,12 @@ def fixed_batch(graph: Graph, outputs: Sequence[str]) -> int:
     sizes = {_first(graph[node_name(name)]) for name in needed_placeholders(graph, list(outputs))}
     size = sizes.pop() if len(sizes) == 1 else None
     return size if size is not None and size > 1 else 1
+
+
+def is_fixed_picture(graph: Graph, outputs: Sequence[str]) -> bool:
+    """Whether what looks like a batch may be the rows of one picture."""
+    shapes = [graph[node_name(name)].shape() for name in needed_placeholders(graph, list(outputs))]
+    return len(shapes) == 1 and shapes[0] is not None and is_single_picture(shapes[0].dims)
 
 
 def for_one_sample(graph: Graph, outputs: Sequence[str]) -> Graph | None:

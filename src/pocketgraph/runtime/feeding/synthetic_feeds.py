@@ -185,7 +185,7 @@ def synthetic_feeds(
             )
         decoder = decoder_of(graph, spec.endpoint.node) if spec.dtype is STRING else None
         if decoder is not None:
-            sample = np.array(encoded_sample(decoder, rng), object)
+            sample = np.array(encoded_sample(graph, decoder, rng), object)
             feeds[spec.label] = np.full(shapes[spec.label], sample, object)
             continue
         parser = parser_of(graph, spec.endpoint.node) if spec.dtype is STRING else None

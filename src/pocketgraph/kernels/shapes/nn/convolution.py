@@ -78,4 +78,18 @@ def convolution_gradient(call: ShapeCall) -> Shape:
         dims[0] = merge_dim(dims[0], gradient[0])
         if "Depthwise" not in call.node.op and dims[channel] is None:
             dims[channel] = kernel[-2]
+        _check_comes_from(call, dims, kernel, gradient)
     return Shape(dims)
+
+
+def _check_comes_from(call: ShapeCall, dims: Sequence[Dim], kernel: Sequence[Dim], gradient: Sequence[Dim]) -> None:
+    """Raises GraphError where a convolution of an image of ``dims`` has certainly not the places of ``gradient``."""
+    rank = len(dims)
+    layout, strides = layout_of(call, rank), per_axis(call, "strides", rank)
+    dilations, pads = per_axis(call, "dilations", rank), call.attr("explicit_paddings", ())
+    places = (
+        convolved(dims, kernel[: rank - 2], None, layout, strides, call.attr("padding"), dilations, pads).dims or ()
+    )
+    for axis in spatial_axes(layout)[1]:
+        if None not in (places[axis], gradient[axis]) and places[axis] != gradient[axis]:
+            raise GraphError(f"an image of {list(dims)} does not come from one of {list(gradient)}")
