@@ -14,6 +14,7 @@ import pytest
 import command_line
 from pocketgraph import formats
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
+from pocketgraph.freezing import ready_models
 from pocketgraph.graph import DType, Graph, Node, Tensor, const
 from pocketgraph.graph.text_format import parse
 from support import model_dir, needs_shared
@@ -125,6 +126,7 @@ def test_identify_lists_the_variables_of_a_saved_model(capsys: pytest.CaptureFix
     assert code == 0
     assert "  _all_variables/0/.ATTRIBUTES/VARIABLE_VALUE float[3,3,3,4]\n" in out
     assert "  _all_variables/1/.ATTRIBUTES/VARIABLE_VALUE float[4]\n" in out
+    assert "OBJECT_GRAPH" not in out  # a string beside them that says which object holds which
 
 
 def test_identify_tells_the_graph_of_a_saved_model_with_damaged_variables(
@@ -235,6 +237,23 @@ def test_identify_lists_the_variables_of_a_checkpoint(capsys: pytest.CaptureFixt
     assert lines[0].endswith(f" float[{sizes}]")
     listed = json.loads(call(capsys, "identify", folder, "--json")[1])[0]["variables"]
     assert [one["name"] for one in listed] == sorted(store)
+
+
+def test_identify_freezes_the_graph_of_a_training_once_for_all_its_files(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "training"
+    shutil.copytree(pathlib.Path(__file__).parents[2] / "examples" / "digits" / "training", folder)
+    tried: list[str] = []
+    once = ready_models.ready
+    monkeypatch.setattr(ready_models, "ready", lambda path: tried.append(path) or once(path))
+    code, out, _ = call(capsys, "identify", folder, *sorted(folder.iterdir()))
+    assert code == 0
+    assert out.count("-o frozen.pb --repair") == 1 + len([*folder.iterdir()])
+    (folder / "graph.pbtxt").touch()
+    call(capsys, "identify", folder)
+    metas = len([*folder.glob("*.meta")])
+    assert len(tried) == 1 + metas + 1, "a graph that was written again is read again"
 
 
 @needs_shared

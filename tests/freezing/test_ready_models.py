@@ -87,7 +87,7 @@ def test_a_saved_model_is_rewritten_with_its_values(tmp_path: pathlib.Path) -> N
 
 def test_what_is_frozen_in_memory_is_what_the_command_makes(tmp_path: pathlib.Path) -> None:
     found = ready(DIGITS / "training")
-    words = freeze_command(str(DIGITS / "training"), found, str(tmp_path / "frozen.pb")).split()
+    words = freeze_command(str(DIGITS / "training"), found.freezing, str(tmp_path / "frozen.pb")).split()
     assert call(*words[1:]) == 0
     save(found.graph, tmp_path / "in_memory.pb")
     assert (tmp_path / "in_memory.pb").read_bytes() == (tmp_path / "frozen.pb").read_bytes()

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.errors import FormatError, path_of
-from pocketgraph.formats import load, meta_graph, onnx_file, tflite
+from pocketgraph.formats import load, meta_graph, object_graph, onnx_file, tflite
 from pocketgraph.formats.checkpoints import checkpoint, checkpoint_base
 from pocketgraph.formats.checkpoints.bundle_proto import BundleEntry
 from pocketgraph.formats.checkpoints.checkpoint_state import STATE_FILE, find_prefix, prefixes
@@ -216,6 +216,7 @@ def _declared(entries: Mapping[str, BundleEntry]) -> tuple[DeclaredTensor, ...]:
             name, DType.of(entry.dtype).name if entry.dtype in KNOWN or entry.dtype == STRING else "?", entry.shape
         )
         for name, entry in entries.items()
+        if name != object_graph.KEY
     )
 
 

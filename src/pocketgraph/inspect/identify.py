@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,7 +17,7 @@ from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.pages.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
-    from pocketgraph.freezing.ready_models import ReadyModel
+    from pocketgraph.freezing.ready_models import Freezing
 
 
 @dataclass(frozen=True)
@@ -55,16 +56,17 @@ class IdentifiedFile(FileFacts):
             from pocketgraph.freezing.ready_models import ready
             from pocketgraph.freezing.training_dir import find
 
-            path = quoted(self.path)
             with contextlib.suppress(PocketgraphError):
-                if not is_saved_model and find(self.path).checkpoint is None:
+                if is_saved_model:
+                    return freeze_command(self.path, ready(self.path).freezing, "frozen.pb")
+                found = find(self.path)
+                if found.checkpoint is None:
                     return self.identity.next
-                with contextlib.suppress(PocketgraphError):
-                    return freeze_command(self.path, ready(self.path), "frozen.pb")
-                if not is_saved_model:
-                    return f"pocketgraph freeze_graph {path} -o frozen.pb"
+                written = os.stat(found.graph)
+                training = _Training(found.graph, written.st_mtime_ns, written.st_size, self.path)
+                return freeze_command(self.path, _freezing(training), "frozen.pb")
             if is_directory:
-                return WITH_GRAPH.format(path)
+                return WITH_GRAPH.format(quoted(self.path))
         signatures = self.graphs[0].signatures if self.graphs else ()
         if (
             len(signatures) > 1
@@ -177,16 +179,35 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     return IdentifiedFile(**vars(facts(path)))
 
 
-def freeze_command(path: str, model: ReadyModel, out: str) -> str:
+@dataclass(frozen=True)
+class _Training:
+    """The graph of a training, as it was written, which the files of all its checkpoints share."""
+
+    graph: str
+    modified: int
+    size: int
+    path: str = dataclasses.field(compare=False)
+
+
+@functools.lru_cache(maxsize=16)
+def _freezing(training: _Training) -> Freezing | None:
+    """How a training freezes; None where it does not."""
+    from pocketgraph.freezing.ready_models import ready
+
+    with contextlib.suppress(PocketgraphError):
+        return ready(training.path).freezing
+    return None
+
+
+def freeze_command(path: str, how: Freezing | None, out: str) -> str:
     """The call of ``freeze_graph`` that writes what was frozen in memory.
 
     Args:
         path: of the model.
-        model: what was made of it.
+        how: it was frozen; None where nothing has to be said.
         out: the file to write.
     """
     text = f"pocketgraph freeze_graph {quoted(path)} -o {out}"
-    how = model.freezing
     if how is None:
         return text
     text += f" --output_node_names={quoted(','.join(how.outputs))}" if how.outputs else ""

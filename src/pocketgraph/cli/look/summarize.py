@@ -244,7 +244,7 @@ def with_freezing(frozen: Summary, path: str, ready: ReadyModel) -> list[str]:
     from pocketgraph.inspect.identify import freeze_command
 
     name = "frozen.pb" if os.path.basename(path) != "frozen.pb" else "ready.pb"
-    return [freeze_command(path, ready, name), *next_commands(frozen, name)]
+    return [freeze_command(path, ready.freezing, name), *next_commands(frozen, name)]
 
 
 def repaired_for_use(facts: Summary, outputs: Sequence[str]) -> Summary | None:
