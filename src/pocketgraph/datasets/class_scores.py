@@ -49,7 +49,7 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
 def numbers_named(graph: Graph, output: str) -> str | None:
     """The tensor of whole numbers that a table of the graph has names for, where these are what an output gives."""
     node = graph.find_producer(output, HANDS_ON)
-    is_name = node is not None and node.op.startswith("LookupTableFind") and node.attrs.get("Tin") in (INT32, INT64)
+    is_name = node is not None and node.op in ops_with("table_lookup") and node.attrs.get("Tin") in (INT32, INT64)
     return node.data_inputs[NAMED[node.op]] if node is not None and is_name else None
 
 

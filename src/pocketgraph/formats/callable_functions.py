@@ -17,6 +17,7 @@ from pocketgraph.formats.function_def import argument_types, arguments, result_t
 from pocketgraph.formats.tensor_proto import dimensions
 from pocketgraph.graph import AttrValue, Func, Graph, Node, Shape, Signature, Tensor, node_name
 from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import DEEPEST, LEN, VARINT, Buffer, WireError
 
@@ -95,7 +96,7 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     for name, child in names.items():
         for number, function in enumerate(_by_default(objects[child], calls) if child < len(objects) else ()):
             captured = [handles.get(place, "") for place in calls[function].captures]
-            key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")
+            key = (DEFAULT_SIGNATURE if name == MAIN else name) + (f"_{number}" if number else "")
             if function not in graph.functions or not all(captured):
                 continue
             key = key if key == name and key not in graph else claim_name(key, taken)

@@ -34,6 +34,7 @@ from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
@@ -331,7 +332,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
 
 def _by_tensor(graph: Graph, bind: Mapping[str, Any], signature: str | None) -> dict[str, Any]:
     """What is bound, by the names of tensors or nodes where it was given by a key of the signature."""
-    chosen = graph.signatures.get(signature or "serving_default")
+    chosen = graph.signatures.get(signature or DEFAULT_SIGNATURE)
     keys = chosen.inputs if chosen is not None else {}
     return {name if node_name(name) in graph else keys.get(name, name): value for name, value in bind.items()}
 
