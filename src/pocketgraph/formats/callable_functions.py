@@ -74,10 +74,6 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     ``__call__`` is ``serving_default``. Of a function for several values of Python the first is that for its defaults,
     such as ``training=False``. One is left out that captures what is no variable and no constant, such as a table.
 
-    Args:
-        graph: of a SavedModel, without signatures.
-        encoded: its MetaGraphDef without the graph.
-
     Raises:
         FormatError: the objects are damaged.
     """

@@ -176,13 +176,7 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
 
 
 def freeze_command(path: str, model: ReadyModel, out: str) -> str:
-    """The call of ``freeze_graph`` that writes what was frozen in memory.
-
-    Args:
-        path: of the model.
-        model: what was made of it.
-        out: the file to write.
-    """
+    """The call of ``freeze_graph`` that writes what was frozen in memory."""
     text = f"pocketgraph freeze_graph {quoted(path)} -o {out}"
     how = model.freezing
     if how is None:

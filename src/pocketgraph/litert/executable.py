@@ -204,10 +204,6 @@ class Executable:
     def run_by(self, runner: Runner, engine: str) -> bool:
         """Lets another engine's runner of the same file compute from now on.
 
-        Args:
-            runner: it.
-            engine: its name and version.
-
         Returns:
             Whether it does; a part that is closed or answered by the reference engine stays as it is.
         """

@@ -30,12 +30,7 @@ DECODERS = ops_with("picture_file")
 
 
 def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
-    """The first tensor behind the decoder that is a picture of a fixed size; None where the graph decodes none.
-
-    Args:
-        graph: the model.
-        outputs: what is to be computed.
-    """
+    """The first tensor behind the decoder that is a picture of a fixed size; None where the graph decodes none."""
     needed = reachable(graph, [node_name(name) for name in outputs])
     texts = [
         node for node in graph

@@ -17,13 +17,7 @@ FEWEST, MOST = 3, 8  # words of a text
 
 def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
     """A text for the string input ``name``: some words where the graph splits it, else one; empty where it neither
-    looks words up in a table whose words are constants nor hashes them.
-
-    Args:
-        graph: the graph.
-        name: of a node.
-        rng: what chooses.
-    """
+    looks words up in a table whose words are constants nor hashes them."""
     lookups = ops_with("table_lookup")
     read = list(dependents(graph, [name], lambda node: node.op in lookups or node.op.startswith(HASHES)))
     tables = {node_name(node.data_inputs[0]) for node in read if node.op in lookups and node.data_inputs}
