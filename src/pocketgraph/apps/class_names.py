@@ -12,10 +12,10 @@ from pocketgraph.freezing.ready_models import ReadyModel, read_model
 from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.sample_texts import FINDERS
 
 
 def class_names(graph: Graph, scores: str) -> list[str]:
@@ -34,7 +34,7 @@ def class_names(graph: Graph, scores: str) -> list[str]:
         return []
     for lookup in graph:
         types = lookup.attrs.get("Tin"), lookup.attrs.get("Tout")
-        if lookup.op not in FINDERS or types[0] not in (INT32, INT64) or types[1] is not STRING:
+        if lookup.op not in ops_with("table_lookup") or types[0] not in (INT32, INT64) or types[1] is not STRING:
             continue
         if node_name(scores) in reachable(graph, lookup.data_inputs[1:2], data_only=True, missing_ok=True):
             rows = _rows(graph, lookup)

@@ -49,18 +49,13 @@ def scores_picked_from(graph: Graph, output: str) -> str | None:
 def numbers_named(graph: Graph, output: str) -> str | None:
     """The tensor of whole numbers that a table of the graph has names for, where these are what an output gives."""
     node = graph.find_producer(output, HANDS_ON)
-    is_name = node is not None and node.op.startswith("LookupTableFind") and node.attrs.get("Tin") in (INT32, INT64)
+    is_name = node is not None and node.op in ops_with("table_lookup") and node.attrs.get("Tin") in (INT32, INT64)
     return node.data_inputs[NAMED[node.op]] if node is not None and is_name else None
 
 
 def judged_outputs(graph: Graph, names: Sequence[str]) -> list[str]:
     """Outputs in the order in which a model is judged by them: where the first is no floats, shares of classes come
-    first, then other floats; the few largest scores stand for all of them, and so do the names of these.
-
-    Args:
-        graph: the graph.
-        names: its outputs.
-    """
+    first, then other floats; the few largest scores stand for all of them, and so do the names of these."""
     found = list(names)
     if len(found) > 1:
         inferred = infer(graph, outputs=names)
@@ -100,13 +95,7 @@ def picked_note(output: str, scores: str) -> str:
 
 
 def outputs_of_numbers(graph: Graph, names: Sequence[str], notify: Callable[[str], None]) -> list[str]:
-    """Outputs without texts, such as names of classes, which devices do not give; all of them where all are texts.
-
-    Args:
-        graph: the graph.
-        names: its outputs.
-        notify: told what is left out.
-    """
+    """Outputs without texts, such as names of classes, which devices do not give; all of them where all are texts."""
     if len(names) == 1:
         return list(names)
     inferred = infer(graph, outputs=names)

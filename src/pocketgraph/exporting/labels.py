@@ -50,9 +50,6 @@ def check_count(lines: Sequence[str], classes: int, output: str, what: str = "la
 def check_labels(model: ExportModel) -> None:
     """Refuses labels or a calibration that have not one line for each class.
 
-    Args:
-        model: the model.
-
     Raises:
         UsageError: they do not fit, or a line is not what it should be.
     """

@@ -62,10 +62,6 @@ def check_with_draws_fed(
 def with_draws_fed(model: ExportModel, draws: Sequence[str]) -> ExportModel | None:
     """The model with only its main entry point, and the numbers that some nodes draw among its inputs and samples.
 
-    Args:
-        model: the model.
-        draws: the nodes that draw.
-
     Returns:
         None where they cannot be fed, as in a loop, which draws anew in each round.
     """

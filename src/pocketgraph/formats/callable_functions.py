@@ -17,6 +17,7 @@ from pocketgraph.formats.function_def import argument_types, arguments, result_t
 from pocketgraph.formats.tensor_proto import dimensions
 from pocketgraph.graph import AttrValue, Func, Graph, Node, Shape, Signature, Tensor, node_name
 from pocketgraph.graph.edit import claim_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import DEEPEST, LEN, VARINT, Buffer, WireError
 
@@ -73,10 +74,6 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     ``__call__`` is ``serving_default``. Of a function for several values of Python the first is that for its defaults,
     such as ``training=False``. One is left out that captures what is no variable and no constant, such as a table.
 
-    Args:
-        graph: of a SavedModel, without signatures.
-        encoded: its MetaGraphDef without the graph.
-
     Raises:
         FormatError: the objects are damaged.
     """
@@ -95,7 +92,7 @@ def with_callable_functions(graph: Graph, encoded: bytes) -> Graph:
     for name, child in names.items():
         for number, function in enumerate(_by_default(objects[child], calls) if child < len(objects) else ()):
             captured = [handles.get(place, "") for place in calls[function].captures]
-            key = ("serving_default" if name == MAIN else name) + (f"_{number}" if number else "")
+            key = (DEFAULT_SIGNATURE if name == MAIN else name) + (f"_{number}" if number else "")
             if function not in graph.functions or not all(captured):
                 continue
             key = key if key == name and key not in graph else claim_name(key, taken)

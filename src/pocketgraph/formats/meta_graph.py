@@ -13,6 +13,7 @@ from pocketgraph.errors import FormatError, UsageError, did_you_mean
 from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, mapped
 from pocketgraph.graph import Graph, Signature, node_name
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, Buffer, WireError
 
@@ -215,8 +216,8 @@ def with_signature(graph: Graph, name: str | None, where: str) -> Graph:
     """
     visible = graph.public_signatures
     if name is None:
-        name = "serving_default" if "serving_default" in visible else next(iter(visible), "")
-        if not name or (name != "serving_default" and len(visible) > 1):
+        name = DEFAULT_SIGNATURE if DEFAULT_SIGNATURE in visible else next(iter(visible), "")
+        if not name or (name != DEFAULT_SIGNATURE and len(visible) > 1):
             return graph
     if name not in graph.signatures:
         known = f"it has {', '.join(sorted(visible))}" if visible else "it has none"

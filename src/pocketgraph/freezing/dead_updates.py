@@ -29,7 +29,11 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     dead = {
         name: variable
         for name, variable in updates.items()
-        if name not in computed_with and not _is_read_after(graph, name, variable)
+        if name not in computed_with
+        and not any(
+            user.name != name and name in reachable(graph, list(user.inputs))
+            for user in graph.consumers.get(variable, ())
+        )
     }
     if not dead:
         return graph, []
@@ -37,14 +41,6 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     kept = [_without(node, waits) for node in graph if node.name not in dead]
     lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()]
     return extract_sub_graph(graph.replace(kept), names), lines
-
-
-def _is_read_after(graph: Graph, update: str, variable: str) -> bool:
-    """Whether something takes the variable when an assignment has been made."""
-    return any(
-        user.name != update and update in reachable(graph, list(user.inputs))
-        for user in graph.consumers.get(variable, ())
-    )
 
 
 def updates_of_constants(graph: Graph) -> dict[str, str]:

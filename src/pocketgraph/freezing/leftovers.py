@@ -19,12 +19,7 @@ MOST_LISTED = 5
 
 
 def leftovers(frozen: Graph, whole: Graph) -> list[str]:
-    """One line a finding; an empty list when nothing stands out.
-
-    Args:
-        frozen: the result of freezing.
-        whole: the graph that was frozen.
-    """
+    """One line a finding; an empty list when nothing stands out."""
     found = []
     constants = {node.name for node in frozen if node.op == "Const"}
     updates = changed_constants(frozen)

@@ -31,9 +31,10 @@ from pocketgraph.freezing.training_batch_norms import (
 )
 from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
-from pocketgraph.graph import Graph, Node, Signature, Tensor, node_name
+from pocketgraph.graph import Graph, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
@@ -206,7 +207,7 @@ def freeze_with_report(
     values = _values(wanted, graph, source, store, initializer_nodes, saver)
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
-        frozen = frozen.map_nodes(_without_device)
+        frozen = frozen.map_nodes(lambda node: node.replace(device="") if node.device else node)
     if control_flow is not None:
         frozen = extract_sub_graph(without_redundant_control_inputs(frozen), names)
     frozen = with_table_contents(frozen, graph, _folder_of(source.graph), store)
@@ -331,7 +332,7 @@ def _guessed(graph: Graph, where: str) -> list[str]:
 
 def _by_tensor(graph: Graph, bind: Mapping[str, Any], signature: str | None) -> dict[str, Any]:
     """What is bound, by the names of tensors or nodes where it was given by a key of the signature."""
-    chosen = graph.signatures.get(signature or "serving_default")
+    chosen = graph.signatures.get(signature or DEFAULT_SIGNATURE)
     keys = chosen.inputs if chosen is not None else {}
     return {name if node_name(name) in graph else keys.get(name, name): value for name, value in bind.items()}
 
@@ -365,10 +366,6 @@ def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:
     }
     inputs = [name for name in graph.inputs if stays(name)]
     return graph.replace(outputs=outputs, inputs=inputs, signatures=signatures, source="")
-
-
-def _without_device(node: Node) -> Node:
-    return node.replace(device="") if node.device else node
 
 
 def _folder_of(path: str) -> str:

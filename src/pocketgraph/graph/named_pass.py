@@ -7,10 +7,6 @@ from importlib import import_module
 from typing import Any, NamedTuple
 
 
-def _always(_: Any) -> bool:
-    return True
-
-
 class Pass(NamedTuple):
     """A row in a list of passes.
 
@@ -25,7 +21,7 @@ class Pass(NamedTuple):
     name: str
     does: str
     run: Callable[[Any], None]
-    applies: Callable[[Any], bool] = _always
+    applies: Callable[[Any], bool] = lambda _: True
 
 
 def imported(module: str, function: str) -> Callable[[Any], None]:

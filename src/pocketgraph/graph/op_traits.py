@@ -11,6 +11,7 @@
     call, branch, loop  TensorFlow 2's control flow: runs functions of the graph's library
     reads_handle   takes a variable's handle and changes nothing
     table          makes a lookup table
+    table_lookup   looks keys up in one
     random         draws anew each time; nobody misses a draw whose result is not needed
     uniform_noise  draws uniform numbers, as a dropout does
     repeatable     follows from inputs and attributes alone, and graphs repeat it
@@ -213,6 +214,8 @@ Log elementwise transcendental any_size
 LogicalAnd repeatable
 LogicalNot repeatable
 LogSoftmax transcendental any_size
+LookupTableFind table_lookup
+LookupTableFindV2 table_lookup
 LoopCond loop_condition control_flow
 LRN heavy any_size
 LRNGrad heavy

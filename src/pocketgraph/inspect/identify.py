@@ -14,6 +14,7 @@ from pocketgraph.formats import Kind
 from pocketgraph.formats.content import WITH_GRAPH
 from pocketgraph.formats.facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.pages.quantities import bytes_text, counted
 
 if TYPE_CHECKING:
@@ -68,11 +69,8 @@ class IdentifiedFile(FileFacts):
             if is_directory:
                 return WITH_GRAPH.format(quoted(self.path))
         signatures = self.graphs[0].signatures if self.graphs else ()
-        if (
-            len(signatures) > 1
-            and "serving_default" not in signatures
-            and "input_saved_model_dir" in self.identity.next
-        ):
+        unnamed = len(signatures) > 1 and DEFAULT_SIGNATURE not in signatures
+        if unnamed and "input_saved_model_dir" in self.identity.next:
             return f"{self.identity.next} --signature={signatures[0]}"
         return self.identity.next
 

@@ -164,7 +164,7 @@ class Executable:
             results[place] = as_type(results[place], name)
         return results
 
-    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
+    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
         """The quickest ``run``, for arrays that are known to be of the right types and shapes.
 
         Args:
@@ -177,7 +177,7 @@ class Executable:
         runs = 0
         step: Callable[[Sequence[Array]], list[Array]] | None = None
 
-        def run(values: list[Array]) -> list[Array]:
+        def run(values: Sequence[Array]) -> list[Array]:
             nonlocal runner, runs, step
             try:
                 with lock:
@@ -203,10 +203,6 @@ class Executable:
 
     def run_by(self, runner: Runner, engine: str) -> bool:
         """Lets another engine's runner of the same file compute from now on.
-
-        Args:
-            runner: it.
-            engine: its name and version.
 
         Returns:
             Whether it does; a part that is closed or answered by the reference engine stays as it is.

@@ -11,15 +11,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
+from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.litert import file_interpreter
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.runner import refusals
 from pocketgraph.litert.tensor_detail import TensorDetail
-
-DEFAULT = "serving_default"
-"""The name of the only way into a file without signatures."""
 
 
 class FileSignature(NamedTuple):
@@ -61,7 +59,7 @@ class ModelFile:
         if found:
             return found
         inputs, outputs = self._interpreter.get_input_details(), self._interpreter.get_output_details()
-        return {DEFAULT: FileSignature(_infos(_by_name(inputs)), _infos(_by_name(outputs)))}
+        return {DEFAULT_SIGNATURE: FileSignature(_infos(_by_name(inputs)), _infos(_by_name(outputs)))}
 
     def signature(self, key: str) -> FileSignature:
         """The signature of this name.

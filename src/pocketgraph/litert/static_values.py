@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
@@ -121,7 +119,7 @@ class Statics:
         ref = f"{node.name}:{port}"
         shape, dtype = self.inferred.shape(ref), self.inferred.dtype(ref)
         small = sum(operand.nbytes for operand in operands) <= EAGER
-        if shape.is_known and dtype is not None and _has_numpy(dtype):
+        if shape.is_known and dtype is not None and dtype.base.name not in ("string", "resource", "variant"):
             constant = Constant(compute, shape.known, dtype.numpy)
             if constant.nbytes > EAGER or not small:
                 return constant
@@ -130,7 +128,3 @@ class Statics:
         except PocketgraphError:
             return None
         return None if computed.dtype == object else Constant.of(computed)
-
-
-def _has_numpy(dtype: Any) -> bool:
-    return dtype.base.name not in ("string", "resource", "variant")

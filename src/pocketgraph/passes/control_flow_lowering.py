@@ -44,11 +44,6 @@ def lowered_if(
         y = If(p, x)   ->   y/switch_0 = Switch(x, p)
                             y/then/… of y/switch_0:1,  y/else/… of y/switch_0
                             y/merge_0 = Merge(y/else/…, y/then/…)
-
-    Args:
-        predicate: a bool tensor.
-        types: of the arguments.
-        controls: what the op waited for.
     """
     pivot = f"{prefix}/pivot"
     nodes = [Node(pivot, "Switch", [predicate, predicate, *controls], {"T": BOOL})]

@@ -60,7 +60,7 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             what = "selection of boxes" if node.op in ops_with("box_selection") else "decoder"
             return f"cut in front of the {what}, which is then the app's: {option('outputs')}={','.join(heads)}"
     if STRING in node.attrs.values() and _only_names_classes(node):
-        if not node.op.startswith("LookupTableFind"):
+        if node.op not in ops_with("table_lookup"):
             return ""  # of the table, which its lookup tells
         return (
             f"the words behind the numbers are the app's: {option('outputs')}={node.data_inputs[1]} gives the numbers"

@@ -181,10 +181,6 @@ Tensors = Mapping[str, str]
 """The names of outputs by part."""
 
 
-def _any(sizes: Sizes, tensors: Tensors) -> bool:
-    return True
-
-
 def _anchored(sizes: Sizes, tensors: Tensors) -> bool:
     """Boxes [.., n, 4] (or [.., n, 1, 4]), and scores of as many; four columns of them only under a detector's own
     names, as any graph may join rows of four."""
@@ -243,7 +239,7 @@ class Family:
     anchors: str = ""
     optional: frozenset[str] = frozenset()
     feeds: Mapping[str, Any] = field(default_factory=dict)
-    fits: Callable[[Sizes, Tensors], bool] = _any
+    fits: Callable[[Sizes, Tensors], bool] = lambda sizes, tensors: True
 
 
 def postprocessed(found: Mapping[str, Array], how: Reading) -> list[Detection]:

@@ -176,13 +176,8 @@ def training_of(
     more += range(DISTORTED, DISTORTED + copies) if base.distortions and base.tuning is None else []
     variants = cached.all(chosen, more, progress=progress)[1] if more else None
     classes, count = data.classes[train], len(base.labels)
-    weights = _class_weights(classes, count) if class_weights else None
+    weights = len(classes) / (count * np.maximum(np.bincount(classes, minlength=count), 1)) if class_weights else None
     return HeadTraining(chosen, data.features[train], classes, variants, count, weights)
-
-
-def _class_weights(classes: Array, count: int) -> Array:
-    """One over how frequent each class is."""
-    return len(classes) / (count * np.maximum(np.bincount(classes, minlength=count), 1))
 
 
 def _cut(graph: Graph, bottleneck: str | None) -> Cut:

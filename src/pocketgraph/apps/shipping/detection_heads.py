@@ -21,10 +21,6 @@ def outputs_before_selection(graph: Graph, outputs: Sequence[str]) -> list[str] 
     the last layers in front of the selection give, or what the decoder takes.
 
     None where nothing is selected, or weights would be left out.
-
-    Args:
-        graph: the model.
-        outputs: what it computes.
     """
     selecting = ops_with("box_selection", "sequence_decoding")
     heads: dict[str, None] = {}

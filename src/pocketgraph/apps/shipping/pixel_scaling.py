@@ -20,13 +20,7 @@ from pocketgraph.transforms import transform
 
 def with_scaling_told(frozen: Graph, whole: Graph, inputs: Sequence[str], outputs: Sequence[str]) -> Graph:
     """The folded model, with the node in front of the first layer that tells how pixels are scaled, where folding took
-    it in: who reads pictures for the file needs no options then.
-
-    Args:
-        frozen: the model, stripped and folded.
-        whole: the same before that.
-        inputs, outputs: of both.
-    """
+    it in: who reads pictures for the file needs no options then."""
     told = SampleReading().scaling(whole)
     if told.mean is None or SampleReading().scaling(frozen) == told:
         return frozen

@@ -22,10 +22,6 @@ def numbers_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
     """The features in the records, where all that are used are numbers; else the first tensor that all of them go into.
 
     None where the graph takes no records, or there is no such tensor with most of the weights behind it.
-
-    Args:
-        graph: the model.
-        outputs: what is to be computed.
     """
     wanted = [node_name(name) for name in outputs]
     needed = reachable(graph, wanted)

@@ -28,10 +28,10 @@ QUIET = frozenset((
 """Not a trait: what says nothing to somebody who writes the steps in another language."""
 
 
-NUMBERING = frozenset((
-    "LookupTableFindV2", "LookupTableFind", "StringToHashBucketFast", "StringToHashBucketStrong", "StringToHashBucket",
-    "UnicodeDecode", "UnicodeDecodeWithOffsets",
-))  # fmt: skip
+NUMBERING = ops_with("table_lookup") | {
+    "StringToHashBucketFast", "StringToHashBucketStrong", "StringToHashBucket", "UnicodeDecode",
+    "UnicodeDecodeWithOffsets",
+}  # fmt: skip
 """Not a trait: what makes numbers of words."""
 OF_NUMBERS = frozenset(("Add", "AddV2", "RaggedBincount", "DenseBincount", "Bincount", "Pad", "PadV2"))
 """Not a trait: what is told only where it changes the words' numbers, not their places or counts."""
@@ -216,7 +216,7 @@ def _hash(node: Node) -> str:
 
 
 def _buckets(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
-    lookups = [other for other in graph if other.op.startswith("LookupTableFind")]
+    lookups = [other for other in graph if other.op in ops_with("table_lookup")]
     if any(_bucket_of(graph, lookup) is node for lookup in lookups):
         return ""  # said with the lookup
     count = int(node.attr("num_buckets", 0))

@@ -45,12 +45,7 @@ def points(found: Sequence[DeviceEstimate]) -> list[Point]:
 
 
 def as_svg(found: DeviceFit, title: str) -> str:
-    """The picture: milliseconds from left to right and the share of memory upwards, both in powers of ten.
-
-    Args:
-        found: the estimates.
-        title: the model's file.
-    """
+    """The picture: milliseconds from left to right and the share of memory upwards, both in powers of ten."""
     drawn = points(found.devices)
     across = _LogAxis([v for p in drawn for v in (p.low, p.high)] + ([found.budget_ms] if found.budget_ms else []))
     upwards = _LogAxis([p.share for p in drawn] + [1.0])

@@ -161,12 +161,7 @@ class OnnxEmit(OnnxOperands):
         return value
 
     def from_first(self, first: OnnxValue, shape: Shape | None = None) -> OnnxValue:
-        """The value whose channels-first form this is; it is made when somebody needs it.
-
-        Args:
-            first: what is made.
-            shape: the value's shape, channels last.
-        """
+        """The value whose channels-first form this is; it is made when somebody needs it."""
         if shape is None or (first.shape.dims is not None and not shape.is_known):
             shape = UNKNOWN if first.shape.dims is None else shape_last(first.shape)
         value = OnnxValue(self.name(f"{first.name}_last"), first.dtype, shape, self.body)

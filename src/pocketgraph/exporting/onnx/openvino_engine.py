@@ -135,11 +135,7 @@ def _inexact(node: Node) -> str:
 
 
 def _rounded_quotient(nodes: Sequence[Node]) -> str:
-    """Which op jumps at whole quotients, of which OpenVINO's may lie below; "" where none does.
-
-    Args:
-        nodes: each after those it needs.
-    """
+    """Which op jumps at whole quotients, of which OpenVINO's may lie below; "" where none does."""
     quotients: dict[str, str] = {}  # of what, by the names of the nodes that carry it on
     for node in nodes:
         taken = [parse_ref(ref)[0] for ref in node.data_inputs]

@@ -126,18 +126,6 @@ def _where_nonzero(test: Array, value: Array) -> Any:
     return np.where(test == 0, np.zeros((), value.dtype), value)
 
 
-def _xlogy(x: Array, y: Array) -> Any:
-    return _where_nonzero(x, x * np.log(y))
-
-
-def _xlog1py(x: Array, y: Array) -> Any:
-    return _where_nonzero(x, x * np.log1p(y))
-
-
-def _xdivy(x: Array, y: Array) -> Any:
-    return _where_nonzero(x, x / y)
-
-
 def _rsqrt_gradient(y: Array, dy: Array) -> Any:
     """In the order of TensorFlow's products, which overflow elsewhere in another one."""
     return y.dtype.type(-0.5) * (dy * y) * (y * y)
@@ -166,7 +154,9 @@ SAME_TYPE: dict[str, Binary] = {
     "MulNoNan": lambda x, y: _where_nonzero(y, x * y),
     "Maximum": np.maximum, "Minimum": np.minimum, "SquaredDifference": _squared_difference,
     "Pow": _pow, "Atan2": np.arctan2, "NextAfter": np.nextafter,
-    "Xlogy": _xlogy, "Xlog1py": _xlog1py, "Xdivy": _xdivy,
+    "Xlogy": lambda x, y: _where_nonzero(x, x * np.log(y)),
+    "Xlog1py": lambda x, y: _where_nonzero(x, x * np.log1p(y)),
+    "Xdivy": lambda x, y: _where_nonzero(x, x / y),
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor,
     "LeftShift": lambda x, y: np.left_shift(x, _shift_by(y)),
     "RightShift": lambda x, y: np.right_shift(x, _shift_by(y)),

@@ -71,14 +71,10 @@ def cholesky_grad(l: Array, grad: Array) -> Array:  # noqa: E741 — the op's ow
         raise ValueError(f"All input tensors must have the same rank: {list(l.shape)} and {list(grad.shape)}")
     lower, given = np.tril(square_matrices(l)), np.tril(square_matrices(grad))
     inner = np.tril(adjoint_of(lower) @ given)
-    inner = inner - 0.5 * _diagonal_only(inner)
+    inner = inner - 0.5 * np.asarray(inner * np.eye(inner.shape[-1]))
     back = np.linalg.inv(lower)
     found = adjoint_of(back) @ inner @ back
     return np.asarray((0.5 * (found + adjoint_of(found))).astype(l.dtype))
-
-
-def _diagonal_only(x: Array) -> Array:
-    return np.asarray(x * np.eye(x.shape[-1]))
 
 
 @kernel("MatrixExponential")

@@ -89,10 +89,6 @@ def _has_windows_of_one_pixel(program: Program) -> bool:
     return False
 
 
-def _computes_weights(program: Program) -> bool:
-    return any(operation.convolution is not None for operation in program.operations)
-
-
 def _may_code(program: Program) -> bool:
     return any(each.may_code or each.whole is not None or each.code == "QUANTIZE" for each in program.operations)
 
@@ -142,7 +138,7 @@ OPTIMIZE: tuple[Pass, ...] = (
         "winograd_training",
         "convolutions with computed weights, and their gradients, multiply less, tile by tile",
         _rewriting("computed_winograd", "convolve_computed_in_tiles"),
-        _computes_weights,
+        lambda program: any(operation.convolution is not None for operation in program.operations),
     ),
     Pass("merge_equal_operations", "equal operations on equal operands are computed once", merge_equal_operations),
     SINK,

@@ -99,7 +99,7 @@ class _TableForm(Record):
 @lru_cache(maxsize=256)
 def _form(entries: tuple[tuple[int, str], ...]) -> _TableForm:
     """The layout of tables with these (slot, kind) entries."""
-    sizes = [_inline_size(kind) for _, kind in entries]
+    sizes = [SCALARS[kind][1] if kind in SCALARS else 4 for _, kind in entries]
     slots = max((slot for slot, _ in entries), default=-1) + 1
     offsets = [0] * slots
     cursor, packed = 4, "<i"
@@ -196,7 +196,3 @@ class _FlatbufferWriter:
         for index, table in enumerate(tables):
             self.point(start + 4 + 4 * index, self.table(table))
         return start
-
-
-def _inline_size(kind: str) -> int:
-    return SCALARS[kind][1] if kind in SCALARS else 4

@@ -60,7 +60,7 @@ def has_place(changed: Program, graph: Graph, outputs: Sequence[str]) -> bool:
 
 
 def _changing(graph: Graph) -> list[Node]:
-    return [node for node in graph if _changes_layout(node)]
+    return [node for node in graph if node.op == "Transpose" or attr_text(node, "data_format", "").startswith("NC")]
 
 
 def _gives_the_same(written: Graph, graph: Graph, inputs: Sequence[Value], outputs: Sequence[str]) -> bool:
@@ -80,10 +80,6 @@ def _gives_the_same(written: Graph, graph: Graph, inputs: Sequence[Value], outpu
     except PocketgraphError:
         return False
     return len(found) == len(wanted) and all(map(_is_same, found, wanted))
-
-
-def _changes_layout(node: Node) -> bool:
-    return node.op == "Transpose" or attr_text(node, "data_format", "").startswith("NC")
 
 
 def _results(graph: Graph, feeds: dict[str, Array], outputs: Sequence[str]) -> list[Array]:

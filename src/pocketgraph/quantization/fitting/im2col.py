@@ -24,11 +24,6 @@ def sampled_rows(operation: Operation, most: int, rng: np.random.Generator) -> A
 def im2col(operation: Operation, values: Array, at: Array) -> Array:
     """Some rows of the operand.
 
-    Args:
-        operation: a convolution or matrix product.
-        values: its operand, for one sample.
-        at: which rows.
-
     Returns:
         float32 [rows, products of one output] for CONV_2D and FULLY_CONNECTED, in the order of the weights' elements;
         [rows, height * width, output channels] for DEPTHWISE_CONV_2D.

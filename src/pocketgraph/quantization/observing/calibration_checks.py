@@ -41,13 +41,7 @@ def check(state: QuantizationState) -> bool:
 
 
 def warnings(program: Program, seen: Mapping[Value, Observation], samples: Samples, count: int) -> Iterator[str]:
-    """What makes the samples unlike those of the real use, a sentence each.
-
-    Args:
-        program: what ran on the samples.
-        seen: what values its tensors took.
-        samples, count: what it ran on.
-    """
+    """What makes the samples unlike those of the real use, a sentence each."""
     hollow = [found for value in program.inputs if (found := seen.get(value)) and found.low == found.high]
     for found in hollow:
         yield (

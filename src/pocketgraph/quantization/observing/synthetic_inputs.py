@@ -30,11 +30,6 @@ def synthetic_inputs(program: Program, graphs: Sequence[Graph] = (), seed: int =
 
     Pictures and noise lie between -1 and 1; pictures between 0 and 255, or 0 and 1, where a graph shows that it takes
     those.
-
-    Args:
-        program: what takes them.
-        graphs: that it was made of.
-        seed: of what is made up.
     """
     if not program.inputs or any(value.dtype is not FLOAT for value in program.inputs):
         return []

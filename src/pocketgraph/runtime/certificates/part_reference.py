@@ -254,13 +254,7 @@ class _RunValues:
 
 
 def addends(op: str, taken: Sequence[Sequence[int]], given: Sequence[int]) -> int:
-    """How many numbers an element of a node's result is the sum of; 1 for what adds nothing up.
-
-    Args:
-        op: the node's.
-        taken: the shapes of its inputs.
-        given: that of its result.
-    """
+    """How many numbers an element of a node's result is the sum of; 1 for what adds nothing up."""
     if op in ops_with("adds_up"):
         return math.prod(taken[0]) // max(1, math.prod(given))
     if op in ops_with("matrix_product") and len(taken) > 1:

@@ -38,10 +38,6 @@ class Liveness(NamedTuple):
 LIVE = Liveness(frozenset(), ())
 
 
-def _count_of_witnesses(part: Liveness) -> int:
-    return len(part.witnesses)
-
-
 def together(parts: Iterable[Liveness], known: object = None) -> Liveness:
     """When all of these are live, with few witnesses.
 
@@ -56,7 +52,7 @@ def together(parts: Iterable[Liveness], known: object = None) -> Liveness:
     if all(part.atoms == first.atoms for part in conditional):  # as nearly always: one of them stands for all
         if known is not None and all(atom[0] == known for atom in first.atoms):
             return Liveness(first.atoms, ()) if first.witnesses else first
-        return min(conditional, key=_count_of_witnesses)
+        return min(conditional, key=lambda part: len(part.witnesses))
     atoms = frozenset().union(*(part.atoms for part in conditional))
     missing = {atom for atom in atoms if atom[0] != known} if known is not None else set(atoms)
     witnesses: list[int] = []

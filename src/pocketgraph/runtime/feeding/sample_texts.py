@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents
 
-FINDERS = frozenset(("LookupTableFind", "LookupTableFindV2"))
 SPLITTERS = ("StringSplit", "RegexSplit", "UnicodeDecode")
 HASHES = "StringToHashBucket"
 ANY_WORDS = b"the quick brown fox jumps over the lazy dog".split()
@@ -17,15 +17,10 @@ FEWEST, MOST = 3, 8  # words of a text
 
 def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
     """A text for the string input ``name``: some words where the graph splits it, else one; empty where it neither
-    looks words up in a table whose words are constants nor hashes them.
-
-    Args:
-        graph: the graph.
-        name: of a node.
-        rng: what chooses.
-    """
-    read = list(dependents(graph, [name], lambda node: node.op in FINDERS or node.op.startswith(HASHES)))
-    tables = {node_name(node.data_inputs[0]) for node in read if node.op in FINDERS and node.data_inputs}
+    looks words up in a table whose words are constants nor hashes them."""
+    lookups = ops_with("table_lookup")
+    read = list(dependents(graph, [name], lambda node: node.op in lookups or node.op.startswith(HASHES)))
+    tables = {node_name(node.data_inputs[0]) for node in read if node.op in lookups and node.data_inputs}
     words = [word for table in sorted(tables) for word in _words(graph, table)]
     if not words and any(node.op.startswith(HASHES) for node in read):
         words = ANY_WORDS

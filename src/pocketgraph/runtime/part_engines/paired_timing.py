@@ -60,12 +60,7 @@ class _TimedRound(NamedTuple):
 
 
 def times_in_turns(first: Callable[[], object], second: Callable[[], object], threads: int) -> PairedTimes:
-    """Both by turns, until enough rounds are undisturbed, or it takes too long.
-
-    Args:
-        first, second: run the programs once.
-        threads: how many each computes with.
-    """
+    """Both by turns, until enough rounds are undisturbed, or it takes too long."""
     undisturbed: list[tuple[_TimedRound, _TimedRound]] = []
     every: list[tuple[_TimedRound, _TimedRound]] = []
     began = time.perf_counter()

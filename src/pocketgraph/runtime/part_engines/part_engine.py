@@ -133,7 +133,7 @@ def _spec(dtype: str, shape: Sequence[int]) -> PartTensor:
     return PartTensor(np.dtype(computed_in(dtype)), tuple(shape))
 
 
-class PartRunner:
+class PartRunner(Runner):
     """A base for runners (litert.runner.Runner) that compute in ``run``: the rest of what a session asks of one."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
@@ -143,10 +143,6 @@ class PartRunner:
             RuntimeError: the engine failed.
         """
         raise NotImplementedError
-
-    def direct(self, places: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """``run`` with its inputs picked from a longer list."""
-        return lambda arrays: self.run([arrays[place] for place in places])
 
     def close(self) -> None:
         """Gives the memory back."""

@@ -128,9 +128,5 @@ def may_switch(value: Array) -> bool:
 
 
 def switch_of(value: Array) -> bool | None:
-    """What a switch says; None for a value that is none.
-
-    Args:
-        value: an array of one element.
-    """
+    """What a switch says; None for a value that is none."""
     return bool(value) if is_switch(value) else None

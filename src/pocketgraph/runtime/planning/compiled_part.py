@@ -155,12 +155,7 @@ class CompiledPart:
 
 
 def _operation_times(executable: Executable, inputs: Sequence[Array]) -> list[OperationTime]:
-    """What the engine of a part tells of its operations; nothing where it does not, or the part is not in the cache.
-
-    Args:
-        executable: the part.
-        inputs: what goes in.
-    """
+    """What the engine of a part tells of its operations; nothing where it does not, or the part is not in the cache."""
     from pocketgraph.litert import cache
     from pocketgraph.runtime.part_engines.available_engines import find
     from pocketgraph.runtime.part_engines.part_engine import OfferedPart

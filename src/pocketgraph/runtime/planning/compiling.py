@@ -26,12 +26,7 @@ MOST_RECUTS = 40  # each gives one more node to the reference engine
 
 
 def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, CompiledPart], dict[str, str]]:
-    """The compiled parts of a graph, by the cuts that they are of; and why each node that is in none is not.
-
-    Args:
-        request: what is to be run.
-        known: the graph after the passes.
-    """
+    """The compiled parts of a graph, by the cuts that they are of; and why each node that is in none is not."""
     from pocketgraph.litert.part_lowering import Trial
 
     items, static = known.plan.items, known.static

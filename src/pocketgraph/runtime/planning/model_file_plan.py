@@ -9,7 +9,7 @@ import math
 import os
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import FormatError, RunError
@@ -19,7 +19,7 @@ from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES, TYPE
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation
 from pocketgraph.runtime.description import DescribedPart, Description
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def plan_of_model_file(request: Request, graph: Graph) -> ExecutionPlan:
     return ExecutionPlan(None, run, tuple(range(len(fed))), description, [run])
 
 
-class _FileRun(ABC):
+class _FileRun(Runnable, ABC):
     """A file in its engine, as an executable."""
 
     engine: str
@@ -72,10 +72,6 @@ class _FileRun(ABC):
         if not self._is_open:
             raise RunError("Attempted to use a closed Session", hint="make a new one")
         return self.computed(dict(zip(self.inputs, inputs, strict=True)))
-
-    def direct(self, order: Sequence[int]) -> Callable[[list[Array]], list[Array]]:
-        """``run`` on arrays of which ``order`` says where each input is."""
-        return lambda values: self.run([values[index] for index in order])
 
     def watched(self, inputs: Sequence[Array], trace: StepTrace) -> list[Array]:
         """Runs, and notes what each node took: its share of the engine's own profile, times the time of this run."""

@@ -58,11 +58,7 @@ class ProgramLayers:
         self.outputs = tuple(dict.fromkeys(ref for ref in wanted if parse_ref(ref)[0] in self.ops))
 
     def origins(self, fixed: Inferred) -> Origins | None:
-        """What the program is lowered from; None where numbers that it takes are not known for its own sizes.
-
-        Args:
-            fixed: what is known for these.
-        """
+        """What the program is lowered from; None where numbers that it takes are not known for its own sizes."""
         operands: dict[str, dict[int, SizeOperand]] = {}
         for node in self.nodes:
             for place, ref in self._layers.size_operands.get(node.name, {}).items():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.collector import collector_paused
@@ -21,7 +21,7 @@ from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, MOST
 from pocketgraph.runtime.certificates.part_reference import OWN, PartReference
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request, Runnable
 from pocketgraph.runtime.planning.numpy_time import FLOW, numpy_time
 
 UNFIT = ops_with("random", "variable", "reads_handle")
@@ -90,7 +90,7 @@ def _is_plain(dtype: DType) -> bool:
     return not dtype.is_ref and dtype.numpy.kind in "biuf" and dtype.numpy.isbuiltin == 1
 
 
-class ReferenceAnswer:
+class ReferenceAnswer(Runnable):
     """A whole call on the reference engine, node by node (see ``execution_plan.Runnable``).
 
     Attributes:
@@ -120,10 +120,6 @@ class ReferenceAnswer:
         if not self.results and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
             self.feeds, self.results = [each.copy() for each in inputs], [each.copy() for each in results]
         return results
-
-    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As Executable.direct."""
-        return lambda arrays: self.run([arrays[place] for place in order])
 
     def close(self) -> None:
         """Lets go of what was noted."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import RunError
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN
+from pocketgraph.runtime.planning.execution_plan import Runnable
 
 if TYPE_CHECKING:
     from pocketgraph.litert.executable import Executable
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 MOST_KEPT = 64  # sizes of one part; more are forgotten
 
 
-class SizedExecutables:
+class SizedExecutables(Runnable):
     """A part that is one program for all sizes, as an executable that takes whatever sizes come; safe for several
     threads.
 
@@ -73,10 +74,6 @@ class SizedExecutables:
                 self._made.clear()
             self._made[shapes] = made
             return made
-
-    def direct(self, order: Sequence[int]) -> Callable[[Sequence[Array]], list[Array]]:
-        """As Executable.direct."""
-        return lambda arrays: self.run([arrays[place] for place in order])
 
     def close(self) -> None:
         """Lets go of what runs it for the sizes so far; the program goes with the last plan that it is in."""

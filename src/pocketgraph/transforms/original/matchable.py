@@ -21,7 +21,7 @@ def matchable(graph: Graph, compat: Compat) -> Callable[[Node], bool]:
     try:
         order = topological(graph, partial=True)
     except GraphError:
-        return _no_node
+        return lambda node: False
     if len(order) == len(graph):
         return _every_node
     seen = {node.name for node in order}
@@ -30,7 +30,3 @@ def matchable(graph: Graph, compat: Compat) -> Callable[[Node], bool]:
 
 def _every_node(node: Node) -> bool:
     return True
-
-
-def _no_node(node: Node) -> bool:
-    return False

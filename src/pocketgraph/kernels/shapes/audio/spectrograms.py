@@ -14,7 +14,7 @@ def spectrogram(call: ShapeCall) -> Shape:
     samples, channels = of_rank(call.shape(0), 2)
     size, stride = int(call.attr("window_size")), int(call.attr("stride"))
     frames = None if samples is None else max(0, 1 + (samples - size) // stride) if samples >= size else 0
-    return Shape((channels, frames, 1 + _power_of_two(size) // 2))
+    return Shape((channels, frames, 1 + (1 << max(0, size - 1).bit_length()) // 2))
 
 
 @shape_rule("AudioMicrofrontend")
@@ -28,10 +28,6 @@ def microfrontend(call: ShapeCall) -> Shape:
         return Shape((None, width))
     frames = (samples - size) // step + 1 if samples >= size else 0
     return Shape((-(-frames // stride), width))
-
-
-def _power_of_two(least: int) -> int:
-    return 1 << max(0, least - 1).bit_length()
 
 
 @shape_rule("Mfcc")

@@ -24,10 +24,6 @@ def _masked(emit: Emit, gradient: Value, mask: Value) -> Value:
     return binary(emit, "MUL", gradient, emit.add("CAST", [mask], mask.shape, FLOAT))
 
 
-def _relu(emit: Emit, node: Node, gradient: Value, features: Value) -> Value:
-    return where_above(emit, gradient, features, 0)
-
-
 def _relu6(emit: Emit, node: Node, gradient: Value, features: Value) -> Value:
     below = binary(emit, "LESS", features, number(emit, 6), BOOL)
     return _masked(emit, where_above(emit, gradient, features, 0), below)
@@ -61,7 +57,7 @@ def _softsign(emit: Emit, node: Node, gradient: Value, features: Value) -> Value
 
 
 GRADIENT_FIRST: dict[str, Callable[[Emit, Node, Value, Value], Value]] = {
-    "ReluGrad": _relu,
+    "ReluGrad": lambda emit, node, gradient, features: where_above(emit, gradient, features, 0),
     "Relu6Grad": _relu6,
     "LeakyReluGrad": _leaky,
     "EluGrad": _elu,

@@ -67,12 +67,7 @@ def waits_for_nothing(items: Mapping[str, Item]) -> bool:
 
 def without_waits(graph: Graph, items: Mapping[str, Item]) -> Graph:
     """The graph whose nodes wait for nothing but their inputs; the same graph where effects or branches may be waited
-    for.
-
-    Args:
-        graph: the graph.
-        items: its needed nodes.
-    """
+    for."""
     if any(item.node.op in BRANCHING for item in items.values()) or not waits_for_nothing(items):
         return graph
     waiting = {name: item.node.replace(inputs=item.node.data_inputs) for name, item in items.items() if item.control}
