@@ -8,16 +8,23 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pocketgraph.graph.adversarial_networks import generated
-from pocketgraph.graph.entry_roles import state_ends
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
-from pocketgraph.graph.output_likelihood import GOOD_NAME, OWN_NAME, POOR_OPS, likelihood
+from pocketgraph.graph.output_likelihood import (
+    GOOD_NAME,
+    LOSS_SCOPES,
+    OF_SAVERS,
+    OWN_NAME,
+    POOR_OPS,
+    is_of_training,
+    likelihood,
+    state_ends,
+)
 from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
-from pocketgraph.graph.training_nodes import LOSS_SCOPES, OF_SAVERS, is_of_training
 
 _PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(

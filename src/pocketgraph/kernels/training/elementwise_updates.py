@@ -6,15 +6,41 @@ pass ``updates_in_place``, are made anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, nullcontext
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from types import FrameType
 
 import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.state.variables import Variable
-from pocketgraph.kernels.training.uninterrupted import uninterrupted
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Keeps a Ctrl-C back until the block has ended: what handles it, such as by KeyboardInterrupt, is called then.
+
+    Only the main thread is interrupted; in another one this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[tuple[int, FrameType | None]] = []
+    handler = signal.getsignal(signal.SIGINT)
+    if not callable(handler):  # the system's, which ends the process, or one that is not Python's
+        yield
+        return
+    try:
+        signal.signal(signal.SIGINT, lambda number, frame: held.append((number, frame)))
+        yield
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        if held:
+            handler(*held[0])
+
 
 IN_PLACE = "updates_in_place"
 """The pass that changes large values where they lie."""

@@ -5,10 +5,10 @@ This undoes what the layers before have done to the operand as far as a linear l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -23,10 +23,29 @@ from pocketgraph.quantization.core.quantized_weights import (
     float_weights,
     largest_code,
 )
-from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
 from pocketgraph.quantization.fitting.second_order_rounding import Curvature, curvature, inverse, loss, round_rows
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
+    """The results in the order of the items.
+
+    Args:
+        function: of one item; several calls of it run at once.
+        items: what it is called with.
+        threads: how many calls at once at most; with one, they run in this thread.
+    """
+    if threads < 2 or len(items) < 2:
+        return [function(item) for item in items]
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(min(threads, len(items)), "pocketgraph") as pool:
+        return list(pool.map(function, items))
+
 
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it

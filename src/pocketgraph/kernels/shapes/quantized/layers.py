@@ -8,7 +8,7 @@ from pocketgraph.graph.shape import SCALAR, Shape
 from pocketgraph.kernels.shapes.array.concat_split import joined
 from pocketgraph.kernels.shapes.array.reshaping import reshape
 from pocketgraph.kernels.shapes.common_rules import broadcast_both, fixed, unchanged
-from pocketgraph.kernels.shapes.image.resizing import resize
+from pocketgraph.kernels.shapes.image.images import resize
 from pocketgraph.kernels.shapes.math.matrix_product import matmul
 from pocketgraph.kernels.shapes.nn.convolution import convolution
 from pocketgraph.kernels.shapes.nn.normalization import bias_add
