@@ -38,8 +38,8 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
     """For each variable that the graph's savers restore, where they look for it, in graph order.
 
     A saver is a RestoreV2 (or the older Restore, RestoreSlice) whose names are constant and whose outputs go into an
-    assignment to the variable. TensorFlow 2 has it in a function that is called with the variables' handles; of Keras 3's
-    variables these are of copies, so that what a copy was made of has its places, too.
+    assignment to the variable. TensorFlow 2 has it in a function that is called with the variables' handles. Keras 3
+    gives it copies, so that what a copy was made of has its places, too.
     """
     found: dict[str, list[SavedAs]] = {}
 
