@@ -176,9 +176,9 @@ def _signature_prefix(inputs: Sequence[str], keys: Collection[str]) -> str:
     The shortest beginning that the inputs have in common, behind which each is one of ``keys``; "" where none is.
     """
     tensors = [name.removesuffix(":0") for name in inputs]
-    shared = os.path.commonprefix(tensors)
-    ends = [at + 1 for at, letter in enumerate(shared) if letter == "_"]
-    return next((shared[:end] for end in ends if all(tensor[end:] in keys for tensor in tensors)), "")
+    starts = [tensors[0][: at + 1] for at, letter in enumerate(tensors[0]) if letter == "_"]
+    wanted = ({start + key for key in keys} for start in starts)
+    return next((start for start, names in zip(starts, wanted, strict=True) if names.issuperset(tensors)), "")
 
 
 def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Sequence[str]) -> str:
