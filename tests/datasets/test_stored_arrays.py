@@ -13,7 +13,7 @@ from pocketgraph.datasets import stored_arrays
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.stored_arrays import StoredArray, read_arrays, sample_of, subset_of, whole
-from pocketgraph.errors import FormatError
+from pocketgraph.errors import FormatError, UsageError
 
 ROWS = np.random.default_rng(0).normal(size=(40, 3, 5)).astype(np.float32)
 INPUT = (ModelInput("x:0", (1, 3, 5), np.dtype(np.float32)),)
@@ -73,7 +73,7 @@ def test_a_file_that_grows_shorter_is_noticed(tmp_path: pathlib.Path) -> None:
 
 def test_objects_are_not_unpickled(tmp_path: pathlib.Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.array([{"a": 1}] * 500, object))
-    with pytest.raises(FormatError, match="does not hold plain numbers"):
+    with pytest.raises(FormatError, match=r"this holds Python objects, which are not read.*array\.astype\(str\)"):
         read_arrays(str(tmp_path / "a.npz"))
 
 
@@ -104,3 +104,22 @@ def test_an_array_of_negative_size_is_refused(tmp_path: pathlib.Path) -> None:
     path.write_bytes(described("'<f4'", "(-5, 3)") + bytes(2000))
     with pytest.raises(FormatError, match=r"an array of the shape \[-5, 3\]"):
         read_arrays(str(path))
+
+
+def test_arrays_are_found_by_the_keys_of_any_signature(tmp_path: pathlib.Path) -> None:
+    """TensorFlow 2 names the placeholders of the signature ``decode`` ``decode_frames`` and ``decode_frame_limit``."""
+    inputs = (
+        ModelInput("decode_frames:0", (1, 3, 5), np.dtype(np.float32)),
+        ModelInput("decode_frame_limit:0", (1, 1), np.dtype(np.float32)),
+    )
+    limits = np.arange(40, dtype=np.float32).reshape(40, 1)
+    path = write(tmp_path / "a.npz", np.savez, frame_limit=limits, frames=ROWS, other=ROWS)
+    frames, limit = list(open_dataset(path, inputs).samples())[7]
+    np.testing.assert_array_equal(frames, ROWS[7:8])
+    np.testing.assert_array_equal(limit, [[7]])
+    (alone,) = list(open_dataset(path, inputs[:1]).samples())[7]
+    np.testing.assert_array_equal(alone, ROWS[7:8])
+    for names in (("frames", "limit"), ("limit", "frame")):
+        path = write(tmp_path / "b.npz", np.savez, **dict.fromkeys(names, ROWS))
+        with pytest.raises(UsageError, match=r"there is no array for the input 'decode_frame"):
+            open_dataset(path, inputs)

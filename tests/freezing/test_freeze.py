@@ -204,6 +204,38 @@ def test_savers_and_plain_names() -> None:
         freeze(graph, "y", both, saver="sav")
 
 
+COPIED = """
+    layer/w = VarHandleOp(dtype=float, shape=[2,2], shared_name="layer/w")
+    layer/w_1 = VarHandleOp(dtype=float, shape=[2,2], shared_name="layer/w_1")
+    first = ReadVariableOp(layer/w, dtype=float)
+    second = ReadVariableOp(layer/w_1, dtype=float)
+    y = Sub(first, second, T=float)
+    Variable = VarHandleOp(dtype=float, shape=[2,2], shared_name="Variable")
+    Variable/Initializer/ReadVariableOp = ReadVariableOp(layer/w, dtype=float)
+    Variable/Assign = AssignVariableOp(Variable, Variable/Initializer/ReadVariableOp, dtype=float)
+    Variable_1 = VarHandleOp(dtype=float, shape=[2,2], shared_name="Variable_1")
+    Variable_1/Initializer/ReadVariableOp = ReadVariableOp(layer/w_1, dtype=float)
+    Variable_1/Assign = AssignVariableOp(Variable_1, Variable_1/Initializer/ReadVariableOp, dtype=float)
+    file = Placeholder(dtype=string)
+    names = Const(string ["a/_kernel", "b/_kernel"])
+    slices = Const(string ["", ""])
+    restored = RestoreV2(file, names, slices, dtypes=[float, float])
+    restore_1 = AssignVariableOp(Variable_1, restored, dtype=float)
+    restore = AssignVariableOp(Variable, restored:1, dtype=float)
+"""
+
+
+def test_variables_whose_copies_are_restored() -> None:
+    """Keras 3 lets its saver restore a copy of each variable; names of two layers in one may be the same."""
+    stored = {"a/_kernel": VALUES["w"], "b/_kernel": Tensor.from_numpy(np.full((2, 2), 9, np.float32))}
+    frozen = freeze(parse(COPIED), "y", stored)
+    assert frozen["layer/w_1"].tensor is stored["a/_kernel"]
+    assert frozen["layer/w"].tensor is stored["b/_kernel"]
+    with_value = COPIED + "given = AssignVariableOp(layer/w, second, dtype=float)"
+    with pytest.raises(FreezeError, match=r"1 variable is not in the checkpoint: 'layer/w'"):
+        freeze(parse(with_value), "y", stored)
+
+
 def test_partitions_without_their_saver() -> None:
     folder = FIXTURES / "partitions"
     bare = [n for n in formats.load(folder / "model.ckpt.meta") if not n.name.startswith("save")]

@@ -84,7 +84,7 @@ def of_inputs(
     taken = {item.name.split(":")[0] for item in inputs}
     key = next((key for key in LABEL_KEYS if key in found and key not in taken), None)
     labels = None if key is None else whole(found.pop(key))
-    arrays = [_fitting(name, found, item, len(inputs) == 1) for item in inputs]
+    arrays = [_fitting(name, found, item, inputs) for item in inputs]
     counts = {len(array) for array in arrays}
     if len(counts) > 1:
         raise UsageError(f"the arrays have {' and '.join(map(str, sorted(counts)))} samples", where=name)
@@ -123,7 +123,7 @@ def sized_by_arrays(
     result = dict(shapes)
     for name, shape in shapes.items():
         axes = open_axes.get(name, ())
-        array = found[_key_of(place, found, name, len(shapes) == 1)] if axes else None
+        array = found[_key_of(place, found, name, list(shapes))] if axes else None
         if array is not None and array.ndim == len(shape):
             result[name] = tuple(array.shape[at] if at in axes and at else size for at, size in enumerate(shape))
         elif array is not None and len(shape) == 1 and array.ndim == 2:  # a series a sample, in no batch
@@ -146,10 +146,12 @@ def other_sizes_hint(name: str, taken: Sequence[int], given: Sequence[int]) -> s
     )
 
 
-def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alone: bool) -> SampleArray:
+def _fitting(
+    place: str, found: Mapping[str, SampleArray], item: ModelInput, inputs: Sequence[ModelInput]
+) -> SampleArray:
     """The array for an input, its samples along the first axis."""
     name = item.name
-    key = _key_of(place, found, name, alone)
+    key = _key_of(place, found, name, [other.name for other in inputs])
     array = found[key]
     size = int(np.prod(item.shape))
     if array.ndim < 1 or not len(array):
@@ -168,7 +170,18 @@ def _fitting(place: str, found: Mapping[str, SampleArray], item: ModelInput, alo
     return array
 
 
-def _key_of(place: str, found: Mapping[str, SampleArray], name: str, alone: bool) -> str:
+def _signature_prefix(inputs: Sequence[str], keys: Collection[str]) -> str:
+    """What TensorFlow 2 puts before the keys of a signature to name its placeholders, as in ``encode_left:0``.
+
+    The shortest beginning that the inputs have in common, behind which each is one of ``keys``; "" where none is.
+    """
+    tensors = [name.removesuffix(":0") for name in inputs]
+    starts = [tensors[0][: at + 1] for at, letter in enumerate(tensors[0]) if letter == "_"]
+    wanted = ({start + key for key in keys} for start in starts)
+    return next((start for start, names in zip(starts, wanted, strict=True) if names.issuperset(tensors)), "")
+
+
+def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Sequence[str]) -> str:
     """The name of the array that is named like an input, or of the only one there is."""
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
     tensor = name.removesuffix(":0")
@@ -179,7 +192,10 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, alone: bool
         for key in found
         if key.removeprefix("in_").replace("/", "_") in (plain.replace(":", "_"), plain.removesuffix(":0"))
     ]
-    if not keys and alone and len(found) == 1:
+    prefix = "" if keys else _signature_prefix(inputs, found)
+    if prefix:
+        keys = [tensor.removeprefix(prefix)]
+    elif not keys and len(inputs) == len(found) == 1:
         keys = list(found)
     if not keys:
         raise UsageError(

@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError, option
 from pocketgraph.exporting.model import CODED_TOLERANCE, EntryPoint, ExportModel, Feeds, Written
-from pocketgraph.exporting.samples import made_feeds
+from pocketgraph.exporting.samples import made_feeds, main_feeds
 from pocketgraph.exporting.training.side_by_side import AFTER_A_STEP, trained_side_by_side
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import ops_with
@@ -129,7 +129,7 @@ def _checked(
     pairs: dict[str, list[tuple[Array, Array]]] = {port.name: [] for port in entry.outputs}
     sets: list[Feeds]
     if is_made or model.samples is None:
-        sets = [made_feeds(entry)]
+        sets = [main_feeds(model) if entry is model.main else made_feeds(entry)]
     else:
         sets = list(itertools.islice(model.samples(), MOST_CHECKED))
     assert written.run is not None

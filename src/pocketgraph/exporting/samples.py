@@ -15,9 +15,10 @@ from pocketgraph.datasets.named_arrays import SampleSource, are_arrays, fitting_
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import SampleReading
-from pocketgraph.errors import RunError
+from pocketgraph.errors import FormatError, RunError
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Port
 from pocketgraph.exporting.opening import with_sizes
+from pocketgraph.graph import DType
 from pocketgraph.graph.model_file_graph import has_codes
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
@@ -111,6 +112,23 @@ def made_feeds(entry: EntryPoint, seed: int = 0, *, plain: bool = False) -> dict
     return {name: plain_values(value) for name, value in made.items()} if plain else made
 
 
+def main_feeds(model: ExportModel) -> dict[str, Array]:
+    """One set of made-up inputs of the main entry point; behind what makes a spectrum, that of a made-up recording.
+
+    Drawn numbers are no spectrum: magnitudes are not negative, and the logarithm of others is NaN in every engine.
+    """
+    made = made_feeds(model.main)
+    if model.texts is None or model.texts.takes_texts:
+        return made
+    rng = np.random.default_rng(0)
+    drawn = [random_values(DType.of_numpy(item.dtype), item.shape, rng, item.name) for item in model.texts.inputs]
+    try:
+        spectra = dict(zip(made, model.texts(drawn), strict=True))
+    except FormatError:
+        return made
+    return spectra if all(spectra[name].shape == made[name].shape for name in made) else made
+
+
 def taken_feeds(model: ExportModel) -> dict[str, Array]:
     """One set of inputs that the main entry point takes: the first sample, else a made-up one.
 
@@ -120,7 +138,7 @@ def taken_feeds(model: ExportModel) -> dict[str, Array]:
     if model.samples is not None:
         return dict(next(iter(model.samples())))
     entry = model.main
-    made = made_feeds(entry)
+    made = main_feeds(model)
     if all(port.dtype.is_floating for port in entry.inputs):
         return made
     ones, zeros = plainer(made)

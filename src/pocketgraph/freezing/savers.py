@@ -38,7 +38,8 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
     """For each variable that the graph's savers restore, where they look for it, in graph order.
 
     A saver is a RestoreV2 (or the older Restore, RestoreSlice) whose names are constant and whose outputs go into an
-    assignment to the variable. TensorFlow 2 has it in a function that is called with the variables' handles.
+    assignment to the variable. TensorFlow 2 has it in a function that is called with the variables' handles. Keras 3
+    gives it copies, so that what a copy was made of has its places, too.
     """
     found: dict[str, list[SavedAs]] = {}
 
@@ -58,7 +59,27 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
         for argument, place in _restored({node.name: node for node in function.nodes}):
             if argument in places:
                 note(places[argument], place)
+    for copy, original in _keras_copies(graph):
+        if copy in found and original not in found:
+            found[original] = found[copy]
     return found
+
+
+def _keras_copies(graph: Graph) -> Iterator[tuple[str, str]]:
+    """(copy, original) for each variable whose first value is another variable's, where that has no first value itself.
+
+    So Keras 3 saves a variable (``_export_to_saved_model_graph`` in keras/src/backend/tensorflow/core.py). A moving
+    average of TensorFlow 1 begins as a copy, too, but of a variable that has a first value.
+    """
+    assigned = [node.data_inputs for node in graph if node.op == "AssignVariableOp" and len(node.data_inputs) > 1]
+    first = {variable_behind(graph, reference) for reference, _ in assigned}
+    for reference, value in assigned:
+        read = graph.find_producer(value, {"Identity"})
+        if read is None or read.op != "ReadVariableOp":
+            continue
+        copy, original = variable_behind(graph, reference), variable_behind(graph, read.data_inputs[0])
+        if copy is not None and original is not None and original not in first:
+            yield copy, original
 
 
 def restored_key(graph: Graph, reference: str) -> str | None:
