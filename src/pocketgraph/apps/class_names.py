@@ -1,4 +1,4 @@
-"""What the classes of scores are called: the texts of a lookup table behind what picks from them, or a file beside it."""
+"""What a model calls the classes of its scores, in a lookup table behind what picks from them or a file beside it."""
 
 from __future__ import annotations
 
