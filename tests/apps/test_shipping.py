@@ -551,6 +551,30 @@ def test_a_table_behind_the_scores_that_are_wanted_names_the_classes(tmp_path: p
     assert (tmp_path / "out" / "labels.txt").read_text().split() == ["ant", "bee", "cat"]
 
 
+@pytest.mark.parametrize("place", ["served/assets/classes_labels.txt", "served/assets.extra/labels.txt", "labels.txt"])
+def test_a_file_of_labels_in_a_saved_model_or_beside_it_names_the_classes(place: str, tmp_path: pathlib.Path) -> None:
+    """As retrain writes one, and those whose models take it along."""
+    graph = Graph(parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1, 2, 3], [4, 5, 6]])
+        sums = MatMul(x, w, T=float)
+        probs = Softmax(sums, T=float)
+    """), outputs=["probs"])  # fmt: skip
+    pocketgraph.save(graph, tmp_path / "served", form="saved_model")
+    labels = tmp_path / place
+    labels.parent.mkdir(exist_ok=True)
+    (labels.parent / "other_labels.txt").write_text("one\ntwo\n")
+    for names in (["ant", "bee", "cat"], ["cat", "bee", "ant"]):
+        labels.write_text("\n".join(names))
+        told: list[str] = []
+        found = ship(tmp_path / "served", tmp_path / "out", notify=told.append)
+        assert (tmp_path / "out" / "labels.txt").read_text().split() == names
+        assert any(f"{labels.name}' names the classes" in line for line in told)
+        assert not found.is_resumed
+    (labels.parent / "own_labels.txt").write_text("x\ny\nz\n")  # which of the two it is, nothing tells
+    assert "labels.txt" not in ship(tmp_path / "served", tmp_path / "other").files
+
+
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
     """A forecast of three numbers is judged by how near it is; small ones are alike as scores, whatever is lost."""
     rng = np.random.default_rng(3)

@@ -1,12 +1,16 @@
-"""What a graph calls the classes of its scores: the texts of a lookup table behind what it picks from them."""
+"""What a model calls the classes of its scores, in a lookup table behind what picks from them or a file beside it."""
 
 from __future__ import annotations
 
 import contextlib
+import glob
 import os
 from collections.abc import Sequence
 
-from pocketgraph.errors import PocketgraphError
+from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_scores import says_scores
+from pocketgraph.datasets.sample_reading import Notify
+from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing.ready_models import ReadyModel, read_model
 from pocketgraph.freezing.tables import FILLERS
@@ -16,6 +20,9 @@ from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.runtime import Session
+
+ASSETS = ("assets", "assets.extra")
+"""Where a SavedModel has files of its own."""
 
 
 def class_names(graph: Graph, scores: str) -> list[str]:
@@ -45,20 +52,47 @@ def class_names(graph: Graph, scores: str) -> list[str]:
 
 
 def class_names_of_model(
-    model: str | os.PathLike[str], found: ReadyModel, scores: str, signature: str | None
+    model: str | os.PathLike[str], found: ReadyModel, scores: str, signature: str | None, notify: Notify | None = None
 ) -> list[str]:
-    """``class_names`` of a model whose graph was frozen up to the scores, and so without what names classes.
+    """``class_names`` of a model whose graph was frozen up to the scores, and so without what names classes; else the
+    names in a file of labels beside it.
 
     Args:
         model: the path.
         found: what was made of it for these scores.
         scores: the tensor.
         signature: of a SavedModel.
+        notify: told which file of labels is taken; without it none is.
     """
     names = class_names(found.graph, scores)
     if not names and found.freezing is not None and found.freezing.outputs:
         with contextlib.suppress(PocketgraphError):
             names = class_names(read_model(model, signature=signature), scores)
+    return names if names or notify is None else _labels_beside(model, found.graph, scores, notify)
+
+
+def _labels_beside(model: str | os.PathLike[str], graph: Graph, scores: str, notify: Notify) -> list[str]:
+    """The names in a file of labels among a SavedModel's assets or beside a model; none where no such file, or several
+    different ones, name as many classes as there are scores."""
+    if node_name(scores) not in graph:
+        return []
+    sizes = infer(graph).shape(canonical(scores)).dims if says_scores(graph, scores) else None
+    if not sizes or sizes[-1] is None:
+        return []
+    place = os.path.normpath(model)
+    fitting: dict[str, list[str]] = {}
+    for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place)):
+        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*label*.txt"))):
+            with contextlib.suppress(PocketgraphError):
+                names = read_labels(path)
+                if len(names) == sizes[-1]:
+                    fitting[path] = names
+        if fitting:
+            break
+    if len({tuple(names) for names in fitting.values()}) != 1:
+        return []
+    path, names = next(iter(fitting.items()))
+    notify(f"'{path}' names the classes, as it has a line for each score; {option('labels')} takes another file")
     return names
 
 

@@ -169,7 +169,9 @@ def ship(
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     whole = graph
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
-    work.names = class_names_of_model(source, found, work.outputs[0], signature) if labels is None else []
+    if labels is None:  # they may be in a file beside the model
+        work.names = class_names_of_model(source, found, work.outputs[0], signature, notify_once)
+        work.key += repr(work.names)
     graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
     work.boxes = partial(found_boxes, whole, labels if labels is not None else work.names)
