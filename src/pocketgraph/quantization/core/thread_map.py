@@ -7,6 +7,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Other = TypeVar("Other")
 
 
 def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
@@ -23,3 +24,15 @@ def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: i
 
     with ThreadPoolExecutor(min(threads, len(items)), "pocketgraph") as pool:
         return list(pool.map(function, items))
+
+
+def both(first: Callable[[], Result], second: Callable[[], Other], threads: int) -> tuple[Result, Other]:
+    """What two functions give, which run at the same time where there are two threads."""
+    if threads < 2:
+        return first(), second()
+    from concurrent.futures import ThreadPoolExecutor
+
+    with ThreadPoolExecutor(1, "pocketgraph") as pool:
+        found = pool.submit(first)
+        return_of_second = second()
+        return found.result(), return_of_second
