@@ -9,13 +9,16 @@ import pocketgraph
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.program import Program
+from pocketgraph.litert.program import Operation, Program
 from pocketgraph.quantization.channels.cross_layer_equalization import equalize_across_layers
+from pocketgraph.quantization.conversion import int8_conversion
 from pocketgraph.quantization.conversion.int8_conversion import convert
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantized_weights import QuantizedWeights, rounded
 from pocketgraph.quantization.core.value_range import Range
+from pocketgraph.quantization.fitting import weight_fitting
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
 from pocketgraph.quantization.pipeline import quantize_program
@@ -210,3 +213,18 @@ def test_a_layer_whose_rectifier_is_always_zero_has_steps_that_its_sums_can_reac
     samples = rng.standard_normal((20, 4, 4, 3)).astype(np.float32)
     model = pocketgraph.quantize(graph, samples, outputs=["y"], float_share=0.0)
     assert model.judged.comparison.snr > 30
+
+
+def test_fitting_rounds_each_layer_once(program: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Converting for the next layer takes the codes that are there, and does not make them anew."""
+    made = list[str]()
+
+    def counted(operation: Operation, data_scale: float, bits: int = 8) -> QuantizedWeights:
+        made.append(operation.outputs[0].name)
+        return rounded(operation, data_scale, bits)
+
+    monkeypatch.setattr(int8_conversion, "rounded", counted)
+    monkeypatch.setattr(weight_fitting, "rounded", counted)
+    outcome = quantize_program(program, samples, 24, QuantizationOptions())
+    assert len(outcome.weights) > 1
+    assert sorted(made) == sorted(operation.outputs[0].name for operation in outcome.weights)

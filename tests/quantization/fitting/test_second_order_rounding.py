@@ -5,8 +5,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pocketgraph.quantization.fitting import second_order_rounding
-from pocketgraph.quantization.fitting.second_order_rounding import curvature, inverse, loss, round_rows
+from pocketgraph.quantization.fitting.second_order_rounding import (
+    SWEEPS,
+    curvature,
+    improve_codes,
+    inverse,
+    round_in_order,
+)
+
+
+def loss(weights: np.ndarray, codes: np.ndarray, scales: np.ndarray, moments: np.ndarray) -> np.ndarray:
+    """``(v - w)' H (v - w)`` for each output."""
+    apart = codes * scales[:, np.newaxis] - weights
+    return np.einsum("oi,oij,oj->o", apart, np.broadcast_to(moments, (len(weights), *moments.shape[-2:])), apart)
+
+
+def round_rows(weights: np.ndarray, scales: np.ndarray, moments: np.ndarray, sweeps: int = SWEEPS) -> np.ndarray:
+    ready = curvature(moments)
+    codes, _ = round_in_order(weights, scales[np.newaxis], ready, 127)
+    return improve_codes(codes[0], weights, scales, ready, 127, sweeps)
 
 
 @pytest.mark.parametrize("shared", [True, False])
@@ -50,24 +67,48 @@ def test_the_factor_is_that_of_the_inverse(size: int) -> None:
     np.testing.assert_allclose(product, np.broadcast_to(np.eye(size), moments.shape), atol=1e-8)
 
 
+def problem(outputs: int, inputs: int, *, shared: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Weights, scales so coarse that many codes are worth a change, and moments."""
+    weights = np.random.default_rng(1).normal(size=(outputs, inputs))
+    moments = correlated(300, inputs) + 5 * np.eye(inputs)
+    factors = np.linspace(0.5, 2, outputs)
+    return weights, np.abs(weights).max(axis=1) / 31, moments if shared else factors[:, None, None] * moments
+
+
 @pytest.mark.parametrize("shared", [True, False])
-def test_what_a_sweep_left_alone_is_not_swept_again(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    swept, sweep = list[int](), second_order_rounding._improve
+@pytest.mark.parametrize("inputs", [1, 8, 9, 70])
+def test_codes_are_those_of_one_input_after_the_other_and_their_loss_is_known(inputs: int, shared: bool) -> None:
+    weights, scales, moments = problem(5, inputs, shared=shared)
+    tried = np.stack([scales, 0.7 * scales])
+    ready = curvature(moments)
+    codes, lost = round_in_order(weights, tried, ready, 31)
+    for found, told, steps in zip(codes, lost, tried, strict=True):
+        for at, row in enumerate(weights):
+            upper, left = ready.upper[0 if shared else at], row[ready.order].copy()
+            for place in range(inputs):
+                code = np.clip(np.rint(left[place] / steps[at]), -31, 31)
+                left[place:] -= (left[place] - code * steps[at]) / upper[place, place] * upper[place, place:]
+                assert found[at, ready.order[place]] == code
+        np.testing.assert_allclose(told, loss(weights, found, steps, moments), rtol=1e-9)
 
-    def counted(codes: np.ndarray, *rest: object) -> np.ndarray:
-        swept.append(len(codes))
-        return sweep(codes, *rest)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(second_order_rounding, "_improve", counted)
-    weights = np.random.default_rng(1).normal(size=(40, 70))
-    moments = correlated(300, 70) + 5 * np.eye(70)
-    every = moments if shared else np.repeat(moments[np.newaxis], 40, axis=0)
-    scales = np.abs(weights).max(axis=1) / 31
-    chosen = round_rows(weights, scales, every, sweeps=30)
-    assert swept[0] == 40
-    assert swept == sorted(swept, reverse=True)
-    assert sum(swept) < 40 * len(swept)
-    ready = curvature(every).moments[0][np.argsort(curvature(every).order)][:, np.argsort(curvature(every).order)]
-    slope = (chosen * scales[:, np.newaxis] - weights) @ ready
-    better = np.abs(slope) > 0.5 * np.diag(ready) * scales[:, np.newaxis] * (1 + 1e-9)
-    assert not (better & (np.abs(chosen) < 127)).any()  # no code alone can be moved to a smaller loss
+@pytest.mark.parametrize("shared", [True, False])
+@pytest.mark.parametrize("sweeps", [1, 2, 30])
+def test_single_codes_are_changed_in_order_until_none_gains(sweeps: int, shared: bool) -> None:
+    weights, scales, moments = problem(40, 70, shared=shared)
+    ready = curvature(moments)
+    start = np.rint(weights / scales[:, np.newaxis])
+    found = improve_codes(start, weights, scales, ready, 31, sweeps)
+    expected, changes = start.copy(), 0
+    for at, steps in enumerate(scales):
+        every = np.empty_like(ready.moments[0])
+        every[np.ix_(ready.order, ready.order)] = ready.moments[0 if shared else at]
+        for _ in range(sweeps):
+            for place in ready.order:
+                slope = (expected[at] * steps - weights[at]) @ every[place]
+                code = np.clip(expected[at, place] - np.rint(slope / (every[place, place] * steps)), -31, 31)
+                changes += code != expected[at, place]
+                expected[at, place] = code
+    np.testing.assert_array_equal(found, expected)
+    assert changes > 40
+    assert (loss(weights, found, scales, moments) <= loss(weights, start, scales, moments) * (1 + 1e-3)).all()

@@ -11,8 +11,11 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.quantization.core.operator_rules import is_layer
 from pocketgraph.quantization.core.program_runner import ProgramRunner
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
+from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.value_range import Range
 from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.mixed_precision import sensitivity
 from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis, noise_of_codes, powers_of_codes
 from pocketgraph.quantization.program_pass import copied
@@ -82,6 +85,19 @@ def test_segments_give_what_the_program_gives_from_every_cut_on(program: Program
         if place < running.place(cuts[-1]):
             held = running.advance(held, place)
     assert set(held) <= {v for o in program.operations for v in o.inputs} | set(program.outputs)  # the rest is let go
+
+
+@pytest.mark.parametrize(("quiet", "used"), [(-300.0, 1), (300.0, 2)])
+def test_one_sample_weighs_a_very_heavy_program_whose_noise_is_far_below_what_matters(
+    program: Program, quiet: float, used: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sensitivity, "samples_weighed_on", lambda program: 2)
+    state = QuantizationState(program, lambda: iter(SAMPLES), 3, QuantizationOptions(quiet=quiet, loud=quiet))
+    state.ranges = {value: Range(-2.0, 2.5) for o in program.operations for value in (*o.outputs, *program.inputs)}
+    assert sensitivity.measure_sensitivity(state)
+    assert len(state.resume.get(sensitivity.RESUMED)) == used
+    first = powers_of_codes(program, SAMPLES[:used], {value: state.ranges[value] for value in state.sensitivity})
+    np.testing.assert_allclose(list(state.sensitivity.values()), noise_of_codes(first), rtol=1e-6)
 
 
 def test_a_tensor_that_nothing_reads_makes_no_noise(program: Program) -> None:

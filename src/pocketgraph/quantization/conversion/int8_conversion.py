@@ -41,7 +41,6 @@ from pocketgraph.quantization.core.quantized_weights import (
     ROOM_OF_64_BITS,
     QuantizedWeights,
     largest_scale,
-    packed,
     rounded,
 )
 from pocketgraph.quantization.core.value_range import Range, quantized
@@ -68,6 +67,13 @@ def convert(program: Program, recipe: ConversionRecipe) -> ConvertedProgram:
     return _Int8Conversion(program, recipe).run()
 
 
+def tensor_codes(program: Program, recipe: ConversionRecipe) -> dict[Value, Quantization]:
+    """The codes of each tensor that has some where ``convert`` does not keep its maker and its readers in float."""
+    conversion = _Int8Conversion(program, recipe)
+    known = conversion.quantizations
+    return {value: known[leader] for value, leader in conversion.leaders.items() if leader in known}
+
+
 class _Int8Conversion:
     def __init__(self, program: Program, recipe: ConversionRecipe) -> None:
         self.program = program
@@ -87,7 +93,7 @@ class _Int8Conversion:
         self.as_floats: dict[Value, Value] = {}
         self.as_bytes: dict[Value, Value] = {}
         self.constants: dict[tuple[Value, Quantization], Value] = {}
-        self.kernels: dict[tuple[str, bytes, Quantization], Value] = {}
+        self.kernels: dict[tuple[str, Quantization], list[Value]] = {}
 
     def choose(self) -> dict[Value, Quantization]:
         """The codes of each group of tensors that share them, by the group's leader."""
@@ -293,8 +299,12 @@ class _Int8Conversion:
     def kernel(self, name: str, chosen: QuantizedWeights) -> Value:
         """Weights as a constant; the same one for layers that have the same codes, as an unrolled loop's steps do."""
         made = quantized_kernel(name, chosen)
-        assert made.quantization is not None
-        return self.kernels.setdefault((name, chosen.codes.tobytes(), made.quantization), made)
+        known = self.kernels.setdefault((made.name, chosen.quantization), [])
+        for kernel in known:
+            if kernel.constant is not None and np.array_equal(kernel.constant.numpy(), chosen.constant.numpy()):
+                return kernel
+        known.append(made)
+        return made
 
     def weighted_operands(self, operation: Operation) -> list[Value | None]:
         at_data, at_weights, at_bias = LINEAR[operation.code]
@@ -342,12 +352,8 @@ def take_pixels(program: Program, mean: Scale, std: Scale) -> None:
 
 def quantized_kernel(name: str, chosen: QuantizedWeights) -> Value:
     """Weights as a constant of int8 or int4 codes."""
-    scales = tuple(chosen.scales.tolist())
-    four = chosen.bits == 4
-    constant = Constant.of(packed(chosen.codes) if four else chosen.codes)
-    dtype = INT4 if four else INT8
-    quantization = Quantization(scales, (0,) * len(scales), chosen.axis)
-    return Value(f"{name}/{dtype.name}", dtype, chosen.codes.shape, constant, quantization)
+    dtype = INT4 if chosen.bits == 4 else INT8
+    return Value(f"{name}/{dtype.name}", dtype, chosen.codes.shape, chosen.constant, chosen.quantization)
 
 
 def apply(state: QuantizationState) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
+from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import LARGEST_CODE, WEIGHT_AXIS
-from pocketgraph.litert.program import Operation
+from pocketgraph.litert.program import Operation, Quantization
 from pocketgraph.litert.rewriting.weight_folding import LINEAR, float_constant
 from pocketgraph.quantization.core import operator_rules
 
@@ -36,6 +38,16 @@ class QuantizedWeights:
     bias: Array
     axis: int
     bits: int = 8
+
+    @cached_property
+    def constant(self) -> Constant:
+        """The codes as they are in a file: those of four bits two in a byte."""
+        return Constant.of(packed(self.codes) if self.bits == 4 else self.codes)
+
+    @cached_property
+    def quantization(self) -> Quantization:
+        """How the codes are meant."""
+        return Quantization(tuple(self.scales.tolist()), (0,) * len(self.scales), self.axis)
 
     def numpy(self) -> Array:
         """The weights that the codes stand for, float64."""

@@ -5,10 +5,10 @@ This undoes what the layers before have done to the operand as far as a linear l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,29 +23,16 @@ from pocketgraph.quantization.core.quantized_weights import (
     float_weights,
     largest_code,
 )
+from pocketgraph.quantization.core.thread_map import both, mapped
 from pocketgraph.quantization.fitting.adaround import adaround
 from pocketgraph.quantization.fitting.im2col import im2col, is_grouped, row_count, sampled_rows
-from pocketgraph.quantization.fitting.second_order_rounding import Curvature, curvature, inverse, loss, round_rows
-
-Item = TypeVar("Item")
-Result = TypeVar("Result")
-
-
-def mapped(function: Callable[[Item], Result], items: Sequence[Item], threads: int) -> list[Result]:
-    """The results in the order of the items.
-
-    Args:
-        function: of one item; several calls of it run at once.
-        items: what it is called with.
-        threads: how many calls at once at most; with one, they run in this thread.
-    """
-    if threads < 2 or len(items) < 2:
-        return [function(item) for item in items]
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(min(threads, len(items)), "pocketgraph") as pool:
-        return list(pool.map(function, items))
-
+from pocketgraph.quantization.fitting.second_order_rounding import (
+    Curvature,
+    curvature,
+    improve_codes,
+    inverse,
+    round_in_order,
+)
 
 MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100 MB and not more
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
@@ -141,14 +128,16 @@ def reconstruct(
         many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
         ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
     else:  # large products, in float32
-        ends = np.append(np.arange(0, len(matrix), OUTPUTS_AT_ONCE), len(matrix))
+        many = OUTPUTS_AT_ONCE if len(matrix) > OUTPUTS_AT_ONCE else max(OUTPUTS_AT_ONCE // 2, 1)
+        ends = np.append(np.arange(0, len(matrix), many), len(matrix))
         shared = _statistics(given[np.newaxis], fit)
-        ready = curvature(shared.moments)
+        inverted, ready = both(lambda: inverse(shared.held), lambda: curvature(shared.moments), fit.threads)
 
     def solved(part: slice) -> tuple[Array, Array, Array, Array]:
         operand = _statistics(_channels(given, part), fit) if depthwise else shared
         exact = _channels(wanted, part) if depthwise else wanted[np.newaxis]
-        solution, offset = _solved(matrix[part], bias[part], exact, operand, bounds, fit.rounds)
+        inverses = inverse(operand.held) if depthwise else inverted
+        solution, offset = _solved(matrix[part], bias[part], exact, operand, inverses, bounds, fit.rounds)
         return solution, offset, operand.middle, operand.moments
 
     def coded(part: slice) -> tuple[Array, Array, Array]:
@@ -180,7 +169,7 @@ class OperandStatistics(NamedTuple):
         middle: the mean of each input, float64 [1 or outputs, inputs].
         centred: the rows without it.
         ridge: how strongly weights are held to the float ones, [1 or outputs].
-        inverse: of the second moments about the mean, with the ridge, float64 [1 or outputs, inputs, inputs].
+        held: the second moments about the mean, with the ridge, float64 [1 or outputs, inputs, inputs].
         moments: those by which codes are chosen, of the same shape; without the first axis where they are shared.
     """
 
@@ -188,7 +177,7 @@ class OperandStatistics(NamedTuple):
     middle: Array
     centred: Array
     ridge: Array
-    inverse: Array
+    held: Array
     moments: Array
 
 
@@ -207,11 +196,17 @@ def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
     ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
     level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     level = level[0] if is_shared else level
-    return OperandStatistics(rows, middle, centred, ridge, inverse(_raised(moments, ridge)), level)
+    return OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
 
 
 def _solved(
-    matrix: Array, bias: Array, wanted: Array, operand: OperandStatistics, bounds: tuple[float, float], rounds: int
+    matrix: Array,
+    bias: Array,
+    wanted: Array,
+    operand: OperandStatistics,
+    inverses: Array,
+    bounds: tuple[float, float],
+    rounds: int,
 ) -> tuple[Array, Array]:
     """The weights and biases in floats with which results come near those of the float layer.
 
@@ -219,6 +214,7 @@ def _solved(
         matrix, bias: of the float layer, [outputs, inputs] and [outputs].
         wanted: rows of the float operand, as those of the quantized one.
         operand: the quantized one.
+        inverses: of its moments ``held``.
         bounds: between which the layer's activation keeps its results.
         rounds: how often targets in its flat parts are set anew.
     """
@@ -241,12 +237,12 @@ def _solved(
         mean = goal.mean(axis=0, dtype=np.float64)
         if depthwise:
             cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
-            solution = np.einsum("gij,gj->gi", operand.inverse, cross + ridge[:, np.newaxis] * matrix)
+            solution = np.einsum("gij,gj->gi", inverses, cross + ridge[:, np.newaxis] * matrix)
         else:
             # these arrays are large, and new ones cost time
             about = np.subtract(goal, mean.astype(goal.dtype), out=reached if has_flat_parts else target)
             cross = about.T @ centred[0] / len(goal)
-            solution = (cross + ridge[0] * matrix) @ operand.inverse[0]
+            solution = (cross + ridge[0] * matrix) @ inverses[0]
         offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
     return solution, offset
 
@@ -263,18 +259,14 @@ def _codes(
     """The codes of weights, [outputs, inputs], their scales, and the bias that goes with them."""
     top = largest_code(fit.bits)
     largest = channel_scales(solution, 0, offset, data_scale, top)
-    best = np.full(len(largest), np.inf)
-    chosen, scales = np.zeros_like(solution), largest.copy()
-    for shrink in fit.shrinks if solution.shape[1] <= MOST_SHRUNK else fit.shrinks[:1]:
-        tried = (largest * shrink).astype(np.float32).astype(np.float64)
-        codes = round_rows(solution, tried, ready, top, sweeps=0)
-        cost = loss(solution, codes, tried, moments)
-        better = cost < best
-        best = np.where(better, cost, best)
-        chosen[better], scales[better] = codes[better], tried[better]
+    shrinks = fit.shrinks if solution.shape[1] <= MOST_SHRUNK else fit.shrinks[:1]
+    tried = np.multiply.outer(shrinks, largest).astype(np.float32).astype(np.float64)
+    codes, lost = round_in_order(solution, tried, ready, top)
+    best, every = lost.argmin(axis=0), np.arange(len(largest))
+    chosen, scales = codes[best, every], tried[best, every]
     if fit.adaround:
         chosen = adaround(solution, scales, moments, top)
-    chosen = round_rows(solution, scales, ready, top, start=chosen)
+    chosen = improve_codes(chosen, solution, scales, ready, top)
     apart = solution - chosen * scales[:, np.newaxis]
     return chosen, scales, offset + np.einsum("oi,oi->o", apart, np.broadcast_to(middle, solution.shape))
 

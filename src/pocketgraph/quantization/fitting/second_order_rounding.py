@@ -2,7 +2,7 @@
 
 With ``H`` the second moments of the operand, codes ``v`` are found for weights ``w`` that make ``(v - w)' H (v - w)``
 small: first one after the other, the error of each being made up for by those still to come (as in Frantar et al.,
-"GPTQ", 2022), then by changing single codes as long as that helps.
+"GPTQ", 2022), then by changing single codes as long as that helps (coordinate descent).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import NamedTuple
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.operator_traits import LARGEST_CODE
 
 SWEEPS = 4
 SWEPT = 512  # inputs up to which single codes are changed afterwards; more take long and gain little
-BLOCK = 64
+BLOCK = 64  # rows of a triangle that are inverted as they are
+ONE_BY_ONE = 8  # inputs whose errors are seen to one after the other; of more, in products of matrices
 DAMPING = 1e-3  # of the mean second moment, added to all, so that the matrix can be inverted
 
 
@@ -26,23 +26,26 @@ class Curvature(NamedTuple):
     Attributes:
         order: int64 [inputs], where each input was before.
         moments: float64 [1 or outputs, inputs, inputs], damped.
+        damping: what was added to their diagonals, [1 or outputs].
         upper: the upper factor ``U`` of their inverse, ``U' U``.
     """
 
     order: Array
     moments: Array
+    damping: Array
     upper: Array
 
 
 def curvature(moments: Array) -> Curvature:
-    """See Curvature; ``moments`` as for ``round_rows``."""
+    """See Curvature; ``moments`` are float64 [inputs, inputs] for all outputs, or [outputs, inputs, inputs]."""
     count = moments.shape[-1]
     blocks = moments[np.newaxis] if moments.ndim == 2 else moments
     trace = np.trace(blocks, axis1=1, axis2=2) / count
-    damped = blocks + (DAMPING * trace + 1e-12)[:, np.newaxis, np.newaxis] * np.eye(count)
+    damping = DAMPING * trace + 1e-12
+    damped = blocks + damping[:, np.newaxis, np.newaxis] * np.eye(count)
     order = np.argsort(-np.einsum("bii->i", damped), kind="stable")
     damped = damped[:, order][:, :, order]
-    return Curvature(order, damped, _inverse_factor(damped))
+    return Curvature(order, damped, damping, _inverse_factor(damped))
 
 
 def inverse(matrices: Array) -> Array:
@@ -76,105 +79,101 @@ def _inverse_of_upper(factor: Array) -> Array:
     return result
 
 
-def round_rows(
-    weights: Array,
-    scales: Array,
-    moments: Array | Curvature,
-    largest: int = LARGEST_CODE,
-    start: Array | None = None,
-    sweeps: int = SWEEPS,
-) -> Array:
-    """Codes for a matrix of weights.
+def round_in_order(weights: Array, scales: Array, ready: Curvature, largest: int) -> tuple[Array, Array]:
+    """Codes for a matrix of weights, one input after the other, with each of several scales.
+
+    The errors tell the loss as well: with ``H`` the inverse of ``U' U`` it is the sum of their squares.
 
     Args:
         weights: float64 [outputs, inputs].
-        scales: float64 [outputs].
-        moments: float64 [inputs, inputs] for all outputs, or [outputs, inputs, inputs]; or what ``curvature`` made of
-            them, when they serve for several scales.
+        scales: float64 [tries, outputs].
+        ready: the operand's moments.
         largest: the largest code.
-        start: codes to improve; by default those found one after the other.
-        sweeps: how often at most single codes are changed afterwards.
 
     Returns:
-        float64 [outputs, inputs], whole numbers from ``-largest`` to ``largest``.
+        The codes, float64 [tries, outputs, inputs], whole numbers from ``-largest`` to ``largest``, and what they lose,
+        ``(v - w)' H (v - w)`` with the moments before they were damped, float64 [tries, outputs].
     """
-    count = weights.shape[1]
-    order, damped, upper = moments if isinstance(moments, Curvature) else curvature(moments)
-    target = weights[:, order]
-    codes = _in_order(target, scales, upper, largest) if start is None else start[:, order]
-    moving = np.arange(len(codes))  # outputs of which the last sweep changed a code; the others would stay as they are
-    for _ in range(sweeps if count <= SWEPT else 0):
-        part = codes[moving]
-        moved = _improve(part, target[moving], scales[moving], damped if len(damped) == 1 else damped[moving], largest)
-        codes[moving] = part
-        moving = moving[moved]
-        if not moving.size:
-            break
-    result = np.empty_like(codes)
-    result[:, order] = codes
+    target = weights.T[ready.order, np.newaxis]  # what is computed for one input lies together in memory
+    left = np.repeat(target, len(scales), axis=1)
+    codes, errors = np.empty_like(left), np.empty_like(left)
+    diagonal, shared = np.einsum("oii->io", ready.upper), len(ready.upper) == 1
+
+    def code(start: int, end: int) -> None:
+        if end - start > ONE_BY_ONE:
+            middle = (start + end) // 2
+            code(start, middle)
+            made, between = errors[start:middle], ready.upper[:, start:middle, middle:end]
+            if shared:
+                beyond = (between[0].T @ made.reshape(len(made), -1)).reshape(-1, *made.shape[1:])
+            else:
+                beyond = np.einsum("ito,oij->jto", made, between)
+            left[middle:end] -= beyond
+            code(middle, end)
+            return
+        for at in range(start, end):
+            nearest = np.rint(np.divide(left[at], scales, out=codes[at]), out=codes[at])
+            np.minimum(np.maximum(nearest, -largest, out=nearest), largest, out=nearest)  # np.clip takes thrice as long
+            error = np.multiply(nearest, scales, out=errors[at])
+            np.divide(np.subtract(left[at], error, out=error), diagonal[at], out=error)
+            left[at + 1 : end] -= ready.upper[:, at, at + 1 : end].T[:, np.newaxis] * error
+
+    code(0, len(left))
+    lost = np.square(errors, out=errors).sum(axis=0)
+    apart = np.subtract(np.multiply(codes, scales, out=left), target, out=left)
+    lost -= ready.damping * np.square(apart, out=apart).sum(axis=0)
+    result = np.empty((*scales.shape, len(left)))
+    result[:, :, ready.order] = np.moveaxis(codes, 0, -1)
+    return result, lost
+
+
+def improve_codes(
+    codes: Array, weights: Array, scales: Array, ready: Curvature, largest: int, sweeps: int = SWEEPS
+) -> Array:
+    """Codes of which single ones are changed as long as that makes the loss smaller, each to where it is least.
+
+    Args:
+        codes: those to begin with, float64 [outputs, inputs].
+        weights, ready, largest: as for ``round_in_order``.
+        scales: float64 [outputs].
+        sweeps: how often at most to go through the inputs of an output.
+    """
+    if weights.shape[1] > SWEPT:
+        return codes
+    found = codes[:, ready.order]
+    _descend(found, weights[:, ready.order], scales, ready.moments, largest, sweeps)
+    result = np.empty_like(found)
+    result[:, ready.order] = found
     return result
 
 
-def loss(weights: Array, codes: Array, scales: Array, moments: Array) -> Array:
-    """``(v - w)' H (v - w)`` for each output, float64 [outputs]; arguments as for ``round_rows``."""
-    apart = codes * scales[:, np.newaxis] - weights
-    if moments.ndim == 2:
-        result: Array = np.einsum("oi,oi->o", apart @ moments, apart)
-    else:
-        result = np.einsum("oi,oij,oj->o", apart, moments, apart)
-    return result
+def _descend(codes: Array, target: Array, scales: Array, moments: Array, largest: int, sweeps: int) -> None:
+    """Changes codes in place, all outputs side by side: in each round the next one of each that is not where it should.
 
-
-def _in_order(target: Array, scales: Array, upper: Array, largest: int) -> Array:
-    """One code after the other; what an error changes beyond the block at hand is seen to in one product."""
-    left = target.copy()
-    codes = np.zeros_like(target)
-    count = target.shape[1]
-    shared = len(upper) == 1
-    for start in range(0, count, BLOCK):
-        end = min(start + BLOCK, count)
-        columns, factors = _columns(left[:, start:end]), _columns(upper[:, start:end, start:end])
-        errors, chosen = np.zeros_like(columns), np.zeros_like(columns)
-        for index in range(end - start):
-            nearest = np.rint(columns[index] / scales)
-            np.minimum(np.maximum(nearest, -largest), largest, out=chosen[index])  # np.clip takes three times as long
-            apart = np.divide(columns[index] - chosen[index] * scales, factors[index, index], out=errors[index])
-            columns[index + 1 :] -= factors[index + 1 :, index] * apart
-        codes[:, start:end] = chosen.T
-        if end < count:
-            errors, rest = np.ascontiguousarray(errors.T), upper[:, start:end, end:]
-            left[:, end:] -= errors @ rest[0] if shared else np.einsum("oi,oij->oj", errors, rest)
-    return codes
-
-
-def _columns(block: Array) -> Array:
-    """A block with its last axis first, so that what is computed for one input lies together in memory."""
-    return np.ascontiguousarray(np.moveaxis(block, -1, 0) if block.ndim == 2 else block.transpose(2, 1, 0))
-
-
-def _improve(codes: Array, target: Array, scales: Array, moments: Array, largest: int) -> Array:
-    """One sweep over all codes, each moved to where the loss is least; for each output whether any was.
-
-    The slope of the loss is kept for a block of inputs only and worked out anew, in one product, for the next.
+    One code in a hundred is changed, so that the slope of the loss is made up for single ones and not worked out anew.
+    An output is done when it has had its sweeps, or one that changed nothing.
     """
-    count = target.shape[1]
-    shared = len(moments) == 1
-    apart = codes * scales[:, np.newaxis] - target
-    moved = np.zeros(len(codes), bool)
-    for start in range(0, count, BLOCK):
-        end = min(start + BLOCK, count)
-        block = moments[:, :, start:end]
-        slope = _columns(apart @ block[0] if shared else np.einsum("oi,oij->oj", apart, block))
-        near, present = _columns(block[:, start:end]), _columns(codes[:, start:end])
-        for index in range(end - start):
-            step = np.rint(-slope[index] / (near[index, index] * scales))
-            wanted = np.minimum(np.maximum(present[index] + step, -largest), largest)
-            at = (wanted != present[index]).nonzero()[0]
-            if at.size:
-                moved[at] = True
-                change = (wanted[at] - present[index, at]) * scales[at]
-                codes[at, start + index] = wanted[at]
-                apart[at, start + index] += change
-                ahead = near[index + 1 :, index]
-                slope[index + 1 :, at] += (ahead if shared else ahead[:, at]) * change
-    return moved
+    shared, across, inputs = len(moments) == 1, scales[:, np.newaxis], np.arange(codes.shape[1])
+    apart = codes * across - target
+    slope = apart @ moments[0] if shared else np.einsum("oi,oij->oj", apart, moments)
+    curve = np.einsum("oii->oi", moments) * across
+    begin, swept, has_moved = np.zeros(len(codes), int), np.zeros(len(codes), int), np.zeros(len(codes), bool)
+    active = np.arange(len(codes))
+    while active.size:
+        present, step = codes[active], slope[active]
+        wanted = np.subtract(present, np.rint(np.divide(step, curve[active], out=step), out=step), out=step)
+        np.minimum(np.maximum(wanted, -largest, out=wanted), largest, out=wanted)
+        differs = wanted != present
+        differs &= inputs >= begin[active, np.newaxis]
+        first = differs.argmax(axis=1)
+        is_moving = differs[np.arange(len(active)), first]
+        rows, at, numbers = active[is_moving], first[is_moving], is_moving.nonzero()[0]
+        change = (wanted[numbers, at] - present[numbers, at]) * scales[rows]
+        codes[rows, at] = wanted[numbers, at]
+        slope[rows] += change[:, np.newaxis] * (moments[0, at] if shared else moments[rows, at])
+        begin[rows], has_moved[rows] = at + 1, True
+        ended = active[~is_moving]
+        swept[ended] += 1
+        again = ended[has_moved[ended] & (swept[ended] < sweeps)]
+        begin[ended], has_moved[ended] = 0, False
+        active = np.concatenate([rows, again])

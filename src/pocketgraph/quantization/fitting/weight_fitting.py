@@ -11,7 +11,7 @@ from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.operator_traits import HYBRID, WEIGHTED
 from pocketgraph.litert.program import Operation, Program
-from pocketgraph.quantization.conversion.int8_conversion import convert
+from pocketgraph.quantization.conversion.int8_conversion import convert, tensor_codes
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
 from pocketgraph.quantization.core.operator_rules import is_layer
@@ -72,10 +72,10 @@ def fit_weights(
     layers = sorted(
         (each for each in coded_operations if is_layer(each) and each.code != "TRANSPOSE_CONV"), key=order.__getitem__
     )
-    plain = convert(program, replace(recipe, io="float")).values
+    codes = tensor_codes(program, replace(recipe, io="float"))
 
     def operand_scale(operation: Operation) -> float:
-        quantization = plain[operator_rules.data(operation)].quantization
+        quantization = codes.get(operator_rules.data(operation))
         if operation in recipe.hybrid or quantization is None:
             return math.inf  # the bias is a float
         return quantization.scales[0] * (ROOM_OF_64_BITS if recipe.bits == 16 else 1)

@@ -17,6 +17,7 @@ from pocketgraph.quantization.core import step_limits
 from pocketgraph.quantization.core.conversion_recipe import shared_quantization
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule, is_layer, is_table, weights
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import replace_weights
 from pocketgraph.quantization.core.value_range import Range
@@ -242,11 +243,20 @@ def measure_sensitivity(state: QuantizationState) -> bool:
     for at, powers in zip(waiting, measured, strict=False):  # a sample less than was said is no harm
         known[str(at)] = powers
         state.resume.put(RESUMED, {str(at): powers})
+        is_heavy = count <= step_limits.VERY_HEAVY_SENSITIVITY_SAMPLES
+        if is_heavy and _is_far_below(noise_of_codes(known.values()), options):
+            break
     in_order = [known[str(at)] for at in range(count) if str(at) in known]
     noise = noise_of_codes(in_order) if in_order else ()
     found = {value: float(share) for value, share in zip(spans, noise, strict=True)} if in_order else {}
     state.sensitivity = found
     return bool(found)
+
+
+def _is_far_below(noise: Array, options: QuantizationOptions) -> bool:
+    """Whether there is so little noise that no step does anything for it, nor would after another sample."""
+    bound = max(options.quiet, options.loud) + step_limits.SAMPLE_DECIBELS
+    return decibels(float(noise.sum())) >= bound
 
 
 def keep_most_sensitive(state: QuantizationState) -> bool:
