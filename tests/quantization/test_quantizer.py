@@ -82,7 +82,9 @@ def test_weights_alone_need_no_samples(mode: str) -> None:
     assert "weights in few bits" in repr(model)
 
 
-def test_an_interrupted_call_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_call_goes_on_with_any_number_of_threads(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from pocketgraph.quantization.fitting import weight_fitting
 
     whole = pocketgraph.quantize(net(), IMAGES, outputs=["y"]).to_bytes()
@@ -96,7 +98,7 @@ def test_an_interrupted_call_goes_on(tmp_path: pathlib.Path, monkeypatch: pytest
         pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place)
     assert place.exists()
     monkeypatch.setattr(weight_fitting, "fitted_codes", fitted)
-    model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place, notify=told.append)
+    model = pocketgraph.quantize(net(), IMAGES, outputs=["y"], resume=place, threads=2, notify=told.append)
     assert told == ["going on from an interrupted call"]
     model.save(tmp_path / "net.tflite")
     assert model.to_bytes() == whole
@@ -246,13 +248,14 @@ def test_the_more_work_a_model_is_the_fewer_samples_weigh_its_tensors(monkeypatc
         ("HEAVY_MULTIPLICATIONS", 1 << 60),
         ("HEAVY_MULTIPLICATIONS", 1),
         ("VERY_HEAVY_MULTIPLICATIONS", 1),  # its scores are few, so that each sample says another noise
-        ("MANY_SCORES", 5),
+        ("MANY_SCORES", 5),  # and there is little of it
+        ("SAMPLE_DECIBELS", 1000.0),
     ):
         monkeypatch.setattr(step_limits, limit, value)
         started.clear()
         pocketgraph.quantize(net(), IMAGES, outputs=["y"], limit=5)
         counts.append(len(started))
-    assert counts == [5, 4, 4, 2]
+    assert counts == [5, 4, 4, 1, 2]
 
 
 def test_writing_what_an_interrupted_call_found_takes_a_small_share_of_the_time(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -254,7 +255,7 @@ class Quantizer:
         )  # fmt: skip
 
     def key(self, options: QuantizationOptions, data: Dataset) -> str:
-        """What the state of an interrupted call must be of, to be of use to this one."""
+        """What the state of an interrupted call must be of, to be of use to this one: on any number of threads."""
         digest = hashlib.sha256()
         if isinstance(self.model, Graph):
             digest.update(bytes(to_bytes(self.model)))
@@ -265,5 +266,5 @@ class Quantizer:
                 with open(path, "rb") as file:
                     for block in iter(lambda: file.read(1 << 20), b""):
                         digest.update(block)
-        digest.update(repr((VERSION, options, self.asked, data.identity())).encode())
+        digest.update(repr((VERSION, replace(options, threads=1), self.asked, data.identity())).encode())
         return digest.hexdigest()

@@ -229,7 +229,8 @@ def measure_sensitivity(state: QuantizationState) -> bool:
         leader = leaders.get(value, value)
         shared[leader] = shared[leader].union(span) if leader in shared else span
     spans = {value: shared[leaders[value]] for value in touched}
-    count = min(state.count, samples_weighed_on(program))
+    most = samples_weighed_on(program)
+    count = min(state.count, most)
     known = state.resume.get(RESUMED)
     waiting = [at for at in range(count) if str(at) not in known]
     kept = set(waiting)
@@ -243,8 +244,8 @@ def measure_sensitivity(state: QuantizationState) -> bool:
     for at, powers in zip(waiting, measured, strict=False):  # a sample less than was said is no harm
         known[str(at)] = powers
         state.resume.put(RESUMED, {str(at): powers})
-        is_heavy = count <= step_limits.VERY_HEAVY_SENSITIVITY_SAMPLES
-        if is_heavy and _is_far_below(noise_of_codes(known.values()), options):
+        is_very_heavy = most == step_limits.VERY_HEAVY_SENSITIVITY_SAMPLES
+        if is_very_heavy and _is_far_below(noise_of_codes(known.values()), options):
             break
     in_order = [known[str(at)] for at in range(count) if str(at) in known]
     noise = noise_of_codes(in_order) if in_order else ()
