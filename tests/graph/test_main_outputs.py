@@ -340,3 +340,21 @@ def test_the_constant_scale_of_a_batch_norm_is_nothing_that_a_judge_takes() -> N
         train = NoOp(^update_w)
     """)
     assert main_outputs(graph) == ["probabilities"]
+
+
+@pytest.mark.parametrize("op", ["Select", "SelectV2"])
+def test_a_policy_that_explores_gives_the_scores_of_its_actions(op: str) -> None:
+    graph = parse(f"""{BODY}
+        axes = Const(int32[2] [1, 2])
+        values = Mean(logits, axes, T=float, Tidx=int32)
+        best = ArgMax(values, axis, T=float, Tidx=int32, output_type=int64)
+        sizes = Shape(best, T=int64, out_type=int32)
+        chance = RandomUniform(sizes, T=int32, dtype=float)
+        share = VariableV2(dtype=float, shape=[])
+        explores = Less(chance, share, T=float)
+        low = Const(int64 0)
+        high = Const(int64 2)
+        other = RandomUniformInt(sizes, low, high, T=int32, Tout=int64)
+        action = {op}(explores, other, best, T=int64)
+    """)
+    assert main_outputs(graph) == ["values"]

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from pocketgraph.graph.adversarial_networks import generated
 from pocketgraph.graph.entry_roles import state_ends
+from pocketgraph.graph.exploration import OVERRULING, greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
@@ -144,6 +145,9 @@ class EntrySurvey:
             elif any(user.name in labelled for _, user in self._users.get(node.name, ())):
                 node = answer_before_loss(self._graph, node, labels)
             ranked = self._rank(node)
+            scores = greedy_scores(self._graph, [node.name]) if node.op in OVERRULING else None
+            if scores is not None and ranked is not None:
+                node, ranked = scores, ranked._replace(name=scores.name, why="the action's scores")
             if ranked is not None:
                 found[node.name] = ranked
             if self.is_trained and node.op in _PICKS and node.data_inputs:

@@ -8,6 +8,7 @@ from collections.abc import Collection
 from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
+from pocketgraph.graph.exploration import gives_random_numbers, greedy_scores
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout
@@ -93,11 +94,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
             f"its result, with {option('inputs')}={node.name}"
         )
-    if _gives_random_numbers(node):
+    if gives_random_numbers(node):
         if not is_noise_of_dropout(graph, name):
             fed = ",".join(_fed_with_numbers(graph))
-            scores = _scores_without_random_numbers(graph, name)
-            other = f"{option('outputs')}={scores} needs no random numbers; or " if scores else ""
+            scores = greedy_scores(graph, [one.name for one in dependents(graph, [name])])
+            other = f"{option('outputs')}={scores.name} needs no random numbers; or " if scores is not None else ""
             return f"{other}feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
         shares = {other.name: dropout_share(graph, other.name) for other in graph}
         given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
@@ -119,26 +120,11 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     return ""
 
 
-def _gives_random_numbers(node: Node) -> bool:
-    return node.op in ops_with("random") or node.op.startswith("StatelessRandom")
-
-
-def _scores_without_random_numbers(graph: Graph, name: str) -> str:
-    """What the best is picked from where a random number may overrule the pick, as a policy that explores; else ""."""
-    ruled = {node.name for node in dependents(graph, [name])}
-    for node in graph:
-        if node.op == "ArgMax" and any(user.name in ruled for user in dependents(graph, [node.name])):
-            before = reachable(graph, node.data_inputs[:1], missing_ok=True)
-            if not any(_gives_random_numbers(graph[one]) for one in before):
-                return node_name(node.data_inputs[0])
-    return ""
-
-
 def _fed_with_numbers(graph: Graph) -> list[str]:
     """The placeholders that the model needs, and its random numbers but those of dropout."""
     needed = reachable(graph, list(graph.outputs) or list(graph.nodes), data_only=True, missing_ok=True)
     fed = [node for node in graph if node.name in needed and node.op.startswith("Placeholder")]
-    drawn = [node for node in graph if node.name in needed and _gives_random_numbers(node)]
+    drawn = [node for node in graph if node.name in needed and gives_random_numbers(node)]
     return [node.name for node in (*fed, *drawn) if not is_noise_of_dropout(graph, node.name)]
 
 
