@@ -350,7 +350,7 @@ def test_a_policy_that_explores_gives_the_scores_of_its_actions(op: str) -> None
         best = ArgMax(values, axis, T=float, Tidx=int32, output_type=int64)
         sizes = Shape(best, T=int64, out_type=int32)
         chance = RandomUniform(sizes, T=int32, dtype=float)
-        share = Placeholder(dtype=float, shape=[])
+        share = VariableV2(dtype=float, shape=[])
         explores = Less(chance, share, T=float)
         low = Const(int64 0)
         high = Const(int64 2)
