@@ -216,7 +216,15 @@ def test_three_shares_at_each_place_are_classes_and_no_picture() -> None:
     assert isinstance(application(graph.replace([*graph][:3], outputs=["conv"])), PictureApp)
 
 
-@pytest.mark.parametrize("end", ["y = Identity(best, T=int64)", "y = ExpandDims(best, last, T=int64, Tdim=int32)"])
+@pytest.mark.parametrize(
+    "end",
+    [
+        "y = Identity(best, T=int64)",
+        "y = ExpandDims(best, last, T=int64, Tdim=int32)",
+        "y = Cast(best, SrcT=int64, DstT=float)",
+        "plane = ExpandDims(best, last, T=int64, Tdim=int32)\n y = Cast(plane, SrcT=int64, DstT=uint8)",
+    ],
+)
 def test_the_best_class_of_each_place_is_no_picture(end: str) -> None:
     """As DeepLab's SemanticPredictions, int64 [1, height, width]; of three classes by their channel."""
     graph = parse(f"""
@@ -233,6 +241,30 @@ def test_the_best_class_of_each_place_is_no_picture(end: str) -> None:
     assert found.classes == (("blue", 0.75), ("red", 0.25))
     assert found.picture is not None
     assert found.picture.shape == (16, 16, 3)
+
+
+@pytest.mark.parametrize("sizes", ["[-1, 64, 4]", "[-1, 16, 16, 3]", "[-1, 768]"])
+def test_whole_numbers_that_are_no_plane_are_no_classes(sizes: str) -> None:
+    """Boxes, counts and the numbers of words that tell what a picture shows."""
+    graph = parse(f"""
+        image = Placeholder(dtype=float, shape=[?,16,16,3])
+        whole = Cast(image, SrcT=float, DstT=int32)
+        to = Const(int32 {sizes})
+        y = Reshape(whole, to, T=int32, Tshape=int32)
+    """)
+    assert chosen(graph)[0] == "benchmark"
+
+
+def test_a_map_that_is_one_number_for_the_size_that_fits_is_no_picture() -> None:
+    """Its input has any size, and its average is that of the whole map of 64 x 64 pixels."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        w = Const(float[4,4,3,1] 0.5)
+        conv = Conv2D(x, w, T=float, strides=[1,4,4,1], padding="VALID")
+        mean = AvgPool(conv, T=float, ksize=[1,16,16,1], strides=[1,1,1,1], padding="VALID")
+        y = Sigmoid(mean, T=float)
+    """)
+    assert chosen(graph)[0] == "benchmark"
 
 
 def test_noise_that_a_generator_takes_is_no_picture() -> None:

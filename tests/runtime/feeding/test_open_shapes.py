@@ -150,3 +150,59 @@ def test_a_batch_is_what_transposed_convolutions_state(numbers: int, shape: tupl
         with Session(graph) as session:
             [made] = session.run(["y"], synthetic_feeds(graph, ["y"]))
         assert made.shape == (6, 4, 4, 2)
+
+
+WINDOWS = """
+    small = MaxPool(conv, ksize=[1,2,2,1], strides=[1,2,2,1], padding="{pool}", T=float)
+    flat = Reshape(small, sizes, T=float, Tshape=int32)
+    sizes = Const(int32 [-1, {row}])
+    y = MatMul(flat, v, T=float)
+"""
+
+
+@pytest.mark.parametrize(
+    ("padding", "places", "side"),
+    [("SAME", 45 * 45, 180), ("SAME", 38 * 38, 152), ("VALID", 25 * 25, 104), ("VALID", 56 * 56, 227)],
+)
+def test_any_side_is_found_that_the_last_layer_takes(padding: str, places: int, side: int) -> None:
+    """Sides of 177 to 180 give the same map where borders are padded, and 180 without padding."""
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,3])
+        conv = Conv2D(x, w, strides=[1,2,2,1], padding="{padding}", T=float)
+    """ + WINDOWS.format(pool=padding, row=places * 2)
+    model = graph(text, w=(5, 5, 3, 2), v=(places * 2, 3))
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, side, side, 3)}
+    with Session(model) as session:
+        assert session.run("y", synthetic_feeds(model, ["y"]))[0].shape == (1, 3)
+
+
+@pytest.mark.parametrize("declared", ["", ", shape=[?,?,?,1]"])
+def test_the_average_at_the_end_is_that_of_the_whole_map(declared: str) -> None:
+    """MinhNKB's smile detector: of 64 x 64 pixels its last average is one number, of 224 x 224 a map of 441."""
+    model = graph(
+        f"""
+        x = Placeholder(dtype=float{declared})
+        conv = Conv2D(x, w, strides=[1,4,4,1], padding="VALID", T=float)
+        mean = AvgPool(conv, ksize=[1,15,15,1], strides=[1,1,1,1], padding="VALID", T=float)
+        y = Sigmoid(mean, T=float)
+        """,
+        w=(5, 5, 1, 1),
+    )
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, 64, 64, 1)}
+
+
+def test_a_series_is_as_long_as_what_it_is_split_into() -> None:
+    model = graph(
+        """
+        x = Placeholder(dtype=float)
+        steps_first = Transpose(x, order, T=float, Tperm=int32)
+        order = Const(int32 [1, 0, 2])
+        rows = Reshape(steps_first, sizes, T=float, Tshape=int32)
+        sizes = Const(int32 [-1, 3])
+        made = MatMul(rows, w, T=float)
+        axis = Const(int32 0)
+        y = Split(axis, made, num_split=90, T=float)
+        """,
+        w=(3, 4),
+    )
+    assert synthetic_shapes(model, ["y"]) == {"x": (1, 90, 3)}

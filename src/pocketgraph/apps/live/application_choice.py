@@ -10,10 +10,11 @@ from typing import Any
 from pocketgraph.apps.live.answers import Application
 from pocketgraph.apps.live.detection import SizesOf, sizes_in
 from pocketgraph.errors import PocketgraphError, UsageError, did_you_mean, option
-from pocketgraph.graph import Graph, canonical, node_name
-from pocketgraph.graph.dtype import INT32, INT64
+from pocketgraph.graph import Graph, Shape, canonical, node_name
+from pocketgraph.graph.dtype import FLOAT, INT32, INT64
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 
 APPLICATIONS = {
     "classify": "the best classes of each frame",
@@ -33,6 +34,11 @@ NEAR = 8
 """Nodes from the end in which its kind shows."""
 BEST = ("ArgMax", "tfl.arg_max")
 """Not a trait: ends that tell the best class alone; its scores go into them."""
+KEEPING_CLASSES = ops_with("passes") | {
+    "Cast", "ExpandDims", "Reshape", "ResizeNearestNeighbor", "Squeeze", "tfl.cast", "tfl.expand_dims", "tfl.reshape",
+    "tfl.squeeze",
+}  # fmt: skip
+"""Not a trait: what may stand behind the best classes of places and leaves them the numbers of classes."""
 LEAST_GRID = 8
 """An output of fewer rows and columns is no picture."""
 
@@ -80,8 +86,10 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
         return "stylize", found
     name = output or next(iter(_ends(graph, source)), None)
     dims = sizes(name) if name else None
-    if dims is not None and len(dims) in (3, 4):
-        rows, columns, depth = dims[-3:]
+    if dims is not None and name is not None and len(dims) in (3, 4):
+        rows, columns, depth = dims[-3:] if None not in dims[1:] else _made_up(graph, name, dims)[-3:]
+        if _is_wide(graph, name) and not are_classes(graph, name):
+            return "benchmark", None  # counts, boxes or words
         if depth == MAPS:
             return "pose", name
         if rows in (1, 3) and _is_large(columns) and _is_large(depth):
@@ -92,9 +100,22 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     if scores is not None:
         return "classify", scores
     row = dims is not None and len(dims) == 2 and (dims[1] or 2) > 1
-    if name is None or not row:
+    if name is None or not row or _is_wide(graph, name):
         return "benchmark", None
     return ("embed" if VECTORS.search(name) or is_normalised(graph, name) else "classify"), name
+
+
+def _made_up(graph: Graph, name: str, dims: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    """The sizes of a tensor for the inputs that fit the model, where it leaves them open: a map may be one number."""
+    from pocketgraph.kernels.shapes import infer
+
+    try:
+        shapes = synthetic_shapes(graph, [name])
+    except PocketgraphError:
+        return dims
+    feeds = {f"{key}:0": (graph[key].dtype("dtype", FLOAT), Shape(sizes)) for key, sizes in shapes.items()}
+    made = infer(graph, feeds, outputs=[name]).shape(canonical(name)).dims
+    return dims if made is None else made
 
 
 def application(
@@ -168,11 +189,26 @@ def _are_shares(graph: Graph, output: str) -> bool:
 
 
 def are_classes(graph: Graph, output: str) -> bool:
-    """Whether a tensor has the best class of each place: its numbers are wide integers, which are neither pixels nor
-    scores."""
+    """Whether a tensor has the best class of each place: the places of the largest scores, in whichever type, or a
+    plane of wide integers, which are neither pixels nor scores."""
+    node = graph.find_producer(output, KEEPING_CLASSES)
+    if node is not None and node.op in BEST:
+        return True
+    return _is_wide(graph, output) and _is_plane(sizes_in(graph)(output))
+
+
+def _is_wide(graph: Graph, output: str) -> bool:
     from pocketgraph.kernels.shapes import infer
 
     return infer(graph, outputs=[output]).dtype(canonical(output)) in (INT32, INT64)
+
+
+def _is_plane(dims: Sequence[int | None] | None) -> bool:
+    """Whether a tensor has one number for each place of a picture."""
+    if dims is None or len(dims) not in (3, 4):
+        return False
+    rows, columns = dims[1:] if len(dims) == 3 else dims[1:3]
+    return _is_large(rows) and _is_large(columns) and (len(dims) == 3 or dims[3] == 1)
 
 
 def misfit(graph: Graph, made: Application) -> str:

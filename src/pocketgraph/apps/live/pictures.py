@@ -188,9 +188,7 @@ class SegmentationApp(PictureApp):
     def __call__(self, given: Frame) -> Answer:
         """The frame with the classes' colours, and each class's share of it."""
         (found,), took = timed(self.model.of_pixels, given.pixels)
-        is_plane = (
-            found.dtype.kind in "iu" and sum(size > 1 for size in found.shape) == 2
-        )  # the best class of each place
+        is_plane = sum(size > 1 for size in found.shape) == 2  # the best class of each place
         scores = found.squeeze() if is_plane else found.reshape(found.shape[-3:]) if found.ndim > 3 else found
         if scores.ndim not in (2, 3) or min(scores.shape[:2]) < 2:
             raise RunError(

@@ -15,43 +15,15 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share
+from pocketgraph.runtime.feeding.told_sizes import averages_whole_maps, told_sizes
 
 Dims = Sequence[int | None]
-SIDES = (
-    224,
-    299,
-    256,
-    227,
-    200,
-    192,
-    160,
-    128,
-    112,
-    100,
-    96,
-    84,
-    80,
-    72,
-    64,
-    56,
-    50,
-    48,
-    40,
-    36,
-    32,
-    28,
-    24,
-    20,
-    16,
-    12,
-    8,
-)
-"""Pixels of a picture's side, in the order in which they are tried."""
-LENGTHS = (512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
-"""Steps of a sequence, tried where no smaller number leads to a result, as with networks that cut off long borders."""
+SIDES = (224, 256, 128, 112, 64, 56, 32, 28, 16, 8)
+"""Pixels of a picture's side, in the order in which they are tried where no weights tell them."""
+LENGTHS = tuple(2**power for power in range(17))
+"""Steps of a sequence that are tried where no weights tell them; networks cut off long borders."""
 COLOURS = 3  # channels of a picture of which nothing else is known
 FARTHEST = 8  # operations behind an input
-MOST_TRIED = 60  # shapes
 STATES_BATCH = frozenset(("Conv2DBackpropInput",))
 """Not a trait: the shape of the result is an operand, and as a rule a constant one."""
 PADS = ops_with("pad")
@@ -77,18 +49,31 @@ def fitting_shapes(
     """
     shapes = dict(chosen)
     for name, (dims, dtype) in open_inputs.items():
-        tried = [shapes[name]] if name in shapes else []
-        if dims is None and dtype is BOOL:
-            tried.append(())  # whether training goes on
-        tried += [shape for shape in candidates(graph, name, dims) if shape not in tried]
-        for shape in tried[:MOST_TRIED]:
+        first = shapes.get(name)
+        for shape in _tried(graph, name, dims, dtype, shapes, fetches, types):
+            first = shape if first is None else first
             if _fits(graph, {**shapes, name: shape}, fetches, types):
-                shapes[name] = shape
+                first = shape
                 break
-        else:
-            if name not in shapes and tried:
-                shapes[name] = tried[0]
+        if first is not None:
+            shapes[name] = first
     return shapes
+
+
+def _tried(
+    graph: Graph, name: str, dims: Dims | None, dtype: DType, chosen: Mapping[str, tuple[int, ...]],
+    fetches: Sequence[str], types: Mapping[str, DType],
+) -> Iterator[tuple[int, ...]]:  # fmt: skip
+    """Shapes for one input, the likeliest first; what weights tell is asked only where what is chosen does not fit."""
+    if name in chosen and not averages_whole_maps(graph, name):
+        yield chosen[name]
+    if dims is None and dtype is BOOL:
+        yield ()  # whether training goes on
+    read = dims if dims is not None else read_as(graph, name)
+    told = told_sizes(graph, name, read, chosen, fetches, types) if read is not None and len(read) > 2 else None
+    if told is not None:
+        yield told
+    yield from candidates(graph, name, dims)
 
 
 def is_told_by_weights(graph: Graph, tensor: str, sizes: Sequence[int], fetches: Sequence[str]) -> bool:
@@ -125,7 +110,7 @@ def candidates(graph: Graph, name: str, dims: Dims | None) -> Iterator[tuple[int
     if not places:
         yield tuple(1 if size is None else size for size in dims)
         return
-    for side in SIDES if len(dims) == 4 else (1, *reversed(SIDES), *LENGTHS):
+    for side in SIDES if len(dims) == 4 else LENGTHS:
         yield tuple(1 if at == 0 and size is None else side if size is None else size for at, size in enumerate(dims))
 
 

@@ -114,8 +114,8 @@ class Segment extends Picture {
   constructor(about) { super(about, [row("cover", "Colour over the picture", 0.5)]); }
 
   answer([values], [shape], time, frame) {
-    const isPlane = this.about.outputs[0].dtype === "int32";  // the best class of each place, no scores
-    const [height, width, classes] = isPlane ? [...shape.filter((size) => size > 1), 1] : shape.slice(-3);
+    const sides = shape.filter((size) => size > 1), isPlane = sides.length === 2;  // the best class of each place, no scores
+    const [height, width, classes] = isPlane ? [...sides, 1] : shape.slice(-3);
     const image = new ImageData(width, height), counts = new Map();
     const cover = this.value("cover"), colours = this.about.palette;
     for (let i = 0; i < width * height; i++) {
