@@ -54,6 +54,17 @@ POSITIONS = """
     v = MatMul(moved, w, T=float, transpose_a=false, transpose_b=false)
     y = Tanh(v, T=float)
 """
+TILED = f"""
+    first = Const(int32[1] [0])
+    mean = Mean(h, first, T=float, Tidx=int32, keep_dims=true)
+    once = Const(int32 1)
+    times = Pack(steps, once, T=int32, N=2, axis=0)
+    all = Tile(mean, times, T=float, Tmultiples=int32)
+    joined = ConcatV2(h, all, step, T=float, Tidx=int32, N=2)
+    w8 = Const(float[8, 4] {np.random.default_rng(8).standard_normal((8, 4)).round(3).tolist()})
+    v = MatMul(joined, w8, T=float, transpose_a=false, transpose_b=false)
+    y = Tanh(v, T=float)
+"""
 BEST = """
     k = Const(int32 2)
     best = TopKV2(h, k, T=float, sorted=true)
@@ -120,7 +131,7 @@ def assert_equal_for(graph: Graph, lengths: list[int], **how: Any) -> list[Any]:
         return [each for plan in session._calls.plans.values() for each in plan.executables]
 
 
-@pytest.mark.parametrize("body", [MASKED, POSITIONS, BEST])
+@pytest.mark.parametrize("body", [MASKED, POSITIONS, BEST, TILED])
 def test_one_program_serves_the_layers_of_all_lengths(
     body: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

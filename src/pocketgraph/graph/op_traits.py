@@ -336,6 +336,8 @@ SaveDataset touches_files
 SaveDatasetV2 touches_files
 SaveSlices touches_files checkpoint
 SaveV2 touches_files checkpoint
+Select any_size
+SelectV2 any_size
 Selu transcendental
 Shape shape repeatable
 ShapeN shape
@@ -403,7 +405,7 @@ TFRecordDataset touches_files
 TFRecordDatasetV2 touches_files
 TFRecordReader touches_files
 TFRecordReaderV2 touches_files
-Tile moves repeatable
+Tile moves repeatable any_size
 TopK discontinuous
 TopKV2 discontinuous
 TPUCompile runs_code

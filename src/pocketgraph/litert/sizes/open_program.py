@@ -31,8 +31,9 @@ from pocketgraph.litert.sizes.operator_sizes import (
     taken_elements,
 )
 from pocketgraph.litert.sizes.size_guards import Guarded, Rows
-from pocketgraph.litert.sizes.size_operands import Element, SizeInputs, SizeOperand, constant
-from pocketgraph.litert.sizes.slices import MASKS, SLICES, cut, known_counts, taken_by
+from pocketgraph.litert.sizes.size_operands import MASKS, Element, SizeInputs, SizeOperand, constant
+from pocketgraph.litert.sizes.slices import SLICES, cut, known_counts, taken_by
+from pocketgraph.litert.sizes.unit_axes import unit_axes, with_unit_axes
 
 __all__ = ["OpenProgram", "Origins", "SizeOperand", "Sizes", "opened"]
 
@@ -93,7 +94,8 @@ def opened(
     opening = _Opening(program, inputs, known, origins)
     try:
         operations = [each for operation in program.operations for each in opening.follow(operation)]
-        opening.check_all_met()
+        if not origins.following <= opening.met:  # for these sizes there was nothing to do for some
+            return None
     except (NotCertain, ValueError):
         return None
     more = opening.size_inputs
@@ -110,6 +112,7 @@ class _Opening:
         size_inputs: the inputs whose shapes are numbers.
         is_limited: as OpenProgram's.
         counted: what slices make that are told numbers.
+        met: names of nodes whose operators are there.
     """
 
     def __init__(
@@ -129,7 +132,7 @@ class _Opening:
         self._followed: list[Operation] = []
         self._checked: list[tuple[Value, Value]] = []  # values, and what their sizes are to be; -1: any
         self._cuts = Counter(op.nodes[-1] for op in program.operations if op.code in SLICES and op.nodes)
-        self._met: set[str] = set()
+        self.met: set[str] = set()
 
     def follow(self, operation: Operation) -> list[Operation]:
         """What computes the same for open sizes; notes those of its results."""
@@ -140,7 +143,7 @@ class _Opening:
         if not takes_sizes and not any(None in sizes for sizes in taken):
             return [operation]
         if operation.code == "RESHAPE":
-            return [self._reshape(operation)]
+            return self._reshape(operation)
         made = self._with_size_operands(operation)
         for each in made:
             self._sizes.vectors = self.size_inputs.unknown
@@ -151,19 +154,12 @@ class _Opening:
             self._checked.append((result, self.size_inputs.vector(counts)))
         return made
 
-    def check_all_met(self) -> None:
-        """
-        Raises:
-            NotCertain: an operator that was to take numbers is not there: for these sizes there was nothing to do.
-        """
-        if not self._origins.following <= self._met:
-            raise NotCertain
-
     def fits(self, shapes: Rows, numbers: Rows) -> bool:
         """As OpenProgram's."""
         try:
             given = dict(zip(self._inputs, map(tuple, shapes), strict=True))
             sizes = OperatorSizes(given, self.size_inputs.numbers(numbers))
+            sizes.axes = self._sizes.axes
             for operation in self._followed:
                 found = sizes.result(operation)
                 if any(size is None or size < 1 for size in found):
@@ -208,8 +204,8 @@ class _Opening:
                 (target,) = operands[name].values()
                 if target.numbers != operation.outputs[0].shape:
                     raise NotCertain
-                self._met.add(name)
-                self._checked.append((operation.outputs[0], self.size_inputs.vector(_elements(target))))
+                self.met.add(name)
+                self._checked.append((operation.outputs[0], self.size_inputs.vector(target.elements)))
         return [operation]
 
     def _size_operand(self, operation: Operation, numbers: Sequence[int]) -> list[Element] | None:
@@ -223,8 +219,8 @@ class _Opening:
         }
         if len(found) == 1:
             ((target, name),) = found.items()
-            self._met.add(name)
-            return _elements(target)
+            self.met.add(name)
+            return target.elements
         if found or not operands.keys().isdisjoint(operation.nodes):
             raise NotCertain
         return None
@@ -234,7 +230,7 @@ class _Opening:
         name = operation.nodes[-1] if operation.nodes else ""
         node = self._origins.nodes.get(name)
         if operation.code == "SLICE" and name not in self._origins.size_operands and self._takes_first(operation):
-            self._met.add(name)
+            self.met.add(name)
             return [operation]
         if node is None or node.op not in ("MirrorPad", "Slice", "StridedSlice"):
             return [operation]
@@ -243,7 +239,7 @@ class _Opening:
         if self._cuts[name] > 1:
             raise NotCertain
         found = self._slice(operation, node) if node.op == "Slice" else [self._strided(operation, node)]
-        self._met.add(name)
+        self.met.add(name)
         return found
 
     def _takes_first(self, operation: Operation) -> bool:
@@ -333,13 +329,13 @@ class _Opening:
         """What a node's input says."""
         target = self._origins.size_operands.get(node.name, {}).get(place)
         if target is not None:
-            return _elements(target)
+            return target.elements
         value = self._origins.value(canonical(node.data_inputs[place]))
         if value is None:
             raise NotCertain
         return [int(number) for number in np.asarray(value).reshape(-1)]
 
-    def _reshape(self, operation: Operation) -> Operation:
+    def _reshape(self, operation: Operation) -> list[Operation]:
         """A reshape that finds out the open size itself, or takes several."""
         (result,) = operation.outputs
         source, target = self._sizes.of(operation.inputs[0]), result.shape
@@ -347,37 +343,39 @@ class _Opening:
         found = next(iter(said)) if len(said) == 1 else None
         if found is None:
             found = merged_sizes(source, target) if not said else None
-        self._met.update(operation.nodes)
+        self.met.update(operation.nodes)
         if found is not None and found.count(None) == 1:
             vector, numbers = _minus_one(found)
             operation = operation.replace(
                 inputs=[operation.inputs[0], vector], options={**operation.options, "new_shape": numbers}
             )
             self._note(operation, found)
-            return operation
+            return [operation]
+        axes = unit_axes(_there(operation.inputs[0]).shape, target)
+        if axes is not None and {*said} <= {tuple([1 if axis is None else source[axis] for axis in axes])}:
+            vector, made = with_unit_axes(operation, axes)
+            self._sizes.axes[vector] = axes
+            self._note(made[-1], self._sizes.result(made[-1]))
+            return made
         operands = [
             each for name in operation.nodes[-1:] for each in self._origins.size_operands.get(name, {}).values()
         ]
         if len(operands) != 1 or len(operands[0].numbers) != len(target):
             raise NotCertain
-        elements = _elements(operands[0])
+        elements = operands[0].elements
         if any(number not in (-1, own) for number, own in zip(operands[0].numbers, target, strict=True)):
             raise NotCertain
         sizes = tuple(each if isinstance(each, int) and each != -1 else None for each in elements)
         options = {key: value for key, value in operation.options.items() if key != "new_shape"}
         operation = operation.replace(inputs=[operation.inputs[0], self.size_inputs.vector(elements)], options=options)
         self._note(operation, sizes)
-        return operation
+        return [operation]
 
 
-SIZE_OPERAND_AT = {**dict.fromkeys(RESIZES | PADS, 1), "TRANSPOSE_CONV": 0}
+SIZE_OPERAND_AT = {**dict.fromkeys(RESIZES | PADS, 1), "TRANSPOSE_CONV": 0, "TILE": 1}
 """Which operand of an operator says sizes."""
 LIMITED = frozenset(("MIRROR_PAD", "STRIDED_SLICE", "SPACE_TO_DEPTH", "TRANSPOSE_CONV"))
 """Operators that do not take all sizes."""
-
-
-def _elements(operand: SizeOperand) -> list[Element]:
-    return [(operand, place) if number is None else number for place, number in enumerate(operand.known)]
 
 
 def _number(element: Element) -> int:

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS
 from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.sizes.unit_axes import Axes
 
 Sizes: TypeAlias = "tuple[int | None, ...]"
 """A shape; None is a size that is open."""
@@ -16,7 +17,7 @@ Numbers: TypeAlias = "Sequence[int | None]"
 ELEMENTWISE = frozenset((
     "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "TANH", "LOGISTIC", "RELU", "RELU6", "RELU_N1_TO_1",
     "LEAKY_RELU", "ELU", "SIGN", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
-    "GELU", "PRELU",
+    "GELU", "PRELU", "SELECT_V2",
 ))  # fmt: skip
 REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
 ALONG_ONE = frozenset(("SOFTMAX", "LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION"))
@@ -34,11 +35,15 @@ class OperatorSizes:
     Args:
         sizes: of tensors that others follow from; those of all others are their shapes.
         vectors: the elements of tensors of whole numbers that are no constants; None where they are open.
+
+    Attributes:
+        axes: for vectors that are made of the shape of what a reshape takes, which of its axes they are of.
     """
 
     def __init__(self, sizes: Mapping[Value, Sizes], vectors: Mapping[Value, Numbers]) -> None:
         self.sizes = dict(sizes)
         self.vectors = vectors
+        self.axes: dict[Value, Axes] = {}
 
     def of(self, value: Value | None) -> Sizes:
         if value is None:
@@ -73,6 +78,9 @@ class OperatorSizes:
         if code in RESIZES:
             height, width = self.numbers(operands[1])
             return first[0], height, width, first[3]
+        if code == "TILE":
+            pairs = zip(first, self.numbers(operands[1]), strict=True)
+            return tuple([None if size is None or count is None else size * count for size, count in pairs])
         if code in PADS:
             return self._padded(operation, first)
         if code == "STRIDED_SLICE":
@@ -82,6 +90,9 @@ class OperatorSizes:
         if code == "SPLIT":
             return self._split(operation)
         if code == "RESHAPE":
+            moved = self.axes.get(operands[1]) if operands[1] is not None else None
+            if moved is not None:
+                return tuple([1 if axis is None else first[axis] for axis in moved])
             return self._reshaped(first, self.numbers(operands[1]))
         if code in ("DEPTH_TO_SPACE", "SPACE_TO_DEPTH"):
             return _blocks(operation, first)

@@ -17,6 +17,8 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
 
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+
 
 class SizeOperand(NamedTuple):
     """A tensor of whole numbers that follow from the sizes.
@@ -30,6 +32,11 @@ class SizeOperand(NamedTuple):
     ref: str
     numbers: tuple[int, ...]
     known: tuple[int | None, ...]
+
+    @property
+    def elements(self) -> list[Element]:
+        """Its numbers, or which of its elements they are."""
+        return [(self, place) if number is None else number for place, number in enumerate(self.known)]
 
 
 Element: TypeAlias = "int | tuple[SizeOperand, int]"
@@ -118,9 +125,11 @@ class SizeInputs:
         place, start = first
         bounds = (start + 1, start + 1 + len(run), 1)
         return self._add(
-            "STRIDED_SLICE", [self._shapes[place], *(constant([each]) for each in bounds)], (len(run),),
-            begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0,
-        )  # fmt: skip
+            "STRIDED_SLICE",
+            [self._shapes[place], *(constant([each]) for each in bounds)],
+            (len(run),),
+            **dict.fromkeys(MASKS, 0),
+        )
 
     def _add(self, code: str, operands: Sequence[Value], shape: tuple[int, ...], **options: object) -> Value:
         made = Value("", INT32, shape)

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.sizes.operator_sizes import NotCertain, Sizes, constant_numbers, taken_elements
-from pocketgraph.litert.sizes.size_operands import Element, constant
+from pocketgraph.litert.sizes.size_operands import MASKS, Element, constant
 
 SLICES = frozenset(("SLICE", "STRIDED_SLICE"))
-MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 def cut(

@@ -15,8 +15,8 @@ from pocketgraph.litert.nan_and_overflow import SPREADING
 from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.narrow_convolutions import pixels_at_once, widen_weights
 from pocketgraph.litert.sizes.open_program import OpenProgram
-from pocketgraph.litert.sizes.size_operands import constant
-from pocketgraph.litert.sizes.slices import MASKS
+from pocketgraph.litert.sizes.size_operands import MASKS, constant
+from pocketgraph.litert.sizes.unit_axes import part_of_shape
 
 PASS = "widen_narrow_convolutions"
 """By this name it can be left out, as for one size."""
@@ -81,8 +81,8 @@ def _widened(convolution: Operation, pixels: int) -> list[Operation]:
         like = Value(f"{name}/columns", source.dtype, (1, 1, columns, 1))
         ends = [constant([0] * 4), constant([1, 1, 1 - width, 1]), constant([1] * 4)]
         cutting = [Operation("STRIDED_SLICE", [source, *ends], [like], dict.fromkeys(MASKS, 0), nodes)]
-    outer, of_made = _part_of_shape(made, (0, 2), nodes)
-    along, of_like = _part_of_shape(like, (2, 3), nodes)
+    outer, of_made = part_of_shape(made, (0, 2), nodes)
+    along, of_like = part_of_shape(like, (2, 3), nodes)
     target, counts = Value(f"{name}/target", INT32, (4,)), Value(f"{name}/counts", INT32, (4,))
     joining = {"axis": 0, "activation": ""}
     return [
@@ -102,13 +102,3 @@ def _rows(borders: list[tuple[int, int]]) -> Value:
     content = flat.constant
     assert content is not None
     return Value("", INT32, (len(borders), 2), type(content).of(content.numpy().reshape(-1, 2)))
-
-
-def _part_of_shape(value: Value, axes: tuple[int, int], nodes: tuple[str, ...]) -> tuple[Value, list[Operation]]:
-    """Some sizes of a tensor, as a vector that LiteRT knows before it runs."""
-    shape, part = Value("", INT32, (len(value.shape),)), Value("", INT32, (axes[1] - axes[0],))
-    places = [constant([each]) for each in (*axes, 1)]
-    return part, [
-        Operation("SHAPE", [value], [shape], {"out_type": 2}, nodes),
-        Operation("STRIDED_SLICE", [shape, *places], [part], dict.fromkeys(MASKS, 0), nodes),
-    ]

@@ -26,10 +26,13 @@ WITH_AXES = {
 SIZE_OPERANDS = {
     "Pad": (1,), "PadV2": (1,), "MirrorPad": (1,), "Reshape": (1,), "ResizeBilinear": (1,),
     "ResizeNearestNeighbor": (1,), "Slice": (1, 2), "StridedSlice": (1, 2), "Conv2DBackpropInput": (0,),
+    "Tile": (1,),
 }  # fmt: skip
 """Not a trait: which inputs say sizes or places that a program can take with each call."""
 WINDOWS = SIZE_OPERANDS.keys() - {"Reshape"}
 PICTURES = ops_with("convolution") | {"MaxPool", "AvgPool"}
+CHOICES = {"Select", "SelectV2"}
+"""Not a trait: they are layers where they choose among what heavy nodes compute."""
 BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
 """Not a trait: they are layers where they dilate a convolution between them."""
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
@@ -157,6 +160,8 @@ class OpenLayers:
         if node.op in ("Shape", "ShapeN"):
             self.from_sizes.update(made)
             return True
+        if node.op in CHOICES and node.name not in self._behind:  # masks, which NumPy makes as well
+            return False
         if node.op in BATCHES:
             return self._is_dilation(node, taken, inferred)
         operands = self._size_operands(node, taken, inferred) if self.takes_sizes and node.op in SIZE_OPERANDS else None

@@ -35,7 +35,8 @@ from pocketgraph.runtime.planning.stand_ins import StandIns
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
-    from pocketgraph.litert.sizes.resizable import Shapes
+    from pocketgraph.litert.sizes.operator_sizes import Sizes
+    from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
@@ -64,6 +65,8 @@ def opened_part(
     graph = request.graph
     part = ProgramLayers(opened, layers, nodes, inferred)
     if not part.is_possible or not any(op in HEAVY for op in part.ops.values()):
+        return None
+    if any(node_name(name) not in compiled.graph.nodes for name in (*part.inputs, *part.outputs)):
         return None
     given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
     wanted = [*map(str, opened.fetches)]
@@ -102,12 +105,30 @@ def opened_part(
             tell([shape for _, shape in specs.values()])
     except RunError:
         return None
+    return _served(compiled, request, part, resizable, opened_sizes)
+
+
+def _served(
+    compiled: FixedPlan, request: Request, part: ProgramLayers, resizable: Resizable, sizes: Sequence[Sizes]
+) -> ServedCalls:
+    """The calls that a program serves with the rest of the graph around it.
+
+    Args:
+        compiled: a plan for one of them, with the graph as it is.
+        request: what is to be run, with a graph that computes the same.
+        part: the program's layers.
+        resizable: the program.
+        sizes: those of its inputs, None where they are open.
+    """
+    graph, items = request.graph, compiled.items
+    if graph is not compiled.graph:
+        items = needed(graph, frozenset(request.feeds), request.fetches, ())
     inputs, outputs = tuple(map(Endpoint.of, part.inputs)), tuple(map(Endpoint.of, part.outputs))
-    reference = PartReference(graph, inputs, outputs, request.without, compiled.items)
+    reference = PartReference(compiled.graph, inputs, outputs, request.without, compiled.items)
     comparison = FirstComparison(reference, part.inputs, request.cache_dir)
-    executable = SizedExecutables(resizable, opened_sizes, comparison, reference.run)
-    steps = _program(request, compiled.items, part, inputs, outputs, executable)
-    before = PartReference(graph, tuple(request.feeds), inputs, request.without, compiled.items)
+    executable = SizedExecutables(resizable, sizes, comparison, reference.run)
+    steps = _program(request, items, part, inputs, outputs, executable)
+    before = PartReference(graph, tuple(request.feeds), inputs, request.without, items)
     noted = partial(_noted, before, request.fetches, outputs)
     return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
 

@@ -31,6 +31,7 @@ from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 from pocketgraph.runtime.planning.open_layers import PICTURES, OpenLayers, open_shapes
+from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
@@ -49,21 +50,40 @@ def opened_program(
         kept_as: the folder and name under which the cache keeps the program; None where it does not.
     """
     graph = request.graph
-    feeds = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in opened.feeds if dtype is not None}
     wanted = [*map(str, opened.fetches)]
     nodes = in_order(graph, wanted)
     if any(node.control_inputs or node.op in UNFIT for node in nodes):
         return None
-    for takes_sizes in (True, False):
-        layers = OpenLayers(graph, frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
-        inferred = infer_while(layers.look_at, graph, feeds, request.values, nodes, compiled.inferred)
-        if inferred is not None:
-            found = _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred)
-            if found is not None:
-                return found
-        if not layers.has_size_operands:
-            return None
-    return None
+    found, layers = _opened_layers(opened, compiled, request, kept_as, nodes)
+    if found is not None:
+        return found
+    if layers.late:
+        fed = [(end, dtype, sizes) for end, (dtype, sizes) in opened.feeds if dtype is not None]
+        sized = with_sizes_of_feeds(graph, fed, request.values, nodes)
+        if sized is not graph:
+            again = request.replace(graph=sized)
+            found, _ = _opened_layers(opened, compiled, again, None, in_order(sized, wanted))
+    if found is None and layers.has_size_operands:
+        found, _ = _opened_layers(opened, compiled, request, kept_as, nodes, takes_sizes=False)
+    return found
+
+
+def _opened_layers(
+    opened: CallKey,
+    compiled: FixedPlan,
+    request: Request,
+    kept_as: tuple[str, str] | None,
+    nodes: Sequence[Node],
+    *,
+    takes_sizes: bool = True,
+) -> tuple[ServedCalls | None, OpenLayers]:
+    """What serves calls of any sizes, where there is such, and how the nodes were sorted."""
+    feeds = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in opened.feeds if dtype is not None}
+    layers = OpenLayers(request.graph, frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
+    inferred = infer_while(layers.look_at, request.graph, feeds, request.values, nodes, compiled.inferred)
+    if inferred is None:
+        return None, layers
+    return _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred), layers
 
 
 def _of_layers(
@@ -129,5 +149,5 @@ def _of_all(
         )
     except RunError:
         return None
-    reference = PartReference(request.graph, inputs, request.fetches, request.without, compiled.items)
+    reference = PartReference(compiled.graph, inputs, request.fetches, request.without, compiled.items)
     return served_by(resizable, inputs, FirstComparison(reference, names, request.cache_dir))

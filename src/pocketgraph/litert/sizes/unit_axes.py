@@ -1,0 +1,57 @@
+"""Reshapes that put axes of size 1 in or leave such out, whatever the other sizes are.
+
+x [4, ?, ?] ─ SHAPE ─ CONCATENATION [1, 4, ?, ?] ─┐
+└──────────────────────────────────────────── RESHAPE
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.sizes.size_operands import MASKS, constant
+
+Axes: TypeAlias = "tuple[int | None, ...]"
+"""Of each axis of a result, that of what it was made of; None for one of size 1 that was put in."""
+
+
+def unit_axes(source: tuple[int, ...], target: tuple[int, ...]) -> Axes | None:
+    """Where the axes of ``target`` come from; None where but for axes of size 1 it has others."""
+    waiting = [axis for axis, size in enumerate(source) if size != 1]
+    if [source[axis] for axis in waiting] != [size for size in target if size != 1]:
+        return None
+    return tuple([None if size == 1 else waiting.pop(0) for size in target])
+
+
+def with_unit_axes(reshape: Operation, axes: Axes) -> tuple[Value, list[Operation]]:
+    """The vector that such a reshape takes, and the operations that make it and reshape."""
+    source = reshape.inputs[0]
+    assert source is not None
+    pieces: list[Value] = []
+    operations: list[Operation] = []
+    for start, axis in enumerate(axes):
+        if axis is None:
+            pieces.append(constant([1]))
+        elif not start or axes[start - 1] != axis - 1:
+            stop = next((at for at in range(start, len(axes)) if axes[at] != axis + at - start), len(axes))
+            piece, made = part_of_shape(source, (axis, axis + stop - start), reshape.nodes)
+            pieces.append(piece)
+            operations += made
+    target = pieces[0]
+    if len(pieces) > 1:
+        target = Value("", INT32, (len(axes),))
+        joining = {"axis": 0, "activation": ""}
+        operations.append(Operation("CONCATENATION", [*pieces], [target], joining, reshape.nodes))
+    options = {key: value for key, value in reshape.options.items() if key != "new_shape"}
+    return target, [*operations, reshape.replace(inputs=[source, target], options=options)]
+
+
+def part_of_shape(value: Value, axes: tuple[int, int], nodes: tuple[str, ...]) -> tuple[Value, list[Operation]]:
+    """Some sizes of a tensor, as a vector that LiteRT knows before it runs."""
+    shape, part = Value("", INT32, (len(value.shape),)), Value("", INT32, (axes[1] - axes[0],))
+    places = [constant([each]) for each in (*axes, 1)]
+    return part, [
+        Operation("SHAPE", [value], [shape], {"out_type": 2}, nodes),
+        Operation("STRIDED_SLICE", [shape, *places], [part], dict.fromkeys(MASKS, 0), nodes),
+    ]

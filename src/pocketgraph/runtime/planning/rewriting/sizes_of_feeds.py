@@ -1,0 +1,102 @@
+"""Reads sizes off what is fed, in place of what layers make: masks can then be made before layers run.
+
+words [1, ?] ── GatherV2 ── MatMul [1, ?, 64] ── Shape         Shape(words) ── ConcatV2 [64] ── GatherV2 [0, 1, 2]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, canonical, const
+from pocketgraph.graph.dtype import INT32
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.shapes import infer
+
+PREFIX = "sizes_of_feeds"
+PROBES = (
+    (3, 5, 7, 11, 13, 17),
+    (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099),
+    (1_000_171, 1_000_159, 1_000_151, 1_000_133, 1_000_121, 1_000_117),
+)
+"""Sizes of what is fed for which shapes are inferred: primes, below and above what is filled up to or cut off at. What
+is one of them each time, or the same each time, is so for all sizes."""
+
+Fed: TypeAlias = "tuple[Endpoint, DType, tuple[int | None, ...]]"
+"""A tensor that is fed, its type and its sizes, None where these are open."""
+
+
+def with_sizes_of_feeds(
+    graph: Graph, feeds: Sequence[Fed], values: Mapping[str, np.ndarray[Any, Any]], nodes: Sequence[Node]
+) -> Graph:
+    """The graph, in which shapes of what layers make are read off what is fed, as far as they are sizes of that.
+
+    Args:
+        graph: it stays as it is.
+        feeds: what is fed.
+        values: values that tensors are certain to have, by name.
+        nodes: those that are needed, producers first.
+    """
+    fed = {str(end) for end, _, _ in feeds}
+    shapes = [n for n in nodes if n.op == "Shape" and canonical(n.inputs[0]) not in fed]
+    places = [(at, axis) for at, (_, _, sizes) in enumerate(feeds) for axis, size in enumerate(sizes) if size is None]
+    if not shapes or len(places) > len(PROBES[0]) or any(name.startswith(PREFIX) for name in graph.nodes):
+        return graph
+    found: list[list[tuple[int | None, ...]]] = []
+    for probe in PROBES:
+        given = dict(zip(places, probe, strict=False))
+        sized = {
+            str(end): (dtype, Shape([given.get((at, axis), size) for axis, size in enumerate(sizes)]))
+            for at, (end, dtype, sizes) in enumerate(feeds)
+        }
+        inferred = infer(graph, sized, values, nodes=nodes)
+        found.append([inferred.shape(canonical(node.inputs[0])).dims or () for node in shapes])
+    of_probes = dict(zip(zip(*PROBES, strict=True), places, strict=False))
+    made: dict[str, Node] = {}
+    for node, *rows in zip(shapes, *found, strict=True):
+        numbers = list(zip(*rows, strict=False)) if len({len(row) for row in rows}) == 1 else []
+        if any(number in of_probes for number in numbers) and all(
+            number in of_probes or (number[0] is not None and len({*number}) == 1) for number in numbers
+        ):
+            sources = [of_probes.get(number, number[0]) for number in numbers]
+            made |= {each.name: each for each in _read_off(node, feeds, sources)}
+    kept = [node for node in graph if node.name not in made]
+    return graph.replace([*made.values(), *kept]) if made else graph
+
+
+def _read_off(node: Node, feeds: Sequence[Fed], sources: Sequence[tuple[int, int] | int | None]) -> list[Node]:
+    """What makes the same numbers as a Shape, and has its name at the end.
+
+    Args:
+        node: the Shape.
+        feeds: what is fed.
+        sources: of each number, the feed and the axis that it is the size of, or itself.
+    """
+    of_type = node.dtype("out_type", INT32)
+    used = sorted({source[0] for source in sources if isinstance(source, tuple)})
+    shapes = [
+        Node(f"{PREFIX}/{of_type.name}/{at}", "Shape", [str(feeds[at][0])], {"T": feeds[at][1], "out_type": of_type})
+        for at in used
+    ]
+    starts = dict(zip(used, np.cumsum([0, *(len(feeds[at][2]) for at in used)]).tolist(), strict=False))
+    numbers = [source for source in sources if isinstance(source, int)]
+    first = sum(len(feeds[at][2]) for at in used)
+    places = [
+        starts[source[0]] + source[1] if isinstance(source, tuple) else first + numbers.index(source)
+        for source in sources
+        if source is not None
+    ]
+    own = f"{PREFIX}/{node.name}"
+    inputs = [*(each.name for each in shapes), f"{own}/numbers", f"{PREFIX}/axis"]
+    attrs: dict[str, AttrValue] = {"T": of_type, "Tidx": INT32, "N": len(inputs) - 1}
+    gathered: dict[str, AttrValue] = {"Tparams": of_type, "Tindices": INT32, "Taxis": INT32, "batch_dims": 0}
+    return [
+        *shapes,
+        const(f"{PREFIX}/axis", np.array(0, np.int32)),
+        const(f"{own}/numbers", np.array(numbers, of_type.numpy)),
+        const(f"{own}/places", np.array(places, np.int32)),
+        Node(f"{own}/all", "ConcatV2", inputs, attrs),
+        Node(node.name, "GatherV2", [f"{own}/all", f"{own}/places", f"{PREFIX}/axis"], gathered),
+    ]

@@ -1,0 +1,150 @@
+"""Sizes of what layers make that are sizes of what is fed: causal masks, as Keras 3 makes them of the scores' shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.tensor import Array
+from pocketgraph.graph.text_format import parse
+from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.runtime import Session
+from pocketgraph.runtime.certificates import check_schedule
+from pocketgraph.runtime.planning import opened_parts
+from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
+from pocketgraph.runtime.planning.sized_executables import SizedExecutables
+
+WEIGHTS = np.random.default_rng(5).standard_normal((3, 8, 8)).astype(np.float32).round(3) / 4
+CAUSAL = """
+    x = Placeholder(dtype=float, shape=[1, ?, 8])
+    wq = Const(float[8, 8] {})
+    wk = Const(float[8, 8] {})
+    wv = Const(float[8, 8] {})
+    q = Einsum(x, wq, T=float, N=2, equation="abc,cd->abd")
+    k = Einsum(x, wk, T=float, N=2, equation="abc,cd->abd")
+    v = Einsum(x, wv, T=float, N=2, equation="abc,cd->abd")
+    scores = BatchMatMulV2(q, k, T=float, adj_x=false, adj_y=true)
+    s = Shape(scores, T=float, out_type=int32)
+    one = Const(int32[1] [1])
+    two = Const(int32[1] [2])
+    three = Const(int32[1] [3])
+    rows = StridedSlice(s, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+    columns = StridedSlice(s, two, three, one, T=int32, Index=int32, shrink_axis_mask=1)
+    sizes = Pack(rows, columns, T=int32, N=2, axis=0)
+    true = Const(bool true)
+    all = Fill(sizes, true, T=bool, index_type=int32)
+    lower = Const(int32 -1)
+    upper = Const(int32 0)
+    seen = MatrixBandPart(all, lower, upper, T=bool, Tindex=int32)
+    never = Const(float -1e9)
+    known = SelectV2(seen, scores, never, T=float)
+    shares = Softmax(known, T=float)
+    y = BatchMatMulV2(shares, v, T=float, adj_x=false, adj_y=false)
+""".format(*WEIGHTS.tolist())
+
+
+def computed(x: Array) -> Array:
+    """In doubles."""
+    q, k, v = (x[0].astype(np.float64) @ weights for weights in WEIGHTS)
+    scores = np.where(np.tril(np.ones((len(q), len(q)), bool)), q @ k.T, -1e9)
+    shares = np.exp(scores - scores.max(axis=1, keepdims=True))
+    return np.asarray((shares / shares.sum(axis=1, keepdims=True) @ v)[None])
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    check_schedule.finish()
+    monkeypatch.setattr(check_schedule, "LOOK", 3600.0)
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs for all sizes."""
+    found: list[Any] = []
+    opening = opened_parts.with_open_sizes
+
+    def noted(*args: Any) -> Any:
+        found.append(opening(*args))
+        return found[-1]
+
+    monkeypatch.setattr(opened_parts, "with_open_sizes", noted)
+    return found
+
+
+def numbers(length: int) -> Array:
+    return np.random.default_rng(length).standard_normal((1, length, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+def test_a_causal_mask_is_made_before_the_scores(is_idle: bool, opened: list[Any]) -> None:
+    with Session(parse(CAUSAL), cache_dir="") as session:
+        for length in (6, 9, 12, 5, 50, 9, 70):
+            (found,) = session.run(["y"], {"x": numbers(length)})
+            np.testing.assert_allclose(found, computed(numbers(length)), rtol=1e-4, atol=1e-5)
+            if is_idle:
+                check_schedule.finish()
+        used = [each for plan in session._calls.plans.values() for each in plan.executables]
+    assert any(isinstance(each, SizedExecutables) for each in used)
+    (serving,) = (program for program in opened if program is not None)
+    assert any(operation.code == "SELECT_V2" for operation in serving.program.operations)
+    assert sum(operation.code == "SOFTMAX" for operation in serving.program.operations) == 1
+
+
+def test_short_and_long_texts_equal_the_reference_engine() -> None:
+    with Session(parse(CAUSAL), cache_dir="") as session, Session(parse(CAUSAL), engine="reference") as reference:
+        for length in (6, 9, 1, 2, 300):
+            (found,), (expected,) = (each.run(["y"], {"x": numbers(length)}) for each in (session, reference))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def sized(graph: Graph, *sizes: int | None) -> Graph:
+    return with_sizes_of_feeds(graph, [(Endpoint("x", 0), FLOAT, sizes)], {}, in_order(graph, ["y"]))
+
+
+def of(body: str) -> Graph:
+    return parse(f"""
+        x = Placeholder(dtype=float, shape=[?, ?])
+        {body}
+        y = Shape(h, T=float, out_type=int64)
+    """)
+
+
+def test_a_shape_is_read_off_what_is_fed() -> None:
+    graph = of("w = Const(float[3, 4] 0.5)\n h = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)")
+    found = sized(graph, None, 3)
+    assert found["y"].op == "GatherV2"
+    (read,) = Session(found, engine="reference").run(["y"], {"x": np.zeros((7, 3), np.float32)})
+    assert read.tolist() == [7, 4]
+    assert read.dtype == np.int64
+    assert "MatMul" not in {node.op for node in in_order(found, ["y"])}
+
+
+def test_sizes_that_change_places_do() -> None:
+    graph = of("turn = Const(int32[2] [1, 0])\n h = Transpose(x, turn, T=float, Tperm=int32)")
+    (read,) = Session(sized(graph, None, None), engine="reference").run(["y"], {"x": np.zeros((7, 3), np.float32)})
+    assert read.tolist() == [3, 7]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        # Half of the length; at most 4 of it; at least 9.
+        "h = Squeeze(p, T=float, squeeze_dims=[0, 3])\n"
+        "a = Const(int32 0)\n b = Const(int32 -1)\n e = ExpandDims(x, a, T=float, Tdim=int32)\n"
+        "f = ExpandDims(e, b, T=float, Tdim=int32)\n"
+        'p = MaxPool(f, T=float, ksize=[1, 2, 1, 1], strides=[1, 2, 1, 1], padding="SAME")',
+        "a = Const(int32[2] [0, 0])\n b = Const(int32[2] [4, 0])\n c = Const(int32[2] [1, 1])\n"
+        "h = StridedSlice(x, a, b, c, T=float, Index=int32, end_mask=2)",
+        "s = Shape(x, T=float, out_type=int32)\n n = Const(int32[2] [9, 1])\n m = Maximum(s, n, T=int32)\n"
+        "z = Const(float 0.5)\n h = Fill(m, z, T=float, index_type=int32)",
+    ],
+    ids=["half", "at most", "at least"],
+)
+def test_other_numbers_stay(body: str) -> None:
+    graph = of(body)
+    assert sized(graph, None, 3) is graph
