@@ -51,6 +51,32 @@ def test_an_assignment_whose_variable_is_read_afterwards_stays(read: str) -> Non
     assert "count" in graph
 
 
+SEEDED = """
+    x = Placeholder(dtype=float)
+    seed = VarHandleOp(dtype=float, shape=[])
+    one = Const(float 1.0)
+    first = ReadVariableOp(seed, dtype=float)
+    second_seed = Add(first, one, T=float)
+    step_1 = AssignVariableOp(seed, second_seed, dtype=float)
+    second = ReadVariableOp(seed, ^step_1, dtype=float)
+    third_seed = Add(second, one, T=float)
+    step_2 = AssignVariableOp(seed, third_seed, ^step_1, dtype=float)
+    third = ReadVariableOp(seed, ^step_2, dtype=float)
+    done = NoOp(^step_1, ^step_2)
+    y = Identity(x, ^done, T=float)
+    z = Add(x, third, ^done, T=float)
+"""
+
+
+def test_assignments_that_only_each_other_read_are_dropped() -> None:
+    graph, lines = without_dead_updates(parse(SEEDED), ["y"])
+    assert lines == [f"'{name}' (AssignVariableOp to 'seed') is dropped" for name in ("step_1", "step_2")]
+    assert {node.op for node in graph} == {"Placeholder", "NoOp", "Identity"}
+    graph, lines = without_dead_updates(parse(SEEDED), ["z"])
+    assert lines == []
+    assert {"step_1", "step_2"} <= {*graph.nodes}
+
+
 def test_an_assignment_whose_result_is_an_answer_stays() -> None:
     text = "v = VariableV2(dtype=float, shape=[])\none = Const(float 1.0)\ny = AssignAdd(v, one, T=float)"
     assert "y" in without_dead_updates(parse(text), ["y"])[0]

@@ -11,8 +11,8 @@ from pocketgraph.graph.order import reachable
 
 
 def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, list[str]]:
-    """The graph without the assignments whose result nobody computes with, and after which nobody reads the variable;
-    and a line for each.
+    """The graph without the assignments whose result no answer is computed with, and after which none reads the
+    variable, itself or for another assignment that stays; and a line for each.
 
     ::
 
@@ -25,22 +25,38 @@ def without_dead_updates(graph: Graph, outputs: Iterable[str]) -> tuple[Graph, l
     updates = {node.name: variable for node in graph if is_update(node) and (variable := updated_variable(graph, node))}
     if not updates:
         return graph, []
-    computed_with = reachable(graph, names, data_only=True, missing_ok=True)
-    dead = {
-        name: variable
-        for name, variable in updates.items()
-        if name not in computed_with
-        and not any(
-            user.name != name and name in reachable(graph, list(user.inputs))
-            for user in graph.consumers.get(variable, ())
-        )
-    }
+    live = _live_updates(graph, names, updates)
+    dead = {name: variable for name, variable in updates.items() if name not in live}
     if not dead:
         return graph, []
     waits = {f"^{name}" for name in dead}
     kept = [_without(node, waits) for node in graph if node.name not in dead]
     lines = [f"'{name}' ({graph[name].op} to '{variable}') is dropped" for name, variable in dead.items()]
     return extract_sub_graph(graph.replace(kept), names), lines
+
+
+def _live_updates(graph: Graph, outputs: Collection[str], updates: Mapping[str, str]) -> set[str]:
+    """Those of the assignments that outputs depend on; Keras 3's layers count their seed, one on top of the other."""
+    live: set[str] = set()
+    computed_with = reachable(graph, outputs, data_only=True, missing_ok=True)
+    while True:
+        found = {
+            name
+            for name in updates.keys() - live
+            if name in computed_with or _is_read_after(graph, name, updates[name], computed_with)
+        }
+        if not found:
+            return live
+        live |= found
+        computed_with |= reachable(graph, sorted(found), data_only=True)
+
+
+def _is_read_after(graph: Graph, update: str, variable: str, computed_with: Collection[str]) -> bool:
+    """Whether one of these nodes takes the variable when an assignment has been made."""
+    return any(
+        user.name != update and user.name in computed_with and update in reachable(graph, list(user.inputs))
+        for user in graph.consumers.get(variable, ())
+    )
 
 
 def updates_of_constants(graph: Graph) -> dict[str, str]:
