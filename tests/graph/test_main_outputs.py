@@ -358,3 +358,27 @@ def test_a_policy_that_explores_gives_the_scores_of_its_actions(op: str) -> None
         action = {op}(explores, other, best, T=int64)
     """)
     assert main_outputs(graph) == ["values"]
+
+
+def test_a_loss_without_labels_is_no_output_but_what_it_averages() -> None:
+    """As of heads that a penalty keeps small, each with its share; an average for each example is an answer."""
+    graph = parse(f"""{BODY}
+        other = Conv2D(x, w/read, T=float)
+        boxes = ConcatV2(other, logits, axis, T=float, Tidx=int32, N=2)
+        square = Square(logits, T=float)
+        axes = Const(int32[4] [0, 1, 2, 3])
+        first = Mean(square, axes, T=float, Tidx=int32)
+        square_1 = Square(boxes, T=float)
+        second = Mean(square_1, axes, T=float, Tidx=int32)
+        share = Const(float 0.0001)
+        small = Mul(second, share, T=float)
+        loss = AddV2(first, small, T=float)
+    """)
+    assert main_outputs(graph)[0] in ("boxes", "logits")
+    assert {name for name, _ in likely_outputs(graph)} >= {"boxes", "logits"}
+    assert "loss" not in {name for name, _ in likely_outputs(graph)}
+    pooled = parse(f"""{BODY}
+        places = Const(int32[2] [1, 2])
+        mean = Mean(logits, places, T=float, Tidx=int32)
+    """)
+    assert main_outputs(pooled) == ["mean"]

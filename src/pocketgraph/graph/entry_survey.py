@@ -10,7 +10,7 @@ from typing import NamedTuple
 from pocketgraph.graph.adversarial_networks import generated
 from pocketgraph.graph.exploration import OVERRULING, greedy_scores
 from pocketgraph.graph.graph import Graph
-from pocketgraph.graph.loss_arithmetic import answer_before_loss
+from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
@@ -151,6 +151,10 @@ class EntrySurvey:
                 node = source
             elif any(user.name in labelled for _, user in self._users.get(node.name, ())):
                 node = answer_before_loss(self._graph, node, labels)
+            averaged = averaged_answers(self._graph, node) if self.is_trained else []
+            if averaged:
+                found |= {one.name: ranked for one in averaged if (ranked := self._rank(one)) is not None}
+                continue
             ranked = self._rank(node)
             scores = greedy_scores(self._graph, [node.name]) if node.op in OVERRULING else None
             if scores is not None and ranked is not None:

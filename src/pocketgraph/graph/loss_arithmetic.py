@@ -5,11 +5,16 @@ from collections.abc import Collection
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.tensor import Tensor
 
 _BEGINS = frozenset({"Log", "Log1p", "Square", "Pow"})
 """Not a trait: what losses take of an answer, and answers seldom end in."""
 _GOES_ON = _BEGINS | {"Maximum", "Minimum", "ClipByValue", "Add", "AddV2", "Neg", "Abs"}
 """Not a trait: what stands before that: clipped, an epsilon added."""
+
+_COMBINES = frozenset({"Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Neg", "Identity"})
+"""Not a trait: what sums up the terms of a loss."""
+MOST_TERMS = 32
 
 _DIFFERENCES = ops_with("difference") | {"SquaredDifference"}
 
@@ -43,6 +48,48 @@ def answer_before_loss(graph: Graph, node: Node, labels: Collection[str] = ()) -
             break
         node = before
     return node
+
+
+def averaged_answers(graph: Graph, node: Node) -> list[Node]:
+    """The answers that a loss without labels averages over the examples; none where a node is no such loss.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     y = Placeholder(dtype=float)
+    ...     square = Square(y, T=float)
+    ...     axes = Const(int32[2] [0, 1])
+    ...     mean = Mean(square, axes, T=float, Tidx=int32)
+    ...     share = Const(float 0.1)
+    ...     loss = Mul(mean, share, T=float)
+    ... ''')
+    >>> [answer.name for answer in averaged_answers(graph, graph["loss"])]
+    ['y']
+
+    Args:
+        graph: the graph.
+        node: an end of it.
+    """
+    waiting, found = [node], list[Node]()
+    for _ in range(MOST_TERMS):
+        if not waiting:
+            return found
+        term = waiting.pop(0)
+        sources = [source for ref in term.data_inputs if (source := graph.find_producer(ref)) is not None]
+        if term.op in _COMBINES:
+            waiting += [source for source in sources if source.op != "Const"]
+        elif term.op in ("Mean", "Sum") and len(sources) == 2 and _is_over_examples(sources[1]):
+            found.append(answer_before_loss(graph, sources[0]))
+        elif term.op != "L2Loss":
+            return []
+    return []
+
+
+def _is_over_examples(axes: Node) -> bool:
+    """Whether axes are several, the first one among them, or all there are."""
+    value = axes.attrs.get("value")
+    if axes.op == "Range" or not isinstance(value, Tensor):
+        return axes.op == "Range"
+    return value.size > 1 and 0 in value.numpy()
 
 
 def _is_compared(graph: Graph, node: Node, labels: Collection[str]) -> bool:
