@@ -25,9 +25,10 @@ from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
 from measure import NETWORKS
 from pocketgraph.exporting.arena import placed
-from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, CExecutable, compiler, write_files
+from pocketgraph.exporting.c.building import FLAGS, XNNPACK_LINKS, CExecutable, compiler
 from pocketgraph.exporting.c.library import Library, built
 from pocketgraph.formats import load
+from pocketgraph.formats.files import write_files
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from pocketgraph.exporting.c.building import CExecutable, compiler, write_files
+from pocketgraph.exporting.c.building import CExecutable, compiler
 from pocketgraph.exporting.c.library import Library, built
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph import Graph
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value

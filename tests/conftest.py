@@ -17,3 +17,9 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))  # "default"
 @pytest.fixture(autouse=True, scope="session")
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["POCKETGRAPH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+
+@pytest.fixture
+def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a processor with AVX-512, wherever the tests run."""
+    monkeypatch.setattr("pocketgraph.litert.rewriting.winograd.has_wide_kernels", lambda: True)

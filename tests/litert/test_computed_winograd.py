@@ -20,6 +20,8 @@ from pocketgraph.litert.rewriting.optimize import FOR_THIS_PROCESSOR
 from pocketgraph.quantization.float_program import float_program
 from support import assert_close
 
+pytestmark = pytest.mark.usefixtures("wide_kernels")
+
 random = np.random.default_rng(12)
 CASES = [
     ((8, 16, 16, 64), (3, 3), 64),
@@ -30,12 +32,6 @@ CASES = [
     ((4, 9, 17, 96), (1, 7), 64),
     ((4, 17, 9, 96), (7, 1), 64),
 ]
-
-
-@pytest.fixture(autouse=True)
-def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor with AVX-512, wherever the tests run."""
-    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
 
 
 def floats(*shape: int) -> np.ndarray:

@@ -14,13 +14,9 @@ from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, Tiling, tile_transform
 
+pytestmark = pytest.mark.usefixtures("wide_kernels")
+
 random = np.random.default_rng(11)
-
-
-@pytest.fixture(autouse=True)
-def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor with AVX-512, wherever the tests run."""
-    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
 
 
 @pytest.mark.parametrize(("results", "taps"), [(2, 3), (4, 3), (2, 5), (4, 5), (2, 7), (3, 4), (4, 1)])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from mmap import ACCESS_READ, mmap
 from typing import BinaryIO, TypeAlias
 
@@ -168,3 +168,12 @@ def write_into(file: BinaryIO, content: Content) -> None:
     else:
         for piece in content:
             file.write(piece)
+
+
+def write_files(folder: str, files: Mapping[str, bytes]) -> None:
+    """Writes files, by their paths with slashes, into a folder that is made where it is not there."""
+    for path, content in files.items():
+        place = os.path.join(folder, *path.split("/"))
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        with open(place, "wb") as file:
+            file.write(content)

@@ -22,23 +22,23 @@ def data_format(emit: Emit, node: Node) -> str:
 
 
 def image(emit: Emit, index: int, layout: str, dtypes: Sequence[str] = ("float",)) -> Value:
-    """An image operand of one of these element types as NHWC."""
+    """An image operand of one of these element types as NHWC, or pictures in a row as NDHWC."""
     value = emit.require(emit.input(index), *dtypes)
-    if len(value.shape) != 4:
-        raise emit.unsupported(f"an image of rank {len(value.shape)}")
-    return value if layout == "NHWC" else emit.transpose(value, TO_NHWC)
+    if len(value.shape) != len(layout):
+        raise emit.unsupported(f"{'an image' if len(layout) == 4 else 'a volume'} of rank {len(value.shape)}")
+    return value if layout[-1] == "C" else emit.transpose(value, (0, *range(2, len(layout)), 1))
 
 
 def yield_image(emit: Emit, value: Value, layout: str) -> None:
-    """Ends a lowering whose result is ``value`` in NHWC."""
-    emit.result(value if layout == "NHWC" else emit.transpose(value, TO_NCHW))
+    """Ends a lowering whose result is ``value`` with channels last."""
+    emit.result(value if layout[-1] == "C" else emit.transpose(value, (0, len(layout) - 1, *range(1, len(layout) - 1))))
 
 
-def spatial(emit: Emit, values: tuple[int, ...], layout: str, what: str) -> tuple[int, int]:
-    """The height and width entries of a four-element attribute whose other entries must be 1."""
-    if len(values) != 4:
-        raise emit.unsupported(f"{what} {list(values)} must have 4 entries")
-    batch, height, width, channels = values if layout == "NHWC" else tuple(values[axis] for axis in TO_NHWC)
+def spatial(emit: Emit, values: tuple[int, ...], layout: str, what: str) -> tuple[int, ...]:
+    """The entries for (frames,) height and width of an attribute with an entry an axis; the others must be 1."""
+    if len(values) != len(layout):
+        raise emit.unsupported(f"{what} {list(values)} must have {len(layout)} entries")
+    batch, channels = values[0], values[layout.index("C")]
     if batch != 1 or channels != 1:
         raise emit.unsupported(f"{what} {list(values)} over batch or channels")
-    return height, width
+    return values[1:-1] if layout[-1] == "C" else values[2:]

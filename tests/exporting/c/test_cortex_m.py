@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from c_programs import filled, library_of, program_of
-from pocketgraph.exporting.c.building import write_files
 from pocketgraph.exporting.c.cortex_m import CODE, RAM, fits
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed

@@ -17,6 +17,7 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import programs
 from pocketgraph.exporting.c import building, c_exporter
 from pocketgraph.exporting.programs import LackingError
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph.text_format import parse
 
 NET = parse("""
@@ -286,7 +287,7 @@ def test_a_folder_that_is_not_empty_stays(tmp_path: pathlib.Path) -> None:
 
 def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(folder: str, files: Any) -> None:
-        building.write_files(folder, dict(list(files.items())[:2]))
+        write_files(folder, dict(list(files.items())[:2]))
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(c_exporter, "write_files", full)

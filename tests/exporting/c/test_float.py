@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from c_programs import LEVELS, filled, known, library_of, needs_cc, program, program_of, results
-from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack, write_files
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, has_xnnpack
 from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import float_program as entry_program
 from pocketgraph.formats import load
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.text_format import parse

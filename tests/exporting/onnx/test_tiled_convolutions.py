@@ -20,13 +20,9 @@ from pocketgraph.litert.rewriting.tile_transforms import Tiling
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 
+pytestmark = pytest.mark.usefixtures("wide_kernels")
+
 BATCH_NORM = "n = FusedBatchNormV3(c, s, o, m, v, T=float, U=float, is_training=false, epsilon=0.001)\n"
-
-
-@pytest.fixture(autouse=True)
-def wide_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a processor with AVX-512, wherever the tests run."""
-    monkeypatch.setattr(winograd, "has_wide_kernels", lambda: True)
 
 
 def tiled(monkeypatch: pytest.MonkeyPatch, rows: int, columns: int) -> None:

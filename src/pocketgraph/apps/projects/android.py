@@ -7,7 +7,8 @@ import os
 from pocketgraph.apps.projects.app_names import in_android, in_kotlin
 from pocketgraph.apps.projects.litert_facts import facts
 from pocketgraph.apps.projects.project import PictureFacts, Project, about, front
-from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.project_files import project_files
+from pocketgraph.formats.files import write_files
 
 JAVA = "app/src/main/java/@package_path@/"
 CAMERA_X = "1.4.2"
@@ -38,7 +39,7 @@ def write(project: Project, folder: str) -> None:
         made["app/src/main/assets/labels.txt"] = project.label_lines().encode()
     for name, content in project.golden_files().items():
         made[f"app/src/androidTest/assets/golden/{name}"] = content
-    write_project(folder, made)
+    write_files(folder, made)
 
 
 def _words(project: Project, path: str) -> dict[str, str]:

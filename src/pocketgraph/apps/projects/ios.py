@@ -11,11 +11,12 @@ import numpy as np
 from pocketgraph.apps.projects.app_names import in_plist, in_swift
 from pocketgraph.apps.projects.litert_facts import facts
 from pocketgraph.apps.projects.project import PictureFacts, Project, about, front, little_endian
-from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.project_files import project_files
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.coreml.coreml_exporter import BESIDE
 from pocketgraph.exporting.coreml.names import feature_names
 from pocketgraph.exporting.model import Port
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph.model_file_graph import numbers
 
 IOS = 17
@@ -64,7 +65,7 @@ def write(project: Project, folder: str) -> None:
     for kind, place, port, array in project.golden_arrays():
         values = numbers(project.model.graph, port.tensor, array) if project.source else array
         made[f"Tests/{kind}_{place}.bin"] = little_endian(np.asarray(values, np.float32))
-    write_project(folder, made)
+    write_files(folder, made)
 
 
 def _words(project: Project, network: str, known: dict[str, Any]) -> dict[str, str]:

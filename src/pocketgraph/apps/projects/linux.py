@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 
 from pocketgraph.apps.projects.project import PictureFacts, Project, about, front
-from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.project_files import project_files
 from pocketgraph.exporting.c.unit import number
 from pocketgraph.exporting.c_identifiers import literal
+from pocketgraph.formats.files import write_files
 
 PICTURES = """
 ## Pictures and cameras
@@ -36,4 +37,4 @@ def write(project: Project, folder: str) -> None:
         "mean": ", ".join(map(number, picture.mean)), "deviation": ", ".join(map(number, picture.std)),
         "labels": "".join(f"    {literal(label)},\n" for label in project.labels),
     }  # fmt: skip
-    write_project(folder, project_files("linux", words))
+    write_files(folder, project_files("linux", words))

@@ -7,7 +7,8 @@ import os
 from pocketgraph.apps.projects.app_names import in_unit
 from pocketgraph.apps.projects.litert_facts import as_json, facts, golden_arrays
 from pocketgraph.apps.projects.project import Project, about, front
-from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.project_files import project_files
+from pocketgraph.formats.files import write_files
 
 SOUND_ROW = "| `sound.py` | what the model takes of a recording; `main.py --recording=FILE.wav` |\n"
 FIRST_TRY = """
@@ -32,4 +33,4 @@ def write(project: Project, folder: str) -> None:
     made["golden.npz"] = golden_arrays(project)
     if project.labels:
         made["labels.txt"] = project.label_lines().encode()
-    write_project(folder, made)
+    write_files(folder, made)

@@ -6,7 +6,6 @@ tools from taking a template for a module of ours.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from importlib.resources import files
@@ -44,12 +43,3 @@ def project_files(kind: str, words: Mapping[str, str], leave: frozenset[str] = f
             raise ValueError(f"{kind}/{place} asks for {left[0]}, which the project does not have")
         made[path] = text.encode()
     return made
-
-
-def write_project(folder: str, made: Mapping[str, bytes]) -> None:
-    """Writes files into a folder that exists."""
-    for path, content in sorted(made.items()):
-        place = os.path.join(folder, *path.split("/"))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "wb") as file:
-            file.write(content)

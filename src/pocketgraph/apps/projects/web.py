@@ -18,7 +18,7 @@ from pocketgraph.apps.live.pictures import PALETTE, SIZES
 from pocketgraph.apps.live.word_recognition import may_repeat
 from pocketgraph.apps.projects.litert_facts import as_json, facts
 from pocketgraph.apps.projects.project import Project, about, front
-from pocketgraph.apps.projects.project_files import project_files, write_project
+from pocketgraph.apps.projects.project_files import project_files
 from pocketgraph.apps.projects.web_types import narrow_integers
 from pocketgraph.datasets.picture_input import PictureInput, describe
 from pocketgraph.datasets.recordings import USUAL_RATE
@@ -26,6 +26,7 @@ from pocketgraph.errors import PocketgraphError, UsageError, option
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, Normalization, Port
 from pocketgraph.exporting.opening import with_fixed_shapes, with_sizes
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import likely_outputs
 from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, has_codes, is_litert_file
@@ -99,7 +100,7 @@ def write(project: Project, folder: str) -> None:
         given = project.golden_files()
         for place, port in enumerate(places):
             made[f"public/golden/{kind}_{place}.bin"] = given[f"{kind}_{port}.bin"]
-    write_project(folder, made)
+    write_files(folder, made)
 
 
 def _orders(ports: dict[str, Any]) -> tuple[list[int], list[int]]:

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -36,15 +36,6 @@ def has_xnnpack() -> bool:
             file.write("#include <xnnpack.h>\nint main(void) { return xnn_initialize(0) != xnn_status_success; }\n")
         words = [cc, "-std=c99", source, *XNNPACK_LINKS, "-o", os.path.join(folder, "found")]
         return subprocess.run(words, capture_output=True, timeout=LONGEST).returncode == 0
-
-
-def write_files(folder: str, files: Mapping[str, bytes]) -> None:
-    """Writes files into a folder that is made where it is not there."""
-    for path, content in files.items():
-        place = os.path.join(folder, *path.split("/"))
-        os.makedirs(os.path.dirname(place), exist_ok=True)
-        with open(place, "wb") as file:
-            file.write(content)
 
 
 def compiled(

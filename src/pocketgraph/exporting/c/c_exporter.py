@@ -11,7 +11,7 @@ from typing import Literal
 import numpy as np
 
 from pocketgraph.errors import UsageError, option
-from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack, write_files
+from pocketgraph.exporting.c.building import XNNPACK_LINKS, CExecutable, compiler, has_xnnpack
 from pocketgraph.exporting.c.library import (
     Backend,
     LackingOperatorsError,
@@ -25,6 +25,7 @@ from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import EntryPoint, ExportModel, Feeds, Normalization, Written, check_sizes
 from pocketgraph.exporting.programs import LackingError, float_program, quantized_program
 from pocketgraph.exporting.samples import taken_feeds
+from pocketgraph.formats.files import write_files
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed, real

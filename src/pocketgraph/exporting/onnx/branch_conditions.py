@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from pocketgraph.exporting.onnx.preparing import Prepared
+from pocketgraph.exporting.onnx.trip_counts import behind
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -43,7 +44,7 @@ class Guards:
         own = self.of(endpoint.node)
         item = self._items.get(endpoint.node)
         if item is not None and item.node.op == "Switch":
-            predicate = predicate_of(item.data[1], self._items)
+            predicate = behind(self._items, item.data[1])
             if predicate.node not in self._items or self._items[predicate.node].node.op != "LoopCond":
                 guard = Guard(predicate, endpoint.port == 1)
                 depth = len(self.of(item.data[1].node))
@@ -82,16 +83,6 @@ class Guards:
         for control in item.control:
             whole |= self.of(control)
         return whole
-
-
-def predicate_of(endpoint: Endpoint, items: Mapping[str, Item]) -> Endpoint:
-    """The tensor that a predicate is, behind what only passes it on."""
-    for _ in range(len(items)):
-        item = items.get(endpoint.node)
-        if item is None or item.node.op not in ("Identity", "Switch") or not item.data:
-            break
-        endpoint = item.data[0]
-    return endpoint
 
 
 def _in_order(items: Mapping[str, Item]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
@@ -30,11 +30,11 @@ def counts(items: Mapping[str, Item], inferred: Inferred, name: str, first: Endp
     return False
 
 
-def behind(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
-    """What a tensor is, behind what only passes it on within the loop."""
+def behind(items: Mapping[str, Item], endpoint: Endpoint, passes: Collection[str] = PASSES) -> Endpoint:
+    """What a tensor is, behind what only passes it on, by default within the loop."""
     for _ in range(len(items)):
         item = items.get(endpoint.node)
-        if item is None or item.node.op not in PASSES:
+        if item is None or item.node.op not in passes or not item.data:
             break
         endpoint = item.data[0]
     return endpoint
@@ -42,12 +42,7 @@ def behind(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
 
 def outside(items: Mapping[str, Item], endpoint: Endpoint) -> Endpoint:
     """What a tensor is outside of the loop."""
-    for _ in range(len(items)):
-        item = items.get(endpoint.node)
-        if item is None or item.node.op not in (*PASSES, *loops.ENTER):
-            break
-        endpoint = item.data[0]
-    return endpoint
+    return behind(items, endpoint, (*PASSES, *loops.ENTER))
 
 
 def trip_count(

@@ -73,11 +73,7 @@ def matrix_solve(matrix: Array, rhs: Array, *, adjoint: bool = False) -> Array:
 @kernel("MatrixTriangularSolve", "BatchMatrixTriangularSolve")
 def matrix_triangular_solve(matrix: Array, rhs: Array, *, lower: bool = True, adjoint: bool = False) -> Array:
     wide = square_matrices(matrix)
-    half = np.tril(wide) if lower else np.triu(wide)
-    try:
-        return np.linalg.solve(adjoint_of(half) if adjoint else half, rhs.astype(wide.dtype)).astype(rhs.dtype)
-    except np.linalg.LinAlgError as error:
-        raise ValueError("Input matrix is not invertible.") from error
+    return matrix_solve(np.tril(wide) if lower else np.triu(wide), rhs, adjoint=adjoint)
 
 
 @kernel("MatrixSolveLs", "BatchMatrixSolveLs")

@@ -322,10 +322,7 @@ def scatter(
 @kernel("TensorListScatter")
 def scatter_v1(tensor: Array, indices: Array, element_shape: Array, *, element_dtype: DType) -> TensorList:
     """As many elements as the largest index asks for."""
-    count = int(indices.max()) + 1 if indices.size else 0
-    made = _filled(count, element_dtype, as_shape(element_shape))
-    _check_rows(made, tensor)
-    return _scattered(made, tensor, indices)
+    return scatter(tensor, indices, element_shape, np.array(-1), element_dtype=element_dtype)
 
 
 @kernel("TensorListPushBackBatch")

@@ -58,7 +58,7 @@ def features_of(graph: Graph, parser: Node) -> list[RecordFeature]:
     types = _types(parser, "sparse_types") or _types(parser, "Tsparse")
     return [
         *dense,
-        *(RecordFeature(key, dtype, None) for key, dtype in zip(_sparse_keys(graph, parser), types, strict=False)),
+        *(RecordFeature(key, dtype, None) for key, dtype in zip(_keys(graph, parser, "sparse"), types, strict=False)),
     ]
 
 
@@ -84,30 +84,20 @@ def _dense(graph: Graph, parser: Node) -> Iterator[tuple[bytes, DType, int]]:
         min(MOST_VALUES, shape.elements or 1) if isinstance(shape, Shape) else 1
         for shape in (shapes if isinstance(shapes, tuple) else ())
     ]
-    yield from zip(_keys(graph, parser), types, sizes, strict=False)
+    yield from zip(_keys(graph, parser, "dense"), types, sizes, strict=False)
 
 
-def _keys(graph: Graph, parser: Node) -> list[bytes]:
+def _keys(graph: Graph, parser: Node, kind: str) -> list[bytes]:
+    """The keys of the features of a kind, ``sparse`` or ``dense``."""
     inputs = parser.data_inputs
     if parser.op == "ParseSingleExample":
-        keys = parser.attr("dense_keys", ())
-        listed = keys if isinstance(keys, tuple) else ()
-        return [key for key in listed if isinstance(key, bytes)]
-    if parser.op == "ParseExampleV2":
-        return _strings(graph.constant(inputs[3])) if len(inputs) > 3 else []
-    sparse, dense = (int(parser.attr(name, 0)) for name in ("Nsparse", "Ndense"))
-    refs = inputs[2 + sparse : 2 + sparse + dense]
-    return [key for ref in refs for key in (_strings(graph.constant(ref)) or [b""])[:1]]
-
-
-def _sparse_keys(graph: Graph, parser: Node) -> list[bytes]:
-    inputs = parser.data_inputs
-    if parser.op == "ParseSingleExample":
-        keys = parser.attr("sparse_keys", ())
+        keys = parser.attr(f"{kind}_keys", ())
         return [key for key in (keys if isinstance(keys, tuple) else ()) if isinstance(key, bytes)]
     if parser.op == "ParseExampleV2":
-        return _strings(graph.constant(inputs[2])) if len(inputs) > 2 else []
-    refs = inputs[2 : 2 + int(parser.attr("Nsparse", 0))]
+        place = 2 if kind == "sparse" else 3
+        return _strings(graph.constant(inputs[place])) if len(inputs) > place else []
+    start = 2 if kind == "sparse" else 2 + int(parser.attr("Nsparse", 0))
+    refs = inputs[start : start + int(parser.attr(f"N{kind}", 0))]
     return [key for ref in refs for key in (_strings(graph.constant(ref)) or [b""])[:1]]
 
 

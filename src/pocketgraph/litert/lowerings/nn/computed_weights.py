@@ -197,7 +197,7 @@ def _product(emit: Emit, left: Value, right: Value, *, turned: bool = False) -> 
     return emit.add("BATCH_MATMUL", [left, right], shape, adj_x=False, adj_y=turned)
 
 
-def _steps(emit: Emit, node: Node, layout: str) -> tuple[tuple[int, int], tuple[int, int]]:
+def _steps(emit: Emit, node: Node, layout: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(strides, dilations) of a convolution."""
     strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
     return strides, spatial(emit, attr_list(node, "dilations", (1, 1, 1, 1)), layout, "dilations")

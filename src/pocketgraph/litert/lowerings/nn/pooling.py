@@ -35,7 +35,7 @@ def pool(emit: Emit, node: Node) -> None:
 
 
 def pooled(
-    emit: Emit, code: str, source: Value, window: tuple[int, int], strides: tuple[int, int], padding: str
+    emit: Emit, code: str, source: Value, window: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> Value:
     """A pool of pictures: float [n, height, width, channels]; ``padding`` is SAME or VALID."""
     size = window_shape(source.shape[1:3], window, strides, (1, 1), padding)

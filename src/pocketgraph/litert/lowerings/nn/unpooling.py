@@ -35,7 +35,7 @@ class Windows(NamedTuple):
     """
 
     image: tuple[int, int, int, int]
-    size: tuple[int, int]
+    size: tuple[int, ...]
     counts: tuple[int, int]
 
     @property

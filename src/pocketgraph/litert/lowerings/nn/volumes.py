@@ -14,6 +14,7 @@ import numpy as np
 
 from pocketgraph.graph import Node
 from pocketgraph.litert.emitter import Emit
+from pocketgraph.litert.image_layout import image, spatial, yield_image
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.nn.convolution import window_shape
 from pocketgraph.litert.lowerings.nn.pooling import pooled
@@ -22,20 +23,19 @@ from pocketgraph.litert.operands import attr_list, attr_text
 from pocketgraph.litert.program import Value
 
 TO_NDHWC = (0, 2, 3, 4, 1)
-TO_NCDHW = (0, 4, 1, 2, 3)
 
 
 @lowers("Conv3D")
 def conv3d(emit: Emit, node: Node) -> None:
     """The frames under each window side by side as channels, then a convolution of pictures."""
     layout = volume_format(emit, node)
-    source, kernel = volume(emit, 0, layout), emit.require(emit.input(1), "float")
+    source, kernel = image(emit, 0, layout), emit.require(emit.input(1), "float")
     count, frames, *_, channels = source.shape
     deep, height, width, depth, outputs = kernel.shape
     if depth != channels:
         raise emit.unsupported(f"a filter for {depth} channels meets {channels}")
-    strides = axes(emit, attr_list(node, "strides"), layout, "strides")
-    dilations = axes(emit, attr_list(node, "dilations", (1,) * 5), layout, "dilations")
+    strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
+    dilations = spatial(emit, attr_list(node, "dilations", (1,) * 5), layout, "dilations")
     padding = attr_text(node, "padding")
     left, before, after = along_frames(frames, deep, strides[0], dilations[0], padding)
     if deep == 1 and strides[0] == 1:
@@ -61,7 +61,7 @@ def conv3d(emit: Emit, node: Node) -> None:
         dilation_w=dilations[2],
         activation="",
     )
-    yield_volume(emit, emit.reshape(result, (count, left, *picture, outputs)), layout)
+    yield_image(emit, emit.reshape(result, (count, left, *picture, outputs)), layout)
 
 
 def frames_under(
@@ -93,11 +93,11 @@ def transposed_conv3d(emit: Emit, node: Node) -> None:
     size = [int(length) for length in emit.static(0, "the output size")]
     if layout == "NCDHW":
         size = [size[axis] for axis in TO_NDHWC]
-    kernel, source = emit.require(emit.input(1), "float"), volume(emit, 2, layout)
+    kernel, source = emit.require(emit.input(1), "float"), image(emit, 2, layout)
     count, frames, *_, channels = source.shape
     deep, height, width, outputs, _ = kernel.shape
-    strides = axes(emit, attr_list(node, "strides"), layout, "strides")
-    dilations = axes(emit, attr_list(node, "dilations", (1,) * 5), layout, "dilations")
+    strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
+    dilations = spatial(emit, attr_list(node, "dilations", (1,) * 5), layout, "dilations")
     padding = attr_text(node, "padding")
     if dilations != (1, 1, 1):
         raise emit.unsupported("a transposed convolution with dilation")
@@ -122,7 +122,7 @@ def transposed_conv3d(emit: Emit, node: Node) -> None:
     taps = [cut(emit, rows, [0, 0, 0, tap * outputs], [count, frames, pixels, outputs]) for tap in range(deep)]
     summed = at_their_frames(emit, taps, strides[0], max(before + size[1], 1))
     cropped = cut(emit, summed, [0, before, 0, 0], [count, size[1], pixels, outputs])
-    yield_volume(emit, emit.reshape(cropped, size), layout)
+    yield_image(emit, emit.reshape(cropped, size), layout)
 
 
 def at_their_frames(emit: Emit, taps: Sequence[Value], stride: int, least: int) -> Value:
@@ -153,9 +153,9 @@ def at_their_frames(emit: Emit, taps: Sequence[Value], stride: int, least: int) 
 def pool3d(emit: Emit, node: Node) -> None:
     """Over each picture, then over the frames."""
     layout = volume_format(emit, node)
-    source = volume(emit, 0, layout)
-    window = axes(emit, attr_list(node, "ksize"), layout, "ksize")
-    strides = axes(emit, attr_list(node, "strides"), layout, "strides")
+    source = image(emit, 0, layout)
+    window = spatial(emit, attr_list(node, "ksize"), layout, "ksize")
+    strides = spatial(emit, attr_list(node, "strides"), layout, "strides")
     padding = attr_text(node, "padding")
     count, frames, *picture, channels = source.shape
     code = "MAX_POOL_2D" if node.op == "MaxPool3D" else "AVERAGE_POOL_2D"
@@ -164,11 +164,11 @@ def pool3d(emit: Emit, node: Node) -> None:
     height, width = flat.shape[1:3]
     columns = emit.reshape(flat, (count, frames, height * width, channels))
     columns = _pooled(emit, code, columns, (window[0], 1), (strides[0], 1), padding)
-    yield_volume(emit, emit.reshape(columns, (count, columns.shape[1], height, width, channels)), layout)
+    yield_image(emit, emit.reshape(columns, (count, columns.shape[1], height, width, channels)), layout)
 
 
 def _pooled(
-    emit: Emit, code: str, source: Value, window: tuple[int, int], strides: tuple[int, int], padding: str
+    emit: Emit, code: str, source: Value, window: tuple[int, ...], strides: tuple[int, ...], padding: str
 ) -> Value:
     """As ``pooled``; the picture itself where there is nothing to do."""
     is_plain = window == (1, 1) and strides == (1, 1)
@@ -193,26 +193,3 @@ def volume_format(emit: Emit, node: Node) -> str:
     if attr_text(node, "padding") not in ("SAME", "VALID"):
         raise emit.unsupported(f"{node.op} with {attr_text(node, 'padding') or 'unknown'} padding")
     return found
-
-
-def volume(emit: Emit, index: int, layout: str) -> Value:
-    """An operand of pictures in a row, as NDHWC."""
-    value = emit.require(emit.input(index), "float")
-    if len(value.shape) != 5:
-        raise emit.unsupported(f"a volume of rank {len(value.shape)}")
-    return value if layout == "NDHWC" else emit.transpose(value, TO_NDHWC)
-
-
-def yield_volume(emit: Emit, value: Value, layout: str) -> None:
-    """Ends a lowering whose result is ``value`` in NDHWC."""
-    emit.result(value if layout == "NDHWC" else emit.transpose(value, TO_NCDHW))
-
-
-def axes(emit: Emit, values: tuple[int, ...], layout: str, what: str) -> tuple[int, int, int]:
-    """The entries for frames, height and width of a five-element attribute whose other entries must be 1."""
-    if len(values) != 5:
-        raise emit.unsupported(f"{what} {list(values)} must have 5 entries")
-    batch, deep, height, width, channels = values if layout == "NDHWC" else tuple(values[axis] for axis in TO_NDHWC)
-    if batch != 1 or channels != 1:
-        raise emit.unsupported(f"{what} {list(values)} over batch or channels")
-    return deep, height, width
