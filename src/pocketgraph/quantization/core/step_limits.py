@@ -44,7 +44,7 @@ FEWEST_JUDGED_SAMPLES = 30  # of what there is, however long they take
 # What stays in float
 FEW_NORMALIZED_ROWS = 16  # of a normalization at the outputs, which are never dear
 WIDE_NORMALIZED_ROW = 8  # numbers; of so many, a normalization in float takes less time than one of codes
-MULTIPLICATIONS_PER_NORMALIZED_ROW = 500  # in eight bits, that a row of one in float takes as long as, about
+MULTIPLICATIONS_PER_NORMALIZED_ROW = 2000  # in eight bits, that a row of one in float takes as long as, about (27 ns)
 DEAR_TIME_SHARE = 0.1  # of the program's, above which a normalization at the outputs is not left in float
 MOST_FLOAT_SCORES = 1 << 16  # elements of a last layer that gives its results in float
 PREPARATION_WORK_SHARE = 0.02  # of the program's multiplications that preparing the data may take in float
