@@ -56,6 +56,7 @@ INPUT_CHANNELS_AT_A_TIME = 4  # of a convolution, so that copies of an only one 
 MOST_COPIED_WEIGHTS_SHARE = 0.15  # of all weights; what copies of the input may add to them
 WEAKEST_CHANNEL_SHARE = 1 / 64  # of the strongest channel's reach; a weaker one counts as this strong
 DEAD_CHANNEL_RATIO = 256.0  # of the strongest channel's reach to its own, beyond which one is taken for dead
+LEAST_EQUALIZATION_GAIN_DB = 20.0  # of a tensor's noise; usual networks gain up to 5, MobileNet v1 at most 16
 WORTHWHILE_FACTOR = 2.0  # of a channel; one below this is not worth a change
 RELU6_ROOM = 2.0  # times the largest value observed that other samples may reach in front of a RELU6
 WIDEST_REPLICATED_CHANNELS = 64  # a wider tensor's noise is averaged away by the layer that reads it
