@@ -98,10 +98,13 @@ def named(program: Program, names: Sequence[str]) -> list[Operation]:
     for operation in program.operations:
         for name in (*operation.nodes, *(value.name for value in operation.outputs)):
             by_name[name] = operation
+    found = []
     for name in names:
-        if name not in by_name:
+        named_so = by_name.get(name) or by_name.get(f"{name}:0")  # of a node that is gone, its result may be left
+        if named_so is None:
             raise UsageError(f"{option('keep')}: the model has no layer '{name}'", hint=did_you_mean(name, by_name))
-    return [by_name[name] for name in names]
+        found.append(named_so)
+    return found
 
 
 def keep_named(state: QuantizationState) -> bool:
