@@ -56,7 +56,8 @@ def test_the_report_says_what_became_of_each_step() -> None:
     told = json.loads(to_json(report))["steps"]
     assert told["channel_replication"] == "left out"
     assert told["calibration"] == "done"
-    assert told["cross_layer_equalization"] == "does not apply"
+    assert told["cross_layer_equalization"] == "nothing to do"
+    assert told["size_limit"] == "does not apply"
     assert list(told) == [step.name for step in (*ANALYSIS_STEPS, *CONVERSION_STEPS)]
     assert "<li>channel_replication: left out" in to_html(report, "net")
 

@@ -1,6 +1,8 @@
-"""Even channels in front of a RELU6 leave room for values twice as large as those seen."""
+"""Channels become even across layers: exactly, with room in front of a RELU6, unasked where they are far from it."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,10 +12,12 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
 from pocketgraph.quantization.channels.cross_layer_equalization import CLIPPED, equalize_across_layers
 from pocketgraph.quantization.core.program_runner import ProgramRunner
-from pocketgraph.quantization.core.quantization_options import silent
-from pocketgraph.quantization.core.step_limits import RELU6_ROOM
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions, silent
+from pocketgraph.quantization.core.step_limits import LEAST_EQUALIZATION_GAIN_DB, RELU6_ROOM
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.observing.calibration import observe
+from pocketgraph.quantization.pipeline import quantize_program
+from quantize_nets import judged
 
 STRENGTH = np.array([0.02, 0.3, 1.0, 2.5], np.float32)  # the largest value of each channel, for inputs up to 1
 
@@ -28,7 +32,7 @@ def clipped() -> Program:
     rng = np.random.default_rng(2)
     constants = [
         const("w", np.diag(STRENGTH).reshape(1, 1, 4, 4)),
-        const("v", rng.normal(size=(1, 1, 4, 3)).astype(np.float32) / STRENGTH[:, None]),
+        const("v", np.sign(rng.normal(size=(1, 1, 4, 3))).astype(np.float32) / STRENGTH[:, None]),
     ]
     return float_program(Graph([*graph, *constants]).replace(inputs=["x"], outputs=["y"]), ["y"])
 
@@ -44,7 +48,7 @@ def inputs(largest: float) -> list[list[np.ndarray]]:
 def test_values_twice_as_large_as_those_seen_are_not_clipped(times: float, is_same: bool) -> None:
     program = clipped()
     seen = observe(program, lambda: iter(inputs(1.0)), 12, silent, 1)
-    even, count = equalize_across_layers(program, seen, mixing=1.0)
+    even, count = equalize_across_layers(program, seen)
     assert count == 1
     exact, changed = ProgramRunner(program), ProgramRunner(even)
     differences = [np.abs(exact(x)[0] - changed(x)[0]).max() for x in inputs(times)]
@@ -54,8 +58,58 @@ def test_values_twice_as_large_as_those_seen_are_not_clipped(times: float, is_sa
 def test_no_channel_comes_nearer_to_the_end_than_that() -> None:
     program = clipped()
     seen = observe(program, lambda: iter(inputs(1.0)), 12, silent, 1)
-    even, _ = equalize_across_layers(program, seen, mixing=1.0)
+    even, _ = equalize_across_layers(program, seen)
     inner = even.operations[0].outputs[0]
     (values,) = ProgramRunner(even, [inner])(inputs(1.0)[0])
     assert values.max() <= CLIPPED / RELU6_ROOM * 1.001
     np.testing.assert_allclose(values[0, 0, 0], CLIPPED / RELU6_ROOM, rtol=1e-3)
+
+
+def far_from_even(spread: float) -> Program:
+    """Layers between which the channels' strength goes over powers of ten, undone by the next layer's weights."""
+    rng = np.random.default_rng(3)
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 8])
+        c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        r = Relu(c, T=float)
+        d = DepthwiseConv2dNative(r, e, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        s = Relu(d, T=float)
+        p = Conv2D(s, v, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        y = Relu(p, T=float)
+    """)
+    first, second = (10 ** rng.uniform(-spread, spread, 16) for _ in range(2))
+    constants = {
+        "w": rng.normal(size=(3, 3, 8, 16)) * first,
+        "e": rng.normal(size=(3, 3, 16, 1)) * (second / first)[:, None],
+        "v": rng.normal(size=(1, 1, 16, 12)) / second[:, None],
+    }
+    weights = [const(name, value.astype(np.float32)) for name, value in constants.items()]
+    return float_program(Graph([*graph, *weights]).replace(inputs=["x"], outputs=["y"]), ["y"])
+
+
+def samples(count: int) -> list[list[np.ndarray]]:
+    rng = np.random.default_rng(4)
+    return [[rng.normal(size=(1, 8, 8, 8)).astype(np.float32)] for _ in range(count)]
+
+
+@pytest.mark.parametrize("activations", ["int8", "int16"])
+def test_strength_that_the_next_weights_undo_costs_nothing(activations: str) -> None:
+    program = far_from_even(1.7)
+    options = QuantizationOptions(activations=activations, float_share=0.0, widen=0.0)
+    without = replace(options, without=("cross_layer_equalization",))
+    uneven, even = (
+        judged(program, quantize_program(program, lambda: iter(samples(16)), 16, o).converted.program, samples(24)[16:])
+        for o in (without, options)
+    )
+    assert even.snr > 28
+    assert even.snr > uneven.snr + 10
+
+
+def test_usual_channels_stay_as_they_are_unless_asked_for() -> None:
+    program = far_from_even(0.2)
+    seen = observe(program, lambda: iter(samples(12)), 12, silent, 1)
+    assert equalize_across_layers(program, seen)[1] == 2
+    assert equalize_across_layers(program, seen, LEAST_EQUALIZATION_GAIN_DB)[1] == 0
+    program = far_from_even(1.7)
+    seen = observe(program, lambda: iter(samples(12)), 12, silent, 1)
+    assert equalize_across_layers(program, seen, LEAST_EQUALIZATION_GAIN_DB)[1] == 2

@@ -15,15 +15,15 @@ from pocketgraph.quantization.mixed_precision.float_layers import float_ends, la
 from pocketgraph.quantization.mixed_precision.sensitivity import most_sensitive_stretch
 
 
-def pictures(channels: int, classes: int = 2) -> Program:
+def pictures(channels: int, classes: int = 2, normalization: str = "Softmax") -> Program:
     """A network that tells classes for each of 16 x 16 places."""
     rng = np.random.default_rng(0)
-    graph = parse("""
+    graph = parse(f"""
         x = Placeholder(dtype=float, shape=[1,16,16,4])
         a = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME", data_format="NHWC")
         r = Relu(a, T=float)
         s = Conv2D(r, v, T=float, strides=[1,1,1,1], padding="SAME", data_format="NHWC")
-        y = Softmax(s, T=float)
+        y = {normalization}(s, T=float)
     """)
     shapes = {"w": (3, 3, 4, channels), "v": (1, 1, channels, classes)}
     weights = [const(n, rng.normal(size=shape).astype(np.float32)) for n, shape in shapes.items()]
@@ -42,8 +42,14 @@ def products(*widths: int) -> Program:
 
 
 def test_a_softmax_at_each_place_is_in_float_where_it_is_little_beside_the_layers() -> None:
-    assert [operation.code for operation in last_normalizations(pictures(256))] == ["SOFTMAX"]
-    assert last_normalizations(pictures(4)) == []
+    assert [operation.code for operation in last_normalizations(pictures(1024))] == ["SOFTMAX"]
+    for channels in (4, 256):  # 256: 7 of 30 microseconds, as measured with LiteRT 2 on one thread
+        assert last_normalizations(pictures(channels)) == []
+
+
+def test_logarithms_of_probabilities_stay_in_float_at_each_place() -> None:
+    found = last_normalizations(pictures(4, normalization="LogSoftmax"))  # with codes, steps of 1/16 and no less time
+    assert [operation.code for operation in found] == ["LOG_SOFTMAX"]
 
 
 def test_one_row_of_scores_is_given_in_float_but_not_by_an_only_layer() -> None:

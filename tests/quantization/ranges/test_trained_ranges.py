@@ -82,6 +82,7 @@ def test_an_eight_bit_file_computes_what_the_training_did(reach: float) -> None:
     codes = [operation.code for operation in made.program.operations]
     assert "FLOOR" not in codes
     assert codes.count("FULLY_CONNECTED") == 2
+    assert codes.count("QUANTIZE") == 1  # values beyond the trained range are cut off by the codes that are read
     taken = next(value for operation in made.program.operations for value in operation.outputs if value.quantization)
     assert taken.quantization is not None
     assert taken.quantization.scales == pytest.approx((0.02,), rel=1e-5)
@@ -102,3 +103,10 @@ def test_a_range_that_no_training_has_set_gives_zeros(mode: Literal["static", "d
     assert "FULLY_CONNECTED" in {operation.code for operation in made.program.operations}
     given, without = (ProgramRunner(float_program(marked(each), ["y"])) for each in (graph, trained()))
     np.testing.assert_allclose(given([samples[:1]])[0], without([samples[:1]])[0], rtol=1e-5)
+
+
+def test_a_layer_that_is_rounded_is_kept_by_the_name_of_its_rounding() -> None:
+    samples = np.random.default_rng(1).uniform(-2, 3, (24, 16)).astype(np.float32)
+    made = pocketgraph.quantize(trained(), samples, outputs=["y"], keep=["q"], float_share=0.0)
+    kept = next(operation for operation in made.program.operations if "h" in operation.nodes)
+    assert {value.dtype.name for value in kept.inputs if value is not None} == {"float"}

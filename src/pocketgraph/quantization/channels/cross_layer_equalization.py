@@ -2,9 +2,10 @@
 
     y = relu(W x + b);  z = V y      becomes      y' = relu(S W x + S b);  z = (V / S) y'
 
-with a factor S for each channel of y (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias
-Correction", 2019). With RELU6 the factors are at least 1 and keep each channel below 3, where it stays what it was for
-all values up to twice the largest one observed.
+with a factor S for each channel of y that leaves the channel's reach and its weights in V alike (Nagel et al.,
+"Data-Free Quantization Through Weight Equalization and Bias Correction", 2019). A depthwise layer has scales of its own
+for each channel; there the reaches alone are made even. With RELU6 the factors are at least 1 and keep each channel
+below 3, where it stays what it was for all values up to twice the largest one observed.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.operator_traits import CONVOLUTIONS, POOLS, WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Value
+from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core import operator_rules, step_limits
 from pocketgraph.quantization.core.observation import Observation
 from pocketgraph.quantization.core.quantization_state import QuantizationState
@@ -24,12 +26,14 @@ from pocketgraph.quantization.observing.calibration import reobserve
 from pocketgraph.quantization.program_pass import copied
 
 CLIPPED = 6.0  # where RELU6 ends
+TINY = 1e-30
+SQUARED_PEAK_TO_POWER = 16.0  # of a channel, about
 PASSING = POOLS
 """What may stand between two layers: it treats channels alike, and scaling commutes with it."""
 
 
 def equalize_across_layers(
-    program: Program, seen: Mapping[Value, Observation], mixing: float = 0.5
+    program: Program, seen: Mapping[Value, Observation], least_gain: float = 0.0
 ) -> tuple[Program, int]:
     """A program that computes the same with more even channels.
 
@@ -37,9 +41,7 @@ def equalize_across_layers(
         program: the float program; it stays as it is. The new one shares its tensors other than weights, so that
             ``seen`` must be observed anew.
         seen: what values the tensors take.
-        mixing: how far channels are made even where the next layer mixes them, from 0 to 1. There a stronger channel
-            means smaller weights, which lie less well on the steps of the output channel's scale. A depthwise layer has
-            scales of its own for each channel; there it is always 1.
+        least_gain: decibels of rounding's noise, estimated, by which a tensor has to gain.
 
     Returns:
         The program, and how many tensors were made even.
@@ -50,19 +52,17 @@ def equalize_across_layers(
     done = 0
     for second in result.operations:
         first = _before(second, producers, readers, set(result.outputs))
-        if first is None:
+        observation = seen.get(first.outputs[0]) if first else None
+        if first is None or observation is None or observation.channel_low is None or observation.channel_high is None:
             continue
-        observation = seen.get(first.outputs[0])
-        if observation is None or observation.channel_low is None or observation.channel_high is None:
-            continue
-        power = 1.0 if second.code == "DEPTHWISE_CONV_2D" else mixing
-        factors = _factors(first, observation.channel_low, observation.channel_high, power)
-        if np.allclose(factors, 1):
+        strength = np.maximum(np.abs(observation.channel_low), np.abs(observation.channel_high)).astype(np.float64)
+        factors = _factors(first, second, strength)
+        if np.allclose(factors, 1) or (least_gain and _gain(second, strength, factors) < least_gain):
             continue
         scale_results(first, factors)
         scale_operand(second, factors)
         done += 1
-    return result, done
+    return result if done else program, done
 
 
 def _before(
@@ -88,16 +88,52 @@ def _before(
     return first if homogeneous and not is_grouped else None
 
 
-def _factors(first: Operation, low: Array, high: Array, power: float) -> Array:
-    """How much stronger to make each channel."""
-    strength = np.maximum(np.abs(low), np.abs(high)).astype(np.float64)
-    alive = strength > strength.max(initial=0) / step_limits.DEAD_CHANNEL_RATIO
+def _factors(first: Operation, second: Operation, strength: Array) -> Array:
+    """How much stronger to make each channel, of which the largest magnitudes are given, float64 [channels]."""
+    dead_ratio = step_limits.DEAD_CHANNEL_RATIO
+    alive = strength > max(np.median(strength) / dead_ratio, strength.max(initial=0) / dead_ratio**2)
+    is_clipped = first.options.get("activation") == "RELU6"
+    reach = np.ones_like(strength)
+    if second.code != "DEPTHWISE_CONV_2D":
+        rows = np.abs(_rows(second))
+        reach = (rows / np.maximum(rows.max(axis=(1, 2), keepdims=True), TINY)).max(axis=(0, 1))
+        alive &= reach > 0
+        reach = np.sqrt(reach * strength)
     if not alive.any():
         return np.ones_like(strength)
-    limit = CLIPPED / step_limits.RELU6_ROOM if first.options.get("activation") == "RELU6" else float(strength.max())
-    factors = np.where(alive, limit / np.where(alive, strength, 1), 1.0) ** power
-    result: Array = np.maximum(factors, 1.0)
+    limit = CLIPPED / step_limits.RELU6_ROOM if is_clipped else float(strength.max())
+    factors = reach / np.where(alive, strength, 1)
+    factors *= limit / (factors * strength)[alive].max()
+    factors[~alive] = (
+        1 if is_clipped else np.minimum(np.median(factors[alive]), limit / np.maximum(strength, TINY))[~alive]
+    )
+    result: Array = np.maximum(factors, 1) if is_clipped else factors
     return result
+
+
+def _gain(second: Operation, strength: Array, factors: Array) -> float:
+    """By how many decibels these factors lower the noise of eight bits, beside the signal, in half of the results."""
+    if second.code == "DEPTHWISE_CONV_2D":
+        noise = [np.median(reach.max() / np.maximum(reach, TINY)) ** 2 for reach in (strength, strength * factors)]
+    else:
+        rows = _rows(second)
+        signal = np.maximum((rows**2 * strength**2).sum(axis=(1, 2)), TINY)
+        noise = [np.median(_noise(rows / by, strength * by) / signal) for by in (np.ones_like(factors), factors)]
+    return float(10 * np.log10(max(noise[0], TINY) / max(noise[1], TINY)))
+
+
+def _noise(rows: Array, strength: Array) -> Array:
+    """The power of rounding's noise in each result of a layer, up to a factor: of its operand and of its weights."""
+    of_operand = (strength.max() / 255) ** 2 * (rows**2).sum(axis=(1, 2))
+    steps = np.abs(rows).max(axis=(1, 2)) / 127
+    result: Array = of_operand + steps**2 * rows.shape[1] * (strength**2).sum() / SQUARED_PEAK_TO_POWER
+    return result
+
+
+def _rows(operation: Operation) -> Array:
+    """A convolution's weights, float64 [results, places, channels]."""
+    values, _ = float_weights(operation)
+    return values.reshape(len(values), -1, values.shape[-1]).astype(np.float64)
 
 
 def scale_results(operation: Operation, factors: Array) -> None:
@@ -116,9 +152,10 @@ def scale_operand(operation: Operation, factors: Array) -> None:
 
 
 def apply(state: QuantizationState) -> bool:
-    """The step: the program with even channels, observed anew."""
-    state.program, changed = equalize_across_layers(state.program, state.seen)
-    state.notes.append(f"made the channels of {changed} tensors even")
+    """The step: the program with even channels, observed anew; unless asked for, where they are far from even only."""
+    least = 0.0 if state.options.equalize else step_limits.LEAST_EQUALIZATION_GAIN_DB
+    state.program, changed = equalize_across_layers(state.program, state.seen, least)
     if changed:
+        state.notes.append(f"made the channels of {counted(changed, 'tensor')} even across layers")
         reobserve(state, "seen evened")
     return changed > 0

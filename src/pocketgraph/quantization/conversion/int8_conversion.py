@@ -180,8 +180,11 @@ class _Int8Conversion:
                 self.with_floats(operation)
         outputs = [self.leaving(value) for value in self.program.outputs]
         result = Program(inputs, outputs, self.done)
+        same = same_codes(result)
+        result.substitute(same)
         result.drop_unused()
-        return ConvertedProgram(result, {**self.as_floats, **self.as_codes}, self.coded)
+        values = {value: same.get(made, made) for value, made in {**self.as_floats, **self.as_codes}.items()}
+        return ConvertedProgram(result, values, self.coded)
 
     def entering(self, value: Value) -> Value:
         has_codes = value.dtype is FLOAT and self.leaders[value] in self.quantizations
@@ -327,6 +330,20 @@ class _Int8Conversion:
         operands = list(operation.inputs) + [None] * (at_bias + 1 - len(operation.inputs))
         operands[at_data], operands[at_weights], operands[at_bias] = source, kernel, bias
         return operands
+
+
+def same_codes(program: Program) -> dict[Value, Value]:
+    """Codes that are those of another value, by way of floats: a8 ─DEQUANTIZE─ QUANTIZE─ b8, both on one grid."""
+    producers, same = program.producers(), dict[Value, Value]()
+    for operation in program.operations:
+        before = producers.get(operation.inputs[0]) if operation.code == "QUANTIZE" and operation.inputs[0] else None
+        codes = before.inputs[0] if before is not None and before.code == "DEQUANTIZE" else None
+        made = operation.outputs[0]
+        if codes is None or made in program.outputs:
+            continue
+        if (codes.dtype, codes.quantization) == (made.dtype, made.quantization):
+            same[made] = same.get(codes, codes)
+    return same
 
 
 def bytes_of(value: Value) -> Value:

@@ -47,7 +47,7 @@ FEWEST_JUDGED_SAMPLES = 30  # of what there is, however long they take
 # What stays in float
 FEW_NORMALIZED_ROWS = 16  # of a normalization at the outputs, which are never dear
 WIDE_NORMALIZED_ROW = 8  # numbers; of so many, a normalization in float takes less time than one of codes
-MULTIPLICATIONS_PER_NORMALIZED_ROW = 500  # in eight bits, that a row of one in float takes as long as, about
+MULTIPLICATIONS_PER_NORMALIZED_ROW = 2000  # in eight bits, that a row of one in float takes as long as, about (27 ns)
 DEAR_TIME_SHARE = 0.1  # of the program's, above which a normalization at the outputs is not left in float
 MOST_FLOAT_SCORES = 1 << 16  # elements of a last layer that gives its results in float
 PREPARATION_WORK_SHARE = 0.02  # of the program's multiplications that preparing the data may take in float
@@ -59,6 +59,7 @@ INPUT_CHANNELS_AT_A_TIME = 4  # of a convolution, so that copies of an only one 
 MOST_COPIED_WEIGHTS_SHARE = 0.15  # of all weights; what copies of the input may add to them
 WEAKEST_CHANNEL_SHARE = 1 / 64  # of the strongest channel's reach; a weaker one counts as this strong
 DEAD_CHANNEL_RATIO = 256.0  # of the strongest channel's reach to its own, beyond which one is taken for dead
+LEAST_EQUALIZATION_GAIN_DB = 20.0  # of a tensor's noise; usual networks gain up to 5, MobileNet v1 at most 16
 WORTHWHILE_FACTOR = 2.0  # of a channel; one below this is not worth a change
 RELU6_ROOM = 2.0  # times the largest value observed that other samples may reach in front of a RELU6
 WIDEST_REPLICATED_CHANNELS = 64  # a wider tensor's noise is averaged away by the layer that reads it
