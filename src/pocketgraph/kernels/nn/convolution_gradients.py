@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -33,6 +34,12 @@ PATCH_ELEMENTS = 1 << 18
 
 PLANE_ELEMENTS = 1 << 15
 """The same where it is laid out by planes: 128 kB of float32."""
+
+ROW_ELEMENTS = 1 << 16
+"""The same where it is laid out by rows: 256 kB of float32."""
+
+LEAST_PLACES = 128
+"""Windows of an image from which laying out by rows takes less than by windows."""
 
 FEW_CHANNELS = 4
 """Up to here planes are laid out where a row of the result has more places than that of a window has elements."""
@@ -103,10 +110,43 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
     wide, slopes = padded(widened(x), spans), widened(dy)
     if not slopes.size or not math.prod(shape[:-1]) or x.shape[-1] != shape[-2]:
         return _by_taps(wide, shape, slopes, spans).astype(x.dtype, copy=False)
-    are_planes = len(spans) == 2 and shape[-2] <= FEW_CHANNELS and spans[1].taps * shape[-2] <= spans[1].output
     with blas_threads.at_most(1):  # they would wait for each other in each of these products
-        found = (_by_planes if are_planes else _by_windows)(wide, shape, slopes, spans)
+        found = _layout(shape, spans)(wide, shape, slopes, spans)
     return found.reshape(shape).astype(x.dtype, copy=False)
+
+
+def _layout(shape: tuple[int, ...], spans: Sequence[Window]) -> ByFilter:
+    """How the windows of such a filter are laid out."""
+    if len(spans) == 2 and shape[-2] <= FEW_CHANNELS and spans[1].taps * shape[-2] <= spans[1].output:
+        return _by_planes
+    is_overlapping = len(spans) == 2 and spans[0].stride == 1 < spans[0].taps
+    if is_overlapping and shape[-2] <= MANY_CHANNELS and spans[0].output * spans[1].output >= LEAST_PLACES:
+        return _by_rows
+    return _by_windows
+
+
+def _by_rows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
+    """A row for each row of a window, laid out once: all windows' first rows lie in one piece, and so do their second
+    ones, which begin some rows later."""
+    down, along = spans
+    height, width, channels, outputs = shape
+    single = (Window(1, 1, 1, 0, 0, wide.shape[1]), along)
+    view = window_view(wide, single)[:, :, :, 0]
+    row = along.output * width * channels
+    step = min(down.output, max(down.reach, ROW_ELEMENTS // row))  # fewer rows would be laid out twice and more
+    room = np.empty((step + down.reach - 1, *view.shape[2:]), dtype=wide.dtype)
+    flat, places = room.reshape(-1, width * channels), step * along.output
+    taps_of_rows = window_view(flat[np.newaxis], (Window(height, 1, down.dilation * along.output, 0, 0, places),))
+    rows_of_taps = taps_of_rows[0].transpose(1, 2, 0)
+    result = np.zeros((height, width * channels, outputs), dtype=wide.dtype)
+    product = np.empty_like(result)
+    for image, first in itertools.product(range(len(wide)), range(0, down.output, step)):
+        part = slopes[image, first : first + step].reshape(-1, outputs)
+        some = view[image, first : first + step + down.reach - 1]
+        room[: len(some)] = some
+        np.matmul(rows_of_taps[:, :, : len(part)], part, out=product)
+        result += product
+    return result
 
 
 def _by_windows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
