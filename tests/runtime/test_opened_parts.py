@@ -65,6 +65,21 @@ TILED = f"""
     v = MatMul(joined, w8, T=float, transpose_a=false, transpose_b=false)
     y = Tanh(v, T=float)
 """
+PRODUCTS = """
+    unit = Const(int32 0)
+    texts = ExpandDims(h, unit, T=float, Tdim=int32)
+    made = BatchMatMulV2(texts, w, T=float, adj_x=false, adj_y=false)
+    axis = Const(int32[1] [2])
+    mean = Mean(made, axis, T=float, Tidx=int32, keep_dims=true)
+    off = Sub(made, mean, T=float)
+    power = Const(float 2.0)
+    square = Pow(off, power, T=float)
+    numbers = Cast(places, SrcT=int32, DstT=float)
+    column = ExpandDims(numbers, last, T=float, Tdim=int32)
+    moved = Add(square, column, T=float)
+    v = BatchMatMulV2(moved, w, T=float, adj_x=false, adj_y=true)
+    y = Tanh(v, T=float)
+"""
 BEST = """
     k = Const(int32 2)
     best = TopKV2(h, k, T=float, sorted=true)
@@ -131,7 +146,7 @@ def assert_equal_for(graph: Graph, lengths: list[int], **how: Any) -> list[Any]:
         return [each for plan in session._calls.plans.values() for each in plan.executables]
 
 
-@pytest.mark.parametrize("body", [MASKED, POSITIONS, BEST, TILED])
+@pytest.mark.parametrize("body", [MASKED, POSITIONS, BEST, TILED, PRODUCTS])
 def test_one_program_serves_the_layers_of_all_lengths(
     body: str, compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,7 +265,7 @@ PartitionedCall call
 Placeholder placeholder
 PlaceholderV2 placeholder
 PlaceholderWithDefault placeholder
-Pow transcendental
+Pow transcendental any_size
 Prelu layer
 PreventGradient passes
 Print effect

@@ -17,7 +17,7 @@ Numbers: TypeAlias = "Sequence[int | None]"
 ELEMENTWISE = frozenset((
     "ABS", "NEG", "EXP", "LOG", "SQRT", "RSQRT", "SQUARE", "TANH", "LOGISTIC", "RELU", "RELU6", "RELU_N1_TO_1",
     "LEAKY_RELU", "ELU", "SIGN", "CAST", "ADD", "SUB", "MUL", "DIV", "MAXIMUM", "MINIMUM", "SQUARED_DIFFERENCE",
-    "GELU", "PRELU", "SELECT_V2",
+    "GELU", "PRELU", "SELECT_V2", "POW",
 ))  # fmt: skip
 REDUCTIONS = frozenset(("MEAN", "SUM", "REDUCE_MAX", "REDUCE_MIN"))
 ALONG_ONE = frozenset(("SOFTMAX", "LOG_SOFTMAX", "LOCAL_RESPONSE_NORMALIZATION"))
@@ -131,13 +131,13 @@ class OperatorSizes:
         return tuple(found)
 
     def _multiplied(self, operation: Operation, one: Sizes, two: Sizes) -> Sizes:
-        if len(one) != len(two) or len(one) < 2:
+        if len(one) < 2 or len(two) < 2:
             raise NotCertain
         rows, inner = one[-2:] if not operation.options.get("adj_x") else one[:-3:-1]
         other, columns = two[-2:] if not operation.options.get("adj_y") else two[:-3:-1]
         if inner != other:
             raise NotCertain
-        return (*self._broadcast([one[:-2], two[:-2]], len(one) - 2), rows, columns)
+        return (*self._broadcast([one[:-2], two[:-2]], max(len(one), len(two)) - 2), rows, columns)
 
     def _convolved(self, operation: Operation, source: Sizes) -> Sizes:
         weights = operation.inputs[1]
