@@ -53,7 +53,7 @@ class IdentifiedFile(FileFacts):
         is_graph = self.kind in GRAPHS and not self.damage
         if is_directory or is_saved_model or is_graph or "input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
-            from pocketgraph.freezing.training_dir import find
+            from pocketgraph.freezing.training_dir import OF_OBJECTS, find, is_of_objects
 
             path = quoted(self.path)
             with contextlib.suppress(PocketgraphError):
@@ -63,6 +63,9 @@ class IdentifiedFile(FileFacts):
                     return freeze_command(self.path, ready(self.path), "frozen.pb")
                 if not is_saved_model:
                     return f"pocketgraph freeze_graph {path} -o frozen.pb"
+            with contextlib.suppress(PocketgraphError):
+                if self.prefix and not is_saved_model and is_of_objects(self.prefix):
+                    return f"{WITH_GRAPH.format(path)}; {OF_OBJECTS}"
             if is_directory:
                 return WITH_GRAPH.format(path)
         signatures = self.graphs[0].signatures if self.graphs else ()
