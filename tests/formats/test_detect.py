@@ -217,3 +217,18 @@ def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.
     (exported / "variables" / "variables.index").write_bytes(b"")
     (exported / "saved_model.pb").write_bytes(b"")
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"
+
+
+def test_files_of_keras_say_how_a_saved_model_is_made_of_them(tmp_path: pathlib.Path) -> None:
+    """Keras 3 saves weights alone in files whose names end in ``.weights.h5``, as its ModelCheckpoint does, too."""
+    hdf5, best, last = b"\x89HDF\r\n\x1a\n" + b"\0" * 20, tmp_path / "best.weights.h5", tmp_path / "last.keras"
+    best.write_bytes(hdf5)
+    (tmp_path / "whole.h5").write_bytes(hdf5)
+    last.write_bytes(archive("metadata.json"))
+    found = identify(best)
+    assert found.kind is Kind.HDF5_WEIGHTS
+    assert f"model.load_weights('{best}'); model.export('saved_model')" in found.next
+    assert identify(tmp_path / "whole.h5").kind is Kind.HDF5
+    assert identify(tmp_path).next == f"give what is inside, such as {best} or {last} or {tmp_path / 'whole.h5'}"
+    (tmp_path / "net.pb").write_bytes(GRAPH_DEF)
+    assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'net.pb'}"

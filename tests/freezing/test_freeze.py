@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import shutil
 from typing import Any
 
 import numpy as np
@@ -305,8 +306,13 @@ def test_outputs_that_cannot_be_guessed_are_listed() -> None:
 
 def test_a_directory_with_several_graphs_or_none(tmp_path: pathlib.Path) -> None:
     write_checkpoint(tmp_path / "m", VALUES)
-    with pytest.raises(FreezeError, match="there is a checkpoint in this directory and no graph"):
+    with pytest.raises(FreezeError, match=r"a checkpoint in this directory and no graph.*say where the graph is"):
         freeze(tmp_path)
+    objects = tmp_path / "objects"
+    shutil.copytree(FIXTURES.parent / "saved_models" / "nested" / "variables", objects)
+    with pytest.raises(FreezeError, match=r"say where the graph is.*; TensorFlow 2's tf.train.Checkpoint writes none"):
+        freeze(objects)
+    assert pocketgraph.identify(objects).next.endswith("then tf.saved_model.save(model, 'saved_model')")
     formats.save(parse(TRAINING), tmp_path / "a.pb")
     assert freeze_with_report(tmp_path).source == str(tmp_path / "a.pb")
     formats.save(parse(TRAINING), tmp_path / "b.pb")

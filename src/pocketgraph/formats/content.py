@@ -37,6 +37,10 @@ class Kind(Enum):
         "an HDF5 file, as Keras saves models and weights in",
         "where it is a whole model, in Python with Keras: keras.models.load_model('{}').export('saved_model')",
     )
+    HDF5_WEIGHTS = (
+        "an HDF5 file of a Keras model's weights, without the model",
+        "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')",
+    )
     KERAS = (
         "a Keras 3 model archive",
         "in Python with Keras: keras.models.load_model('{}').export('saved_model')",
@@ -65,6 +69,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
         return Kind.EMPTY
     head = buffer[:4096]
     found = of_tail(buffer) or of_magic(head)
+    if found is Kind.HDF5 and path.endswith(KERAS_WEIGHTS):
+        return Kind.HDF5_WEIGHTS
     if found:
         return found
     if ".data-" in path and re.search(r"\.data-\d+-of-\d+$", path):
@@ -72,6 +78,8 @@ def of_content(buffer: Buffer, path: str = "") -> Kind:
     return of_text(head) or of_records(buffer) or of_message(buffer) or Kind.UNKNOWN
 
 
+KERAS_WEIGHTS = ".weights.h5"
+"""How the files of ``save_weights`` must end in Keras 3."""
 SEAL = b"PGSEAL\x01\n"  # see sealed.py
 MAGICS: tuple[tuple[bytes, Kind], ...] = (
     (b"\x89HDF\r\n\x1a\n", Kind.HDF5), (b"\x89PNG\r\n\x1a\n", Kind.IMAGE), (b"\xff\xd8\xff", Kind.IMAGE),

@@ -16,6 +16,7 @@ from pocketgraph.formats.meta_graph import saved_model_file
 __all__ = ["Identity", "Kind", "identify"]
 
 MODEL_SUFFIXES = (".pb", ".pbtxt", ".meta", ".bytes")
+KERAS_SUFFIXES = (".keras", ".h5")
 MOST_NAMED = 3  # of the models in a directory
 
 
@@ -100,15 +101,21 @@ def of_directory(path: str) -> Kind:
 
 def inside(path: str) -> str:
     """A hint that names the models in a directory or up to three levels below it; "" when there are none."""
+    found = _inside(path, MODEL_SUFFIXES) or _inside(path, KERAS_SUFFIXES)
+    return f"give what is inside, such as {' or '.join(found[:MOST_NAMED])}" if found else ""
+
+
+def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:
+    """The models that end so, or are directories, down to the depth where there are enough to name."""
     found: list[str] = []
     for depth in range(4):
         for name in sorted(glob.glob(os.path.join(glob.escape(path), *["*"] * depth, "*"))):
             is_part = any(name.startswith(os.path.join(whole, "")) for whole in found)
-            if not is_part and (name.endswith(MODEL_SUFFIXES) or (os.path.isdir(name) and _is_model(name))):
+            if not is_part and (name.endswith(suffixes) or (os.path.isdir(name) and _is_model(name))):
                 found.append(name)
         if len(found) >= MOST_NAMED:
             break
-    return f"give what is inside, such as {' or '.join(found[:MOST_NAMED])}" if found else ""
+    return found
 
 
 def _is_model(directory: str) -> bool:

@@ -14,6 +14,11 @@ from pocketgraph.formats.meta_graph import saved_model_file
 GRAPH_NAMES = ("graph.pb", "graph.pbtxt")
 """What TensorFlow's training loops call the graph; the binary one first, since it is the same and read faster."""
 
+OF_OBJECTS = (
+    "TensorFlow 2's tf.train.Checkpoint writes none: in Python, restore it into the model that your code makes, then "
+    "tf.saved_model.save(model, 'saved_model')"
+)
+
 
 class TrainedModel(NamedTuple):
     """Where a model comes from that is to be frozen.
@@ -90,6 +95,18 @@ def _beside(file: str) -> str | None:
     return None
 
 
+def is_of_objects(prefix: str) -> bool:
+    """Whether a checkpoint is one of TensorFlow 2's objects, which have no graph beside them.
+
+    Raises:
+        FormatError: it is damaged.
+    """
+    from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
+    from pocketgraph.formats.object_graph import KEY
+
+    return KEY in open_checkpoint(prefix)
+
+
 def _graph_in(folder: str, prefix: str) -> str:
     names = sorted(os.listdir(folder))
     for name in GRAPH_NAMES:
@@ -104,9 +121,10 @@ def _graph_in(folder: str, prefix: str) -> str:
     if len(graphs) == 1:
         return os.path.join(folder, graphs[0])
     if not graphs:
+        elsewhere = f"say where the graph is with {option('input_graph', 'graph_or_path')}"
         raise FreezeError(
             "there is a checkpoint in this directory and no graph (graph.pbtxt, graph.pb or a .meta file)",
-            where=folder, hint=f"say where the graph is with {option('input_graph', 'graph_or_path')}",
+            where=folder, hint=f"{elsewhere}; {OF_OBJECTS}" if is_of_objects(prefix) else elsewhere,
         )  # fmt: skip
     raise FreezeError(
         f"there are several graphs in this directory: {', '.join(graphs[:6])}", where=folder,

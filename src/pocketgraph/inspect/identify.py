@@ -55,7 +55,7 @@ class IdentifiedFile(FileFacts):
         is_graph = self.kind in GRAPHS and not self.damage
         if is_directory or is_saved_model or is_graph or "input_checkpoint=" in self.identity.next:
             from pocketgraph.freezing.ready_models import ready
-            from pocketgraph.freezing.training_dir import find
+            from pocketgraph.freezing.training_dir import OF_OBJECTS, find, is_of_objects
 
             with contextlib.suppress(PocketgraphError):
                 if is_saved_model:
@@ -66,6 +66,9 @@ class IdentifiedFile(FileFacts):
                 written = os.stat(found.graph)
                 training = _Training(found.graph, written.st_mtime_ns, written.st_size, self.path)
                 return freeze_command(self.path, _freezing(training), "frozen.pb")
+            with contextlib.suppress(PocketgraphError):
+                if self.prefix and not is_saved_model and is_of_objects(self.prefix):
+                    return f"{WITH_GRAPH.format(quoted(self.path))}; {OF_OBJECTS}"
             if is_directory:
                 return WITH_GRAPH.format(quoted(self.path))
         signatures = self.graphs[0].signatures if self.graphs else ()
