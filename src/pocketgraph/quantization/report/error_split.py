@@ -15,7 +15,6 @@ from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
-from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import copied
 from pocketgraph.runtime.comparison.answer_metrics import Likeness
 
@@ -71,13 +70,12 @@ def split_errors(
         return found
     running = ProgramRunner(probed, outputs, threads)
     for done, sample in enumerate(islice(samples(), most), 1):
-        results = dict(zip(where, running(sample), strict=True))
-        pairs = [
-            (found[operation][kind], results[operation, ""], array)
-            for (operation, kind), array in results.items()
-            if kind
-        ]
-        mapped(lambda pair: pair[0].add(*pair[1:]), pairs, threads)
+        exact = None
+        for (operation, kind), array in zip(where, running(sample), strict=True):
+            if not kind:
+                exact = array
+            elif exact is not None:
+                found[operation][kind].add(exact, array)
         tell(done)
     return found
 

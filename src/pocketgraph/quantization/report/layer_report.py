@@ -20,7 +20,6 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples,
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
-from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.report.error_split import split_errors
@@ -157,8 +156,8 @@ def report_of(
     for sample in islice(samples(), most):
         left = first(sample)
         right = second.numbers(as_fed(sample, outcome.converted.program.inputs))
-        triples = list(zip(values, left, right[: len(values)], strict=False))
-        mapped(lambda triple: by_tensor[triple[0]].add(*triple[1:]), triples, threads)
+        for value, a, b in zip(values, left, right[: len(values)], strict=False):
+            by_tensor[value].add(a, b)
         _add_outputs(total, left[len(values) :], right[len(values) :])
         used += 1
         tell("comparing layers", used, most)
@@ -166,7 +165,7 @@ def report_of(
         outcome, samples, most, threads, lambda done: tell("weights and tensors apart", done, max(used, 1))
     )
     coded = set(outcome.converted.quantized)
-    layers = mapped(lambda operation: _layer(outcome, operation, operation in coded, by_tensor), shown, threads)
+    layers = [_layer(outcome, operation, operation in coded, by_tensor) for operation in shown]
     for layer, operation in zip(layers, shown, strict=True):
         found = apart.get(operation, {})
         if "weights" in found and found["weights"].count:
