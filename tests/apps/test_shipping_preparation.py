@@ -595,6 +595,8 @@ def test_what_the_error_at_ragged_rows_names_can_be_fed(tmp_path: pathlib.Path, 
         zero = Const(float 0.0)
         rows = RaggedTensorToTensor(sizes, values, zero, splits, T=float, Tindex=int64, Tshape=int64,
             num_row_partition_tensors=1, row_partition_types=["ROW_SPLITS"])
+        rows_of_training = RaggedTensorToTensor(sizes, values, zero, splits, T=float, Tindex=int64, Tshape=int64,
+            num_row_partition_tensors=1, row_partition_types=["ROW_SPLITS"])
         axis = Const(int32 1)
         mean = Mean(rows, axis, T=float, Tidx=int32)
         y = MatMul(mean, w, T=float)

@@ -256,6 +256,19 @@ def test_identify_freezes_the_graph_of_a_training_once_for_all_its_files(
     assert len(tried) == 1 + metas + 1, "a graph that was written again is read again"
 
 
+def test_identify_asks_a_whole_checkpoint_what_a_damaged_one_of_the_training_cannot_tell(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "training"
+    shutil.copytree(pathlib.Path(__file__).parents[2] / "examples" / "digits" / "training", folder)
+    for whole in [*folder.glob("model.ckpt-1200.*")]:
+        shutil.copy(whole, folder / whole.name.replace("1200", "1"))
+    (folder / "model.ckpt-1.data-00002-of-00003").write_bytes(b"")
+    files = [folder / "model.ckpt-1.index", folder / "model.ckpt-1200.index", folder / "graph.pbtxt"]
+    _, out, _ = call(capsys, "identify", *files)
+    assert ["-o frozen.pb --repair" in line for line in out.splitlines()] == [False, True, True]
+
+
 @needs_shared
 def test_a_checkpoint_without_a_graph_is_told_where_one_goes(capsys: pytest.CaptureFixture[str]) -> None:
     folder = model_dir("ckpt_v2_sharded_little_ruan")

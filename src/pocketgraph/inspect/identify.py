@@ -64,8 +64,13 @@ class IdentifiedFile(FileFacts):
                 if found.checkpoint is None:
                     return self.identity.next
                 written = os.stat(found.graph)
-                training = _Training(found.graph, written.st_mtime_ns, written.st_size, self.path)
-                return freeze_command(self.path, _freezing(training), "frozen.pb")
+                tried = _tried(found.graph, written.st_mtime_ns, written.st_size)
+                how = next(filter(None, tried.values()), None)
+                if how is None and found.checkpoint not in tried:
+                    with contextlib.suppress(PocketgraphError):
+                        how = ready(self.path).freezing
+                    tried[found.checkpoint] = how
+                return freeze_command(self.path, how, "frozen.pb")
             with contextlib.suppress(PocketgraphError):
                 if self.prefix and not is_saved_model and is_of_objects(self.prefix):
                     return f"{WITH_GRAPH.format(quoted(self.path))}; {OF_OBJECTS}"
@@ -180,24 +185,11 @@ def identify(path: str | os.PathLike[str]) -> IdentifiedFile:
     return IdentifiedFile(**vars(facts(path)))
 
 
-@dataclass(frozen=True)
-class _Training:
-    """The graph of a training, as it was written, which the files of all its checkpoints share."""
-
-    graph: str
-    modified: int
-    size: int
-    path: str = dataclasses.field(compare=False)
-
-
 @functools.lru_cache(maxsize=16)
-def _freezing(training: _Training) -> Freezing | None:
-    """How a training freezes; None where it does not."""
-    from pocketgraph.freezing.ready_models import ready
-
-    with contextlib.suppress(PocketgraphError):
-        return ready(training.path).freezing
-    return None
+def _tried(graph: str, modified: int, size: int) -> dict[str, Freezing | None]:
+    """How a training of this graph, as it was written, freezes with the checkpoints that were tried, None where it does
+    not; of the first that does, the others are taken to freeze alike."""
+    return {}
 
 
 def freeze_command(path: str, how: Freezing | None, out: str) -> str:

@@ -49,7 +49,8 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node is None:
         return ""
     if ragged := ragged_feeds(graph, name):
-        padded = ",".join(one.name for one in graph if one.op == "RaggedTensorToTensor")
+        needed = _needed(graph)
+        padded = ",".join(one.name for one in graph if one.op == "RaggedTensorToTensor" and one.name in needed)
         return (
             f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(ragged)}), have no "
             "form on a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut "
@@ -120,9 +121,14 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     return ""
 
 
+def _needed(graph: Graph) -> set[str]:
+    """The nodes that the graph's outputs are computed from; all nodes without outputs."""
+    return reachable(graph, graph.outputs or graph.nodes, data_only=True, missing_ok=True)
+
+
 def _fed_with_numbers(graph: Graph) -> list[str]:
     """The placeholders that the model needs, and its random numbers but those of dropout."""
-    needed = reachable(graph, list(graph.outputs) or list(graph.nodes), data_only=True, missing_ok=True)
+    needed = _needed(graph)
     fed = [node for node in graph if node.name in needed and node.op.startswith("Placeholder")]
     drawn = [node for node in graph if node.name in needed and gives_random_numbers(node)]
     return [node.name for node in (*fed, *drawn) if not is_noise_of_dropout(graph, node.name)]

@@ -49,7 +49,7 @@ def told_sizes(
     needed = reachable(graph, fetches, data_only=True, missing_ok=True)
     behind = _behind(graph, name) & needed
     for tensor, axes, count in islice(_rows(graph, behind), MOST_ASKED):
-        search = _Search(graph, name, dims, chosen, types, tensor, axes)
+        search = _SizeSearch(graph, name, dims, chosen, types, tensor, axes)
         usual = chosen.get(name, search.shape(PUBLISHED[0]))
         if search.count_of(usual) == count and search.grows:
             return usual
@@ -76,7 +76,7 @@ def usual_size(least: int, most: int, *, pads: bool) -> int:
     return (published or rounded or [max(sizes, key=lambda size: size & -size)])[0]
 
 
-class _Search:
+class _SizeSearch:
     """How many numbers a tensor has along some axes, by the open sizes of one input."""
 
     def __init__(
