@@ -382,3 +382,23 @@ def test_a_loss_without_labels_is_no_output_but_what_it_averages() -> None:
         mean = Mean(logits, places, T=float, Tidx=int32)
     """)
     assert main_outputs(pooled) == ["mean"]
+
+
+@pytest.mark.parametrize("far", ["Square", "Abs", "SquaredDifference"])
+def test_an_autoencoder_gives_the_picture_that_its_loss_compares_with_what_it_took(far: str) -> None:
+    """Where two answers are compared, as a cycle of generators does, nothing tells which one is meant."""
+
+    def ends(of: str) -> list[str]:
+        near = f"near = Sub({of}, y, T=float)\n" if far != "SquaredDifference" else ""
+        graph = parse(f"""{BODY}
+            y = Sigmoid(logits, T=float)
+            x_1 = {"Identity(x" if of == "x_1" else "Tanh(logits"}, T=float)
+            {near}
+            far = {far}({"near" if near else f"{of}, y"}, T=float)
+            axes = Const(int32[4] [0, 1, 2, 3])
+            loss = Mean(far, axes, T=float, Tidx=int32)
+        """)
+        return [name for name, _ in likely_outputs(graph)]
+
+    assert ends("x_1") == ["y"]
+    assert ends("logits") == ["x_1", "loss"]

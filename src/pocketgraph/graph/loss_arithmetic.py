@@ -4,7 +4,8 @@ from collections.abc import Collection
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Tensor
 
 _BEGINS = frozenset({"Log", "Log1p", "Square", "Pow"})
@@ -51,7 +52,8 @@ def answer_before_loss(graph: Graph, node: Node, labels: Collection[str] = ()) -
 
 
 def averaged_answers(graph: Graph, node: Node) -> list[Node]:
-    """The answers that a loss without labels averages over the examples; none where a node is no such loss.
+    """The answers that a loss without labels averages over the examples, themselves or how far they are from what is
+    fed; none where a node is no such loss.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
@@ -78,10 +80,30 @@ def averaged_answers(graph: Graph, node: Node) -> list[Node]:
         if term.op in _COMBINES:
             waiting += [source for source in sources if source.op != "Const"]
         elif term.op in ("Mean", "Sum") and len(sources) == 2 and _is_over_examples(sources[1]):
-            found.append(answer_before_loss(graph, sources[0]))
+            answer = _answer(graph, answer_before_loss(graph, sources[0]))
+            if answer is None:
+                return []  # answers are compared with each other
+            found.append(answer)
         elif term.op != "L2Loss":
             return []
     return []
+
+
+def _answer(graph: Graph, node: Node) -> Node | None:
+    """The answer in how far one is from what is fed, such as a picture that an autoencoder gives; None where there are
+    two, the node itself where it is no difference."""
+    if node.op == "Abs":
+        node = graph.find_producer(node.data_inputs[0]) or node
+    if node.op not in _DIFFERENCES:
+        return node
+    sides = [side for ref in node.data_inputs if (side := _computed(graph, ref)) is not None]
+    return sides[0] if len(sides) == 1 else None
+
+
+def _computed(graph: Graph, ref: str) -> Node | None:
+    """What gives a tensor that variables went into; None of one that is only fed."""
+    before = reachable(graph, [ref], data_only=True, missing_ok=True)
+    return graph.find_producer(ref) if any(graph[name].op in VARIABLES for name in before) else None
 
 
 def _is_over_examples(axes: Node) -> bool:
