@@ -162,3 +162,33 @@ def test_the_guides_mfcc_is_the_graphs() -> None:
         feeds = {"decoded_sample_data:0": wave[:, None].astype(np.float32), "decoded_sample_data:1": np.int32(16000)}
         (wanted,) = session.run("Mfcc", feeds)
     np.testing.assert_allclose(names["mfcc"](wave.astype(np.float32)), wanted, atol=2e-4)
+
+
+def test_an_output_without_numbers_is_not_proven(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[4])
+        a = Abs(x, T=float)
+        n = Neg(a, T=float)
+        y = Log(n, T=float)
+        z = Relu(x, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "nan.pb")
+    made = run("export", tmp_path / "nan.pb", "-o", tmp_path / "nan.tflite", "--outputs=y,z")
+    assert made.exit_code == 0
+    lines = {line.split()[0]: line for line in made.stdout.splitlines() if line.startswith("  ")}
+    assert "not proven: it is NaN or infinite in 4 of its 4 elements" in lines["y"]
+    assert "--data" in lines["y"]
+    assert "difference" not in lines["y"]
+    assert "difference at most 0" in lines["z"]
+    assert "not proven for y" in repr(pocketgraph.export(graph, tmp_path / "other.tflite", outputs=["y"]))
+
+    app = run("app", "pi", tmp_path / "nan.pb", "-o", tmp_path / "app")
+    said = "not proven: the golden result 'y' is NaN or infinite in 4 of its 4 elements"
+    assert said in app.stderr
+    assert said in (tmp_path / "app" / "README.md").read_text()
+
+    checked = run(
+        "transform_graph", f"--in_graph={tmp_path / 'nan.pb'}", f"--out_graph={tmp_path / 'folded.pb'}", "--inputs=x",
+        "--outputs=y", "--transforms=fold_constants", "--check",
+    )  # fmt: skip
+    assert "not proven: 'y' is NaN or infinite" in checked.stderr

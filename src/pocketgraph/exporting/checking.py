@@ -60,6 +60,11 @@ class Checked:
         """Whether every output is within the tolerance."""
         return all(output.passed for output in self.outputs)
 
+    @property
+    def advice(self) -> str:
+        """What makes the check say more, to go behind what it does not prove."""
+        return f"; feed real data with {option('data', 'samples')}" if self.is_made else ""
+
 
 OF_CODES = "the graph computes in eight bits itself, by ranges of its own; give the float one that it was made from"
 

@@ -58,6 +58,8 @@ class Exported:
     def __repr__(self) -> str:
         largest = max((output.largest_relative for item in self.checks for output in item.outputs), default=0.0)
         proof = f"at most {largest:.3g} of the peak from the graph" if self.checks else f"not run: {self.unchecked}"
+        if unproven := [output.name for item in self.checks for output in item.outputs if output.unproven]:
+            proof = f"not proven for {', '.join(unproven)}, mostly NaN or infinite"
         return f"<Exported {self.path}: {self.target}, {bytes_text(self.bytes)}; {proof}>"
 
 

@@ -34,6 +34,7 @@ class RuleCheck:
 
     Attributes:
         passed: the rules that were checked, with the largest relative difference of their outputs.
+        unproven: the outputs that the feeds give hardly a number for, and in words why.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class RuleCheck:
         self.tolerance = tolerance
         self.seed = seed
         self.passed: list[tuple[str, float]] = []
+        self.unproven: dict[str, str] = {}
         self._last: tuple[Graph, list[str], list[Array]] | None = None
 
     def __call__(self, applied: Applied) -> None:
@@ -82,6 +84,8 @@ class RuleCheck:
                 start = first_difference(before, after, feeds, ref, limit)
                 raise TransformError(_said(difference, limit, start), where=name)
             worst = max(worst, difference.largest_relative)
+            if difference.unproven:
+                self.unproven[ref] = difference.unproven
         self.passed.append((name, worst))
         self._last = (after, names, found)
 

@@ -104,7 +104,7 @@ class MacModel:
         return {"classLabel": "cat", "classLabel_probs": dict(zip(self.labels, map(float, scores), strict=True))}
 
 
-@pytest.mark.parametrize(("off", "code"), [(0.0, 0), (0.1, 1)])
+@pytest.mark.parametrize(("off", "code"), [(0.0, 0), (0.1, 1), (float("nan"), 1)])
 def test_the_script_for_a_mac(
     off: float, code: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:

@@ -40,6 +40,16 @@ def test_the_numbers() -> None:
     assert not compared("y", [(a, b)], 0.1).passed
 
 
+def test_an_output_that_is_mostly_not_finite_is_not_proven() -> None:
+    nothing, half = np.full(3, np.nan, np.float32), np.float32([np.nan, np.inf, 1, 2])
+    found = compared("y", [(nothing, nothing)], 1e-4)
+    assert found.unproven == "is NaN or infinite in 3 of its 3 elements"
+    assert compared("y", [(half, half)], 1e-4).unproven == ""
+    assert not compared("y", [(half, nothing.repeat(2)[:4])], 1e-4).passed
+    words = np.array([b"a"], object)
+    assert compared("y", [(words, words)], 1e-4).unproven == ""
+
+
 def test_top1_counts_rows() -> None:
     a = np.array([[0.1, 0.2], [0.2, 0.1], [0.3, 0.1], [0.0, 1.0]])
     b = np.array([[0.2, 0.1], [0.2, 0.1], [0.3, 0.1], [0.0, 1.0]])

@@ -343,3 +343,20 @@ def test_sizes_that_one_model_leaves_open_are_those_that_the_other_fixes(tmp_pat
     text = "x = Placeholder(dtype=float, shape=[?,?,?,3])\ny = Relu6(x, T=float)"
     export(parse(text.replace("?,?,?", "1,6,10")), tmp_path / "fixed.tflite")
     assert verify(parse(text), tmp_path / "fixed.tflite")
+
+
+def test_an_output_that_is_mostly_not_finite_is_noted() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        scale = Const(float [[-1.0, -1.0, -1.0, 0.0], [-1.0, -1.0, -1.0, 0.0]])
+        a = Abs(x, T=float)
+        m = MatMul(a, scale, T=float)
+        one = Const(float [0.0, 0.0, 0.0, 1.0])
+        n = AddV2(m, one, T=float)
+        y = Log(n, T=float)
+        z = Relu(x, T=float)
+    """)
+    report = verify(graph, graph, outputs=["y", "z"])
+    assert report.passed
+    assert any(note.startswith("'y' is NaN or infinite in ") for note in report.notes)
+    assert not any("'z'" in note for note in report.notes)

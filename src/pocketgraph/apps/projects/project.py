@@ -13,10 +13,12 @@ import numpy as np
 from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects.app_names import AppName
 from pocketgraph.apps.projects.sound import MfccParameters
+from pocketgraph.errors import option
 from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Exported, export_model
 from pocketgraph.graph.tensor import Array
+from pocketgraph.runtime.comparison.compare import mostly_not_finite
 
 TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
 """The largest difference on a device, as a share of the output's peak: of floats, and of models in eight bits."""
@@ -150,9 +152,20 @@ def about(project: Project) -> str:
         texts = [" / ".join(f"{number:g}" for number in part) for part in (mean, std)]
         lines[0] += f", a picture: (value from 0 to 255 - {texts[0]}) / {texts[1]}"
     lines += [f"- out: {_said(port)}" for port in project.outputs]
+    lines += [f"- {note}" for note in unproven(project.golden[1])]
     if project.gives_scores:
         lines[len(project.inputs)] += ", a score for each class"
     return "\n".join(lines)
+
+
+def unproven(golden: Mapping[str, Array]) -> list[str]:
+    """Which golden outputs prove nothing of what gives the same, a sentence each."""
+    found = {name: mostly_not_finite([array]) for name, array in golden.items()}
+    return [
+        f"not proven: the golden result '{name}' {why}, so the app's test says nothing of it; give real data with "
+        f"{option('data', 'samples')}"
+        for name, why in found.items() if why
+    ]  # fmt: skip
 
 
 def _said(port: Port) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.apps.class_names import class_names
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
-from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project
+from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
 from pocketgraph.apps.projects.sound import sound_of
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.shipment import frozen_beside, frozen_of, takes_recordings
@@ -222,6 +222,7 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
         replace(port, sizes=wanted[port.name].shape, shape=wanted[port.name].shape) for port in model.main.outputs
     )  # what a run tells, where inference leaves sizes open
     model = replace(model, entries=(replace(model.main, outputs=outputs),))
+    notes += unproven(wanted)
     if kind_of(kind).wanted_outputs is None:  # else labels may be of boxes or styles, which its writer knows
         try:
             check_labels(model)

@@ -338,11 +338,10 @@ class _Work:
             report = verify(self.path(FROZEN), path)
             least = min((output.snr for output in report.outputs if output.snr is not None), default=math.inf)
             result.budget = f"{SAFE_DECIBELS:g} dB on made-up inputs"
+            result.unknown += [text for text in report.unproven if text not in result.unknown]
             self.problem = next((f"'{one.name}' {one.problem}" for one in report.outputs if one.problem), "")
-            return (
-                least >= SAFE_DECIBELS and not self.problem,
-                self.problem or f"{noise_words(least)} on made-up inputs",
-            )
+            figures = self.problem or f"{noise_words(least)} on made-up inputs"
+            return least >= SAFE_DECIBELS and not self.problem, figures
         reading = SampleReading(**self.reading, notify=self.notify)
         found_all = evaluate_with_reading(
             [self.path(FROZEN), path], self.data, reading, labels=self.labels, outputs=self.outputs,

@@ -116,6 +116,9 @@ def _show(made: Exported) -> None:
         echo(f"{item.entry}: {time}on {inputs}:")
         for output in item.outputs:
             shape = ",".join(map(str, output.shape))
+            if output.unproven:
+                echo(f"  {output.name} [{shape}]: not proven: it {output.unproven} here{item.advice}")
+                continue
             same = "" if output.top1 is None else f", same largest in {output.top1:.0%} of rows"
             echo(
                 f"  {output.name} [{shape}]: difference at most {output.largest:.3g} ({output.largest_relative:.2g} of "

@@ -14,6 +14,7 @@ from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import are_picks
 
 TOLERANCE = 1e-4
+LEAST_FINITE = 0.5  # of an output's elements; masks of attention and logarithms of 0 make some infinite
 Result = TypeVar("Result")
 
 
@@ -33,6 +34,8 @@ class Difference:
             without rows of at least two.
         problem: what cannot be compared (another shape or type), else "".
         passed: whether it is within the tolerance, and ``top1`` is high enough where that was asked for.
+        unproven: why this says little of B: A gives NaN or infinity for most elements, so that hardly any number was
+            compared; else "".
         snr: signal-to-noise ratio, in dB; None where it was not measured.
         kl: Kullback-Leibler divergence of the answers as probabilities, in nats; None without classes.
     """
@@ -47,6 +50,7 @@ class Difference:
     top1: float | None = None
     problem: str = ""
     passed: bool = True
+    unproven: str = ""
     snr: float | None = None
     kl: float | None = None
 
@@ -137,7 +141,19 @@ def compared(
     is_near = largest <= limit or (are_picks(pairs[0][0]) and differing <= tolerance * elements)
     passed = is_near and (top1 is None or agreement is None or agreement >= top1)
     scale = peak or 1.0
-    return Difference(name, shape, largest, mean, largest / scale, mean / scale, worst, agreement, "", passed)
+    return Difference(
+        name, shape, largest, mean, largest / scale, mean / scale, worst, agreement, "", passed,
+        mostly_not_finite([a for a, _ in pairs]),
+    )  # fmt: skip
+
+
+def mostly_not_finite(answers: Sequence[Array]) -> str:
+    """That most elements of an output are NaN or infinite, in words, so that an equal one proves nothing; else ""."""
+    elements = sum(answer.size for answer in answers)
+    finite = sum(int(np.count_nonzero(np.isfinite(_wide(answer)))) for answer in answers if answer.dtype != object)
+    if finite >= LEAST_FINITE * elements or any(answer.dtype == object for answer in answers):
+        return ""
+    return f"is NaN or infinite in {elements - finite} of its {counted(elements, 'element')}"
 
 
 def _wide(values: Array) -> Array:

@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.runtime.comparison.answer_metrics import ACCEPTABLE, Comparison, Likeness
-from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared
+from pocketgraph.runtime.comparison.compare import TOLERANCE, Difference, compared, mostly_not_finite
 
 Pairs = Sequence[tuple[Array, Array]]
 """The answers of the model that is right, and of the one that is judged, a pair a set of feeds."""
@@ -139,6 +139,8 @@ def mute(pairs: Pairs, fed: Sequence[Mapping[str, Any]]) -> str:
         return ""
     if not any(np.isfinite(value.astype(np.float64)).any() for value in values):
         return "holds no finite number in either model"
+    if not_finite := mostly_not_finite([a for a, _ in pairs]):
+        return f"{not_finite}, so hardly anything of it was compared"
     differ = any(not np.array_equal(feeds[name], fed[0][name]) for feeds in fed[1:] for name in feeds)
     if differ and all(np.array_equal(value, values[0], equal_nan=True) for value in values[1:]):
         return "is always the same in both models"

@@ -65,6 +65,11 @@ class Report:
         return all(output.passed for output in self.outputs)
 
     @property
+    def unproven(self) -> list[str]:
+        """Which outputs that passed say hardly anything of the second model, and why, a sentence each."""
+        return [f"whether '{d.name}' is right: it {d.unproven}" for d in self.outputs if d.unproven and not d.problem]
+
+    @property
     def standard(self) -> str:
         """What an output had to be to pass."""
         if self.is_eight_bit:
