@@ -24,6 +24,7 @@ from pocketgraph.graph.output_likelihood import (
     likelihood,
     state_ends,
 )
+from pocketgraph.graph.picked_scores import ends_without_normalizer, picked_scores
 from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
 
@@ -171,6 +172,13 @@ class EntrySurvey:
             ranked = self._rank(self._graph[name]) if name in inner else None
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
+        for scores in self._picked:
+            after = self._forward({(scores.name, 0)})
+            kept = ends_without_normalizer(self._graph, found, after, labelled)
+            ranked = None if any(name in after for name in kept) else self._rank(scores)
+            found = {name: found[name] for name in kept}
+            if ranked is not None:
+                found.setdefault(scores.name, ranked._replace(why="the scores that labels pick from"))
         ends = sorted(found.values(), key=lambda ranked: -ranked.score)
         if len(ends) > 1 and not self.is_trained:  # frozen results keep what they wait for, as what leaves loops
             before = reachable(self._graph, [ends[0].name], missing_ok=True)
@@ -329,6 +337,26 @@ class EntrySurvey:
     @cached_property
     def _main_sources(self) -> set[tuple[str, int]]:
         """The sources that weights are applied to somewhere behind them: not labels, not learning rates."""
+        return self._weighed - self._picking.keys() or self._weighed
+
+    @cached_property
+    def _picking(self) -> dict[tuple[str, int], list[Node]]:
+        """The labels that weights are applied to, too, and the scores that they pick from."""
+        layers = {node.name for node in self._weighing}
+        found = {
+            source: picked_scores(self._graph, self._forward({source}), layers, self._behind_weights)
+            for source in (sorted(self._weighed) if self.is_trained else ())
+        }
+        return {source: scores for source, scores in found.items() if scores}
+
+    @cached_property
+    def _picked(self) -> list[Node]:
+        labels = {} if self._picking.keys() & self._main_sources else self._picking
+        return [scores for picked in labels.values() for scores in picked]
+
+    @cached_property
+    def _weighed(self) -> set[tuple[str, int]]:
+        """The sources that weights are applied to, of whatever kind."""
         fed = {name for name, _ in self._sources}
         before = (self._graph[name] for name in self._before_weights - fed if name in self._graph)
         refs = {parse_ref(ref)[:2] for node in (*self._weighing, *before) for ref in node.data_inputs}
