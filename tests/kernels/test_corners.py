@@ -85,6 +85,7 @@ def test_n_grams_of_texts_of_any_rank() -> None:
 
 ONES = np.ones((1, 2, 2, 2), "f4")
 TWO = np.ones(2, "f4")
+SAME = {"strides": (1, 1, 1, 1), "padding": b"SAME"}
 
 
 @pytest.mark.parametrize(
@@ -99,8 +100,12 @@ TWO = np.ones(2, "f4")
         ("FusedBatchNormGradV3", [ONES, ONES, TWO[None], TWO, TWO, TWO], {}, "scale"),
         ("FusedBatchNormGradV2", [ONES, ONES, TWO, TWO[None], TWO], {}, "reserve_space_1"),
         ("FusedBatchNormGradV3", [ONES, ONES, TWO, np.ones(3, "f4"), TWO, TWO], {}, "each of 2 channels"),
+        ("Conv2DBackpropFilter", [np.ones((1, 2, 2, 3), "f4"), np.array([1, 1, 2, 2]), ONES], SAME, "do not fit"),
+        ("Conv2DBackpropFilter", [np.ones((1, 2, 2, 6), "f4"), np.array([1, 1, 2, 2]), ONES], SAME, "do not fit"),
+        ("Dequantize", [np.ones(2, "i1"), *TWO[:, None]], {"mode": b"SCALED", "dtype": DType.named("bfloat16")},
+         "must be MIN_COMBINED"),
     ],
-)
+)  # fmt: skip
 def test_what_tensorflow_refuses(op: str, inputs: list[Any], attrs: dict[str, Any], says: str) -> None:
     with pytest.raises(RunError, match=says):
         run(op, *inputs, **attrs)
@@ -203,3 +208,12 @@ def test_unsigned_numbers_are_spelled_without_a_sign(dtype: str, fill: str, widt
     node = f'y = AsString(x, T={dtype}, width={width}, fill="{fill}")'
     with Session(parse(f"x = Placeholder(dtype={dtype}, shape=[1])\n{node}")) as session:
         assert session.run(["y"], {"x": np.array([5], dtype)})[0].tolist() == [text]
+
+
+@pytest.mark.parametrize("mode", [b"MIN_COMBINED", b"MIN_FIRST"])
+def test_the_range_of_one_slice_is_a_vector_or_a_number(mode: bytes) -> None:
+    codes = np.array([[3, 100, 90]], np.uint8)
+    for shape in ((), (1,)):
+        low, high = np.full(shape, -1, "f4"), np.full(shape, 2, "f4")
+        (found,) = run("Dequantize", codes, low, high, mode=mode, axis=0)
+        np.testing.assert_allclose(found, [[-0.96470588, 0.17647064, 0.05882359]], rtol=1e-6)

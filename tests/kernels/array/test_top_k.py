@@ -41,3 +41,14 @@ def test_bounds_among_what_compares_with_nothing() -> None:
     assert lower.tolist() == [[0, 1, 2, 0, 2], [0, 1, 2, 0, 4], [0, 0, 0, 0, 0]]
     (upper,) = evaluate(Node("n", "UpperBound", ()), (rows, values))
     assert upper.tolist() == [[4, 4, 4, 4, 4], [0, 2, 3, 4, 4], [4, 4, 4, 4, 4]]
+
+
+def test_bounds_in_rows_that_are_not_sorted() -> None:
+    rows = np.array([[5, 0, 4, 1, 3, 2, 5, 1], [2, 2, 1, 0, 6, 6, 3, 4]], np.int32)
+    values = np.array([[0, 1, 2, 3, 4, 5, 6]] * 2, np.int32)
+    lower = [[0, 2, 2, 2, 6, 6, 8], [0, 0, 4, 4, 4, 4, 4]]  # as TensorFlow 2.21 has it
+    upper = [[2, 2, 2, 6, 6, 8, 8], [0, 4, 4, 4, 4, 4, 8]]
+    for op, right in (("LowerBound", lower), ("UpperBound", upper)):
+        for dtype in (np.int32, np.float32):
+            (found,) = evaluate(Node("n", op, ()), (rows.astype(dtype), values.astype(dtype)))
+            assert found.tolist() == right

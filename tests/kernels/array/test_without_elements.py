@@ -62,3 +62,28 @@ def test_no_picture_takes_no_memory_for_its_places(op: str) -> None:
 def test_places_that_no_index_names_are_empty_texts() -> None:
     stitched = run("DynamicStitch", np.array([2], np.int32), np.array([b"a"], object))[0]
     assert stitched.tolist() == [b"", b"", b"a"]
+
+
+@pytest.mark.parametrize("method", [b"bilinear", b"nearest"])
+def test_crops_of_a_picture_without_channels(method: bytes) -> None:
+    box, zero, size = np.array([[0, 0, 1, 1]], np.float32), np.zeros(1, np.int32), np.array([2, 2], np.int32)
+    (found,) = run("CropAndResize", np.zeros((1, 3, 3, 0), np.float32), box, zero, size, method=method)
+    assert found.shape == (1, 2, 2, 0)
+    for count in (1, 0):
+        with pytest.raises(RunError, match="must be positive"):
+            run("CropAndResize", np.zeros((1, 0, 3, 2), np.float32), box[:count], zero[:count], size, method=method)
+
+
+@pytest.mark.parametrize(
+    ("images", "filters", "slopes"),
+    [
+        ((1, 5, 5, 4), (3, 3, 0, 3), (1, 5, 5, 3)),
+        ((1, 5, 5, 0), (3, 3, 0, 3), (1, 5, 5, 3)),
+        ((0, 5, 5, 3), (3, 3, 2, 4), (0, 5, 5, 4)),
+        ((1, 5, 5, 3), (3, 3, 2, 0), (1, 5, 5, 0)),
+    ],
+)
+def test_the_gradient_by_a_filter_of_nothing(images: Any, filters: Any, slopes: Any) -> None:
+    (found,) = run("Conv2DBackpropFilter", np.ones(images, np.float32), np.array(filters, np.int32),
+                   np.ones(slopes, np.float32), strides=(1, 1, 1, 1), padding=b"SAME")  # fmt: skip
+    np.testing.assert_array_equal(found, np.zeros(filters, np.float32))

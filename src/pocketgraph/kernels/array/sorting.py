@@ -195,12 +195,13 @@ def upper_bound(sorted_inputs: Array, values: Array, *, out_type: DType = INT32)
 
 
 def _bounds(sorted_inputs: Array, values: Array, side: Literal["left", "right"], out_type: DType) -> Array:
-    """Where each value goes in its row. For NumPy a NaN is the largest number; in TensorFlow's search it compares with
-    none, as in Python's."""
+    """Where each value goes in its row, by halving it, also where it is not sorted. NumPy's search tries other places
+    than TensorFlow's and Python's, and takes NaN for the largest number, which there compares with none."""
     find = bisect.bisect_left if side == "left" else bisect.bisect_right
     rows: list[Any] = []
     for row, wanted in zip(sorted_inputs, values, strict=True):
-        if row.dtype.kind not in "iub" and (np.isnan(row).any() or np.isnan(wanted).any()):
+        has_nan = row.dtype.kind not in "iub" and (np.isnan(row).any() or np.isnan(wanted).any())
+        if has_nan or (row[1:] < row[:-1]).any():
             listed = row.tolist()
             rows.append([find(listed, value) for value in wanted.tolist()])
         else:

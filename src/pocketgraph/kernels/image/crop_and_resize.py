@@ -64,6 +64,8 @@ def _cropped(
     count, (height, width, depth) = boxes.shape[0], image.shape[1:]
     if boxes.shape != (count, 4) or box_ind.shape != (count,) or rows < 1 or columns < 1:
         raise ValueError(f"boxes {list(boxes.shape)}, box_ind {list(box_ind.shape)}, crop size {[rows, columns]}")
+    if height < 1 or width < 1:
+        raise ValueError(f"image dimensions must be positive, not {[height, width]}")
     if not bool(np.isfinite(boxes).all()):
         raise ValueError("Boxes contains at least one element that is not finite")
     if bool(np.any((box_ind < 0) | (box_ind >= image.shape[0]))):
@@ -77,8 +79,8 @@ def _cropped(
     outside = ~((down >= 0) & (down <= height - 1))[:, :, None] | ~((along >= 0) & (along <= width - 1))[:, None, :]
     down, along = _within(down, height), _within(along, width)
     which = box_ind.astype(np.int64)
-    quick = method == "bilinear" and image.dtype == FLOAT and result.size > 0
-    if not (quick and any(way(image, which, down, along, result) for way in ways)):
+    quick = method == "bilinear" and image.dtype == FLOAT
+    if result.size and not (quick and any(way(image, which, down, along, result) for way in ways)):
         block = max(1, BOX_BLOCK // max(1, rows * columns * depth))
         for start in range(0, count, block):
             some = slice(start, start + block)

@@ -93,8 +93,13 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
     """
     _fits(dy.shape[1:-1], spans, dy.shape[-1], shape[-1])
     depth, filters = shape[-2:]
-    groups = x.shape[-1] // max(depth, 1)
-    if groups > 1 and groups * depth == x.shape[-1] and not filters % groups:
+    reserve(shape, np.float32)
+    if not x.size or not dy.size or not math.prod(shape):
+        return np.zeros(shape, dtype=x.dtype)
+    groups = x.shape[-1] // depth
+    if groups * depth != x.shape[-1] or filters % groups:
+        raise RunError(f"shapes that do not fit: input {list(x.shape)} and filter {list(shape)}")
+    if groups > 1:
         share = filters // groups
         parts = [
             backprop_filter(
@@ -106,10 +111,7 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
             for group in range(groups)
         ]
         return np.concatenate(parts, axis=-1)
-    reserve(shape, np.float32)
     wide, slopes = padded(widened(x), spans), widened(dy)
-    if not slopes.size or not math.prod(shape[:-1]) or x.shape[-1] != shape[-2]:
-        return _by_taps(wide, shape, slopes, spans).astype(x.dtype, copy=False)
     with blas_threads.at_most(1):  # they would wait for each other in each of these products
         found = _layout(shape, spans)(wide, shape, slopes, spans)
     return found.reshape(shape).astype(x.dtype, copy=False)
@@ -168,14 +170,6 @@ def _by_planes(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequen
     for images, rows in blocks(len(wide), view.shape[4], view.shape[5] * size, PLANE_ELEMENTS):
         patches = view[:, :, :, images, rows].reshape(size, -1)
         result += patches @ slopes[images, rows].reshape(-1, shape[-1])
-    return result
-
-
-def _by_taps(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence[Window]) -> Array:
-    flat = slopes.reshape(-1, shape[-1])
-    result = np.zeros(shape, dtype=wide.dtype)
-    for index, where in taps(spans):
-        result[index] = wide[where].reshape(-1, shape[-2]).T @ flat
     return result
 
 

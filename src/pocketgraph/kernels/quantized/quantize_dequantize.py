@@ -8,7 +8,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
-from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.dtype import BFLOAT16, FLOAT
 from pocketgraph.kernels.arrays import Array, number, widened
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, check_modes, codes_of, dequantized, quantized
 from pocketgraph.kernels.registry import kernel
@@ -68,16 +68,19 @@ def dequantize(
     dtype: DType = FLOAT,
 ) -> Array:
     check_modes(mode, "HALF_AWAY_FROM_ZERO")
+    if dtype is BFLOAT16 and mode != "MIN_COMBINED":
+        raise ValueError(f"mode must be MIN_COMBINED where the result is bfloat16, not {mode}")
+    low, high = min_range.ravel(), max_range.ravel()  # of one slice TensorFlow takes scalars, too
     if axis == -1:
         if min_range.size != 1 or max_range.size != 1:
             raise ValueError(f"one range is wanted, not {min_range.size} and {max_range.size} ends")
         values = dequantized(input, number(min_range), number(max_range), mode, narrow_range)
         return values.astype(dtype.numpy, copy=False)
-    _checked_slices(input.shape, min_range, max_range, axis, mode)
+    _checked_slices(input.shape, low, high, axis, mode)
     result = np.empty(input.shape, dtype=F32)
     for i in range(input.shape[axis]):
         where: Any = (*[slice(None)] * axis, i)
-        result[where] = dequantized(input[where], float(min_range[i]), float(max_range[i]), mode, narrow_range)
+        result[where] = dequantized(input[where], float(low[i]), float(high[i]), mode, narrow_range)
     return result.astype(dtype.numpy, copy=False)
 
 
