@@ -159,7 +159,7 @@ def test_other_numbers_stay(body: str) -> None:
 
 
 def test_places_in_a_picture_that_was_halved_and_doubled_follow_its_own_size() -> None:
-    """A convolution and a transposed one, both with windows of 3 in steps of 2: odd sizes stay, even ones lose a row."""
+    """A convolution and a transposed one, with windows of 3 in steps of 2: odd sizes stay, even ones lose a row."""
     kernel = np.random.default_rng(6).standard_normal((3, 1, 2, 2)).astype(np.float32).round(2).tolist()
     body = f"""
         x = Placeholder(dtype=float, shape=[1, ?, 1, 2])
