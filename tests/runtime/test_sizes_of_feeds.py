@@ -142,9 +142,50 @@ def test_sizes_that_change_places_do() -> None:
         "h = StridedSlice(x, a, b, c, T=float, Index=int32, end_mask=2)",
         "s = Shape(x, T=float, out_type=int32)\n n = Const(int32[2] [9, 1])\n m = Maximum(s, n, T=int32)\n"
         "z = Const(float 0.5)\n h = Fill(m, z, T=float, index_type=int32)",
+        # One more than the next multiple below; at least 3.
+        *(
+            "s = Shape(x, T=float, out_type=int32)\n one = Const(int32[2] [1, 1])\n a = Sub(s, one, T=int32)\n"
+            f"k = Const(int32[2] [{step}, 1])\n b = FloorDiv(a, k, T=int32)\n c = Mul(b, k, T=int32)\n"
+            "m = Add(c, one, T=int32)\n z = Const(float 0.5)\n h = Fill(m, z, T=float, index_type=int32)"
+            for step in (2, 3, 4, 8, 10, 16)
+        ),
+        "s = Shape(x, T=float, out_type=int32)\n n = Const(int32[2] [3, 1])\n m = Maximum(s, n, T=int32)\n"
+        "z = Const(float 0.5)\n h = Fill(m, z, T=float, index_type=int32)",
     ],
-    ids=["half", "at most", "at least"],
 )
 def test_other_numbers_stay(body: str) -> None:
     graph = of(body)
     assert sized(graph, None, 3) is graph
+
+
+def test_places_in_a_picture_that_was_halved_and_doubled_follow_its_own_size() -> None:
+    """A convolution and a transposed one, with windows of 3 in steps of 2: odd sizes stay, even ones lose a row."""
+    kernel = np.random.default_rng(6).standard_normal((3, 1, 2, 2)).astype(np.float32).round(2).tolist()
+    body = f"""
+        x = Placeholder(dtype=float, shape=[1, ?, 1, 2])
+        w = Const(float[3, 1, 2, 2] {kernel})
+        half = Conv2D(x, w, T=float, strides=[1, 2, 1, 1], padding="VALID")
+        s = Shape(half, T=float, out_type=int32)
+        twice = Const(int32[4] [1, 2, 1, 1])
+        more = Const(int32[4] [0, 1, 0, 0])
+        doubled = Mul(s, twice, T=int32)
+        size = AddV2(doubled, more, T=int32)
+        whole = Conv2DBackpropInput(size, w, half, T=float, strides=[1, 2, 1, 1], padding="VALID")
+        own = Shape(whole, T=float, out_type=int32)
+        one = Const(int32[1] [1])
+        two = Const(int32[1] [2])
+        rows = StridedSlice(own, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+        first = Const(int32 0)
+        step = Const(int32 1)
+        places = Range(first, rows, step, Tidx=int32)
+        numbers = Cast(places, SrcT=int32, DstT=float)
+        shape = Const(int32[4] [1, -1, 1, 1])
+        column = Reshape(numbers, shape, T=float, Tshape=int32)
+        moved = AddV2(whole, column, T=float)
+        y = Conv2D(moved, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    """
+    with Session(parse(body), cache_dir="") as session, Session(parse(body), engine="reference") as reference:
+        for length in (11, 17, 13, 12, 30, 8, 21):
+            fed = {"x": numbers(length)[:, :, None, :2]}
+            (found,), (expected,) = (each.run(["y"], fed) for each in (session, reference))
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

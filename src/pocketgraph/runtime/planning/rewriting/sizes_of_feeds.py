@@ -17,12 +17,14 @@ from pocketgraph.kernels.shapes import infer
 
 PREFIX = "sizes_of_feeds"
 PROBES = (
-    (3, 5, 7, 11, 13, 17),
+    (2, 3, 5, 7, 11, 13),
     (1_000_003, 1_000_033, 1_000_037, 1_000_039, 1_000_081, 1_000_099),
-    (1_000_171, 1_000_159, 1_000_151, 1_000_133, 1_000_121, 1_000_117),
+    (1_000_200, 1_000_196, 1_000_194, 1_000_190, 1_000_188, 1_000_184),
 )
-"""Sizes of what is fed for which shapes are inferred: primes, below and above what is filled up to or cut off at. What
-is one of them each time, or the same each time, is so for all sizes."""
+"""Sizes of what is fed for which shapes are inferred: below and above what is filled up to or cut off at, once the
+least first and once the greatest. No number divides all differences within one place, so that what is rounded to
+multiples, or to odd ones, differs from it somewhere. What is one of them each time, or the same each time, is so for
+all sizes."""
 
 Fed: TypeAlias = "tuple[Endpoint, DType, tuple[int | None, ...]]"
 """A tensor that is fed, its type and its sizes, None where these are open."""
