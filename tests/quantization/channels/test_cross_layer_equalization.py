@@ -113,3 +113,20 @@ def test_usual_channels_stay_as_they_are_unless_asked_for() -> None:
     program = far_from_even(1.7)
     seen = observe(program, lambda: iter(samples(12)), 12, silent, 1)
     assert equalize_across_layers(program, seen, LEAST_EQUALIZATION_GAIN_DB)[1] == 2
+
+
+def test_a_single_weak_channel_among_dead_ones_changes_nothing_unasked() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1, 8, 8, 8])
+        c = Conv2D(x, w, T=float, strides=[1, 1, 1, 1], padding="SAME")
+        r = Relu6(c, T=float)
+        y = DepthwiseConv2dNative(r, e, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    """)
+    rng = np.random.default_rng(5)
+    strength = np.repeat([0, 0.002, 1], [7, 1, 8])  # as MobileNet v1's first layers leave half of their channels
+    constants = {"w": rng.normal(size=(3, 3, 8, 16)) * strength, "e": rng.normal(size=(3, 3, 16, 1))}
+    weights = [const(name, value.astype(np.float32)) for name, value in constants.items()]
+    program = float_program(Graph([*graph, *weights]).replace(inputs=["x"], outputs=["y"]), ["y"])
+    seen = observe(program, lambda: iter(samples(12)), 12, silent, 1)
+    assert equalize_across_layers(program, seen)[1] == 1
+    assert equalize_across_layers(program, seen, LEAST_EQUALIZATION_GAIN_DB)[1] == 0

@@ -90,8 +90,7 @@ def _before(
 
 def _factors(first: Operation, second: Operation, strength: Array) -> Array:
     """How much stronger to make each channel, of which the largest magnitudes are given, float64 [channels]."""
-    dead_ratio = step_limits.DEAD_CHANNEL_RATIO
-    alive = strength > max(np.median(strength) / dead_ratio, strength.max(initial=0) / dead_ratio**2)
+    alive = _alive(strength)
     is_clipped = first.options.get("activation") == "RELU6"
     reach = np.ones_like(strength)
     if second.code != "DEPTHWISE_CONV_2D":
@@ -111,10 +110,21 @@ def _factors(first: Operation, second: Operation, strength: Array) -> Array:
     return result
 
 
+def _alive(strength: Array) -> Array:
+    """Which channels are not taken for dead, bool [channels]."""
+    dead_ratio = step_limits.DEAD_CHANNEL_RATIO
+    result: Array = strength > max(np.median(strength) / dead_ratio, strength.max(initial=0) / dead_ratio**2)
+    return result
+
+
 def _gain(second: Operation, strength: Array, factors: Array) -> float:
-    """By how many decibels these factors lower the noise of eight bits, beside the signal, in half of the results."""
+    """By how many decibels these factors lower the noise of eight bits, beside the signal, in half of the results.
+
+    Dead channels in front of a depthwise layer are none of these: many would let a single weak one decide.
+    """
     if second.code == "DEPTHWISE_CONV_2D":
-        noise = [np.median(reach.max() / np.maximum(reach, TINY)) ** 2 for reach in (strength, strength * factors)]
+        alive = _alive(strength)
+        noise = [np.median(reach.max() / reach[alive]) ** 2 for reach in (strength, strength * factors)]
     else:
         rows = _rows(second)
         signal = np.maximum((rows**2 * strength**2).sum(axis=(1, 2)), TINY)
