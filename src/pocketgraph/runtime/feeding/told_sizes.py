@@ -18,7 +18,7 @@ from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.order import reachable
+from pocketgraph.graph.order import descendants, reachable
 
 LARGEST = 2048  # pixels of a side up to which is searched
 LONGEST = 1 << 20  # steps of a series
@@ -47,7 +47,7 @@ def told_sizes(
     if None not in dims[1:]:
         return None
     needed = reachable(graph, fetches, data_only=True, missing_ok=True)
-    behind = _behind(graph, name) & needed
+    behind = {name, *descendants(graph, [name])} & needed
     for tensor, axes, count in islice(_rows(graph, behind), MOST_ASKED):
         search = _SizeSearch(graph, name, dims, chosen, types, tensor, axes)
         usual = chosen.get(name, search.shape(PUBLISHED[0]))
@@ -62,7 +62,7 @@ def told_sizes(
 
 def averages_whole_maps(graph: Graph, name: str) -> bool:
     """Whether an average over a window, and no other window behind it, tells the size of an input."""
-    return any(_averages_all(graph, graph[one]) for one in _behind(graph, name))
+    return any(_averages_all(graph, graph[one]) for one in descendants(graph, [name]))
 
 
 def usual_size(least: int, most: int, *, pads: bool) -> int:
@@ -130,17 +130,6 @@ class _SizeSearch:
         return (least, above - 1) if least < above <= most else None
 
 
-def _behind(graph: Graph, name: str) -> set[str]:
-    """The nodes that depend on one."""
-    found, waiting = {name}, [name]
-    while waiting:
-        for reader in graph.consumers.get(waiting.pop(), ()):
-            if reader.name not in found:
-                found.add(reader.name)
-                waiting.append(reader.name)
-    return found
-
-
 def _rows(graph: Graph, behind: set[str]) -> Iterator[tuple[str, slice, int]]:
     """Maps of which it is known how many numbers they have along these axes: those that are taken as rows by weights,
     or apart, and the average of a whole map."""
@@ -188,8 +177,7 @@ def _averages_all(graph: Graph, node: Node) -> bool:
     overlaps = set(strides) == {1} and side > 2
     if not overlaps and not max(strides) == side >= LEAST_WHOLE:
         return False
-    others = _behind(graph, node.name) - {node.name}
-    return not any(_has_window(graph, graph[name]) for name in others)
+    return not any(_has_window(graph, graph[name]) for name in descendants(graph, [node.name]))
 
 
 def _has_window(graph: Graph, node: Node) -> bool:
