@@ -221,6 +221,37 @@ def test_threads_change_no_byte(monkeypatch: pytest.MonkeyPatch) -> None:
     assert one == three
 
 
+def test_layers_that_read_the_same_rows_share_what_is_worked_out_from_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pocketgraph.quantization.fitting import layer_reconstruction, weight_fitting
+
+    random = np.random.default_rng(3)
+    nodes = parse("""
+        x = Placeholder(dtype=float, shape=[?,8,8,3])
+        first = Conv2D(x, a, T=float, strides=[1,1,1,1], padding="SAME")
+        relu = Relu(first, T=float)
+        second = Conv2D(x, b, T=float, strides=[1,1,1,1], padding="SAME")
+        third = Conv2D(x, c, T=float, strides=[1,2,2,1], padding="SAME")
+        sums = AddV2(relu, second, T=float)
+        y = Mean(sums, axes, T=float, Tidx=int32, keep_dims=false)
+        z = Mean(third, axes, T=float, Tidx=int32, keep_dims=false)
+    """)
+    kernels = [const(name, random.normal(size=(1, 1, 3, 6)).astype(np.float32)) for name in ("a", "b", "c")]
+    graph = Graph([*nodes, *kernels, const("axes", np.int32([1, 2]))])
+    images = random.normal(size=(12, 8, 8, 3)).astype(np.float32)
+    made, inverse = list[int](), layer_reconstruction.inverse
+
+    def counted(matrices: np.ndarray) -> np.ndarray:
+        made.append(len(matrices))
+        return inverse(matrices)
+
+    monkeypatch.setattr(layer_reconstruction, "inverse", counted)
+    together = pocketgraph.quantize(graph, images, outputs=["y", "z"]).to_bytes()
+    assert len(made) == 2
+    monkeypatch.setattr(weight_fitting, "rows_read", id)
+    assert pocketgraph.quantize(graph, images, outputs=["y", "z"]).to_bytes() == together
+    assert len(made) == 2 + 3
+
+
 def test_a_model_of_much_work_is_judged_on_fewer_samples(monkeypatch: pytest.MonkeyPatch) -> None:
     from pocketgraph.quantization.core import step_limits
 

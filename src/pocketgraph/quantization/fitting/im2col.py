@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import numpy as np
 
 from pocketgraph.graph.tensor import Array
@@ -19,6 +21,12 @@ def sampled_rows(operation: Operation, most: int, rng: np.random.Generator) -> A
     """Which rows of a sample to look at: all, or ``most`` of them by chance, in order."""
     count = row_count(operation)
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
+
+
+def rows_read(operation: Operation) -> Hashable:
+    """What tells which rows of which operand a layer reads: layers of which it is equal read the same."""
+    options = sorted((name, value) for name, value in operation.options.items() if name != "activation")
+    return operator_rules.data(operation), operation.code, operator_rules.weights(operation).shape[1:], repr(options)
 
 
 def im2col(operation: Operation, values: Array, at: Array) -> Array:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, pairwise
 from typing import NamedTuple
 
@@ -110,7 +111,12 @@ def collect(operation: Operation, operands: Sequence[Iterable[Array]], count: in
 
 
 def reconstruct(
-    operation: Operation, wanted: Array, given: Array, data_scale: float, fit: FitSettings
+    operation: Operation,
+    wanted: Array,
+    given: Array,
+    data_scale: float,
+    fit: FitSettings,
+    solver: OperandSolver | None = None,
 ) -> QuantizedWeights:
     """Codes for the layer.
 
@@ -119,6 +125,7 @@ def reconstruct(
         wanted, given: rows of the float and of the quantized operand.
         data_scale: of the operand's codes.
         fit: how.
+        solver: of ``given``, where several layers read these rows; depthwise layers do without.
     """
     values, bias = float_weights(operation)
     depthwise = operation.code == "DEPTHWISE_CONV_2D"
@@ -130,8 +137,7 @@ def reconstruct(
     else:  # large products, in float32
         many = OUTPUTS_AT_ONCE if len(matrix) > OUTPUTS_AT_ONCE else max(OUTPUTS_AT_ONCE // 2, 1)
         ends = np.append(np.arange(0, len(matrix), many), len(matrix))
-        shared = _statistics(given[np.newaxis], fit)
-        inverted, ready = both(lambda: inverse(shared.held), lambda: curvature(shared.moments), fit.threads)
+        shared, inverted, ready = (solver or OperandSolver(given, fit)).prepared
 
     def solved(part: slice) -> tuple[Array, Array, Array, Array]:
         operand = _statistics(_channels(given, part), fit) if depthwise else shared
@@ -179,6 +185,26 @@ class OperandStatistics(NamedTuple):
     ridge: Array
     held: Array
     moments: Array
+
+
+@dataclass(eq=False)
+class OperandSolver:
+    """What serves all layers, but depthwise ones, that read the same rows: worked out once, when it is first needed.
+
+    Attributes:
+        given: rows of the quantized operand.
+        fit: how; but for the bits, the same for all these layers.
+    """
+
+    given: Array
+    fit: FitSettings
+
+    @cached_property
+    def prepared(self) -> tuple[OperandStatistics, Array, Curvature]:
+        """The statistics of the rows, the inverse of their moments ``held``, and the curvature for rounding."""
+        found = _statistics(self.given[np.newaxis], self.fit)
+        inverses, ready = both(lambda: inverse(found.held), lambda: curvature(found.moments), self.fit.threads)
+        return found, inverses, ready
 
 
 def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:

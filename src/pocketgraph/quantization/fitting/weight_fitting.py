@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import zlib
 from collections import Counter
+from collections.abc import Hashable
 from dataclasses import replace
 
 from pocketgraph.graph.tensor import Array
@@ -20,9 +21,10 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.fitting.im2col import is_grouped
+from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
 from pocketgraph.quantization.fitting.layer_reconstruction import (
     FitSettings,
+    OperandSolver,
     can_fit,
     collect,
     correct_bias,
@@ -57,7 +59,7 @@ def fit_weights(
     tell: Progress,
     resume: ResumeState | None = None,
 ) -> dict[Operation, QuantizedWeights]:
-    """The codes of every layer.
+    """The codes of every layer; those that read the same rows are fitted together, where the first of them is.
 
     Args:
         program: the float program.
@@ -87,34 +89,43 @@ def fit_weights(
     if options.rounding == "nearest":
         return weights
     uses = Counter(operator_rules.weights(operation) for operation in layers)
+    shared = {operation for operation in layers if uses[operator_rules.weights(operation)] > 1}
     held = samples_in_memory(program, samples, count)
     exact, coded = LayerwiseExecution(held, options.threads), LayerwiseExecution(held, options.threads)
     kept = resume or ResumeState()
     decided = [order[operation] for operation in coded_operations]
     shapes = [operator_rules.weights(operation).shape for operation in layers]
     stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"  # others, when another part stays in float
-    for number, operation in enumerate(layers, 1):
-        is_shared = uses[operator_rules.weights(operation)] > 1  # its codes must be the same everywhere
-        if is_shared and operation in recipe.hybrid:
-            continue  # a step of a loop: one bias for all steps as well
-        place = f"{stage}/{order[operation]}"
-        known = kept.get(place)
+    alike: dict[Hashable, list[Operation]] = {}
+    for operation in layers:
+        known = kept.get(f"{stage}/{order[operation]}")
+        is_step = operation in shared and operation in recipe.hybrid  # of a loop: one bias for all steps as well
         if known:
             weights[operation] = replace(
                 weights[operation], codes=known["codes"], scales=known["scales"], bias=known["bias"]
             )
-        else:
-            before = convert(program, replace(recipe, weights=weights, io="float"))
-            operand = operator_rules.data(operation)
-            operands = exact.to(program, operand), coded.to(before.program, before.values[operand])
-            rounding = "corrected" if is_shared else options.rounding
-            found = weights[operation]
-            if is_reducible(operation):
-                fit = FitSettings(seed=options.seed, bits=found.bits, threads=options.threads)
-                wanted, given = collect(operation, operands, len(held), fit)
-                found = fitted_codes(operation, wanted, given, operand_scale(operation), found, rounding, fit)
-            kept.put(place, {"codes": found.codes, "scales": found.scales, "bias": found.bias})
+        elif is_reducible(operation) and not is_step:
+            alike.setdefault(rows_read(operation), []).append(operation)
+
+    def fit_alike(operations: list[Operation]) -> None:
+        before = convert(program, replace(recipe, weights=weights, io="float"))
+        operand = operator_rules.data(operations[0])
+        operands = exact.to(program, operand), coded.to(before.program, before.values[operand])
+        fit = FitSettings(seed=options.seed, threads=options.threads)
+        wanted, given = collect(operations[0], operands, len(held), fit)
+        solver = OperandSolver(given, fit)
+        for operation in operations:
+            nearest, scale = weights[operation], operand_scale(operation)
+            rounding = "corrected" if operation in shared else options.rounding  # their codes must be the same
+            how = replace(fit, bits=nearest.bits)
+            found = fitted_codes(operation, wanted, given, scale, nearest, rounding, how, solver)
+            kept.put(f"{stage}/{order[operation]}", {"codes": found.codes, "scales": found.scales, "bias": found.bias})
             weights[operation] = found
+
+    number = len(layers) - sum(map(len, alike.values()))
+    for operations in alike.values():
+        fit_alike(operations)
+        number += len(operations)
         tell("fitting weights", number, len(layers))
     return weights
 
@@ -132,6 +143,7 @@ def fitted_codes(
     nearest: QuantizedWeights,
     rounding: str,
     fit: FitSettings,
+    solver: OperandSolver | None = None,
 ) -> QuantizedWeights:
     """The codes of a layer, from rows of its operand in the float model and in the eight-bit one.
 
@@ -142,11 +154,13 @@ def fitted_codes(
         nearest: the layer's nearest codes.
         rounding: see QuantizationOptions.
         fit: how.
+        solver: see ``reconstruct``.
     """
     with blas_threads.at_most(1):  # they would wait for each other, and sums depend on how many there are
         if rounding == "corrected" or not can_fit(operation):
             return correct_bias(operation, nearest, wanted, given)
-        return reconstruct(operation, wanted, given, data_scale, replace(fit, adaround=rounding == "adaround"))
+        how = replace(fit, adaround=rounding == "adaround")
+        return reconstruct(operation, wanted, given, data_scale, how, solver)
 
 
 def apply(state: QuantizationState) -> bool:
