@@ -184,6 +184,19 @@ def test_columns_side_by_side_are_an_input_of_several_numbers(tmp_path: pathlib.
         read_texts(tmp_path / "rows.csv", (CITY, NUMBERS))
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_columns_with_numbers_behind_an_inputs_name_are_its_vector(first: int, tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"user,clicks_{first + 1},clicks_{first},age,label\nann,2,1,30,0\nbob,4,3,40,1\n")
+    inputs = (
+        ModelInput("user:0", (1, 1), np.dtype(object)),
+        ModelInput("serving_default_clicks:0", (1, 2), np.dtype(np.float32)),
+    )
+    (_, clicks), classes, _ = read_texts(str(path), inputs)
+    assert [row.tolist() for row in clicks] == [[[1.0, 2.0]], [[3.0, 4.0]]]
+    assert classes == ["0", "1"]
+
+
 def test_the_only_column_that_no_input_takes_is_that_of_classes(tmp_path: pathlib.Path) -> None:
     """As of a wide model: columns of texts and numbers are inputs, what is left is what is to be told."""
     (tmp_path / "t.csv").write_text("age,job,income\n30,clerk,low\n40,smith,high\n50,clerk,low\n60,smith,high\n")

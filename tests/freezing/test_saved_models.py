@@ -12,6 +12,7 @@ from pocketgraph import formats
 from pocketgraph.errors import FormatError, FreezeError, PocketgraphError, UsageError
 from pocketgraph.formats import meta_graph
 from pocketgraph.freezing import freeze, freeze_with_report
+from pocketgraph.freezing.ready_models import ready
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.graph import Signature
@@ -317,3 +318,30 @@ def test_a_signature_that_trains_is_told_with_the_others() -> None:
     ):
         freeze(graph, checkpoint=values)
     assert "norm" not in freeze(graph, ["y"], checkpoint=values)
+
+
+def test_a_signature_that_trains_is_left_out_where_several_others_are_left(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        noise = Placeholder(dtype=float, shape=[?, 3])
+        image = Placeholder(dtype=float, shape=[?, 2])
+        real = Placeholder(dtype=float, shape=[2])
+        made = Relu(noise, T=float)
+        judged = Tanh(image, T=float)
+        path = Const(string "state")
+        names = Const(string[1] ["w"])
+        slices = Const(string[1] [""])
+        saved = SaveV2(path, names, slices, real, dtypes=[float])
+        loss = Neg(real, ^saved, T=float)
+    """)
+    signatures = {
+        "train": Signature({"real": "real:0"}, {"loss": "loss:0"}),
+        "generate": Signature({"noise": "noise:0"}, {"image": "made:0"}),
+        "discriminate": Signature({"image": "image:0"}, {"score": "judged:0"}),
+    }
+    formats.save(graph.replace(signatures=signatures), tmp_path / "model", form="saved_model")
+    found = ready(tmp_path / "model")
+    assert sorted(found.graph.signatures) == ["discriminate", "generate"]
+    assert found.notes[0] == (
+        "the signatures 'discriminate', 'generate' are taken, as the others train, save or restore: train "
+        "(signature=NAME takes one)"
+    )

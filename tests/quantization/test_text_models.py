@@ -10,6 +10,7 @@ import pytest
 
 import pocketgraph
 from graph_files import graph_file, graph_names
+from pocketgraph.apps.shipping.text_steps import text_steps, vocabulary_files
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.errors import UsageError
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_waiting_lookups
@@ -224,6 +225,41 @@ def test_words_of_tables_are_known_and_synthetic_texts_are_of_them() -> None:
     assert found.first == 0
     assert {word for text in synthetic_texts(graph, 5) for word in text.split()} <= set(found.words)
     assert synthetic_texts(graph, 3) == synthetic_texts(graph, 3)
+
+
+def test_numbers_of_a_table_are_written_as_words_are() -> None:
+    """Keras' IntegerLookup beside a StringLookup."""
+    graph = parse("""
+        film = Placeholder(dtype=int64, shape=[?, 1])
+        user = Placeholder(dtype=string, shape=[?, 1])
+        films = HashTableV2(key_dtype=int64, value_dtype=int64)
+        keys = Const(int64[3] [1007, 1002, -5])
+        places = Const(int64[3] [1, 2, 3])
+        fill = InitializeTableV2(films, keys, places, Tkey=int64, Tval=int64)
+        users = HashTableV2(key_dtype=string, value_dtype=int64)
+        names = Const(string[2] ["ann", "bob"])
+        rows = Const(int64[2] [1, 2])
+        fill_users = InitializeTableV2(users, names, rows, Tkey=string, Tval=int64)
+        other = Const(int64 0)
+        a = LookupTableFindV2(films, film, other, ^fill, Tin=int64, Tout=int64)
+        b = LookupTableFindV2(users, user, other, ^fill_users, Tin=string, Tout=int64)
+        table = Const(float[4, 2] 0.5)
+        axis = Const(int32 0)
+        va = GatherV2(table, a, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        vb = GatherV2(table, b, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        y = Add(va, vb, T=float)
+    """)
+    front = text_preprocessing_of(graph, ["y"])
+    assert front is not None
+    files = {vocabulary.table: (name, content) for name, vocabulary, content in vocabulary_files(front)}
+    name, content = files["films"]
+    assert content.decode().split() == ["1007", "1002", "-5"]
+    steps = text_steps(front, {table: name for table, (name, _) in files.items()})
+    assert (
+        f"of 'film': look each number up in {name} (3 numbers; the first line is 1); numbers that are not there are 0"
+        in steps
+    )
+    assert {word for text in synthetic_texts(graph, 3) for word in text.split()} == {"ann", "bob"}
 
 
 def test_a_feature_that_a_record_need_not_have_is_made_dense_by_the_app() -> None:

@@ -80,7 +80,7 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
         if cells is None and item.takes_text and len(texts) == 1:
             cells = table.columns[table.text]
         if cells is None and not item.takes_text:
-            cells = _spare_columns(table, item, inputs)
+            cells = _numbered_columns(table, item) or _spare_columns(table, item, inputs)
         if cells is None:
             raise UsageError(
                 f"there is no column for the input '{item.column}'",
@@ -98,6 +98,17 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
                 f"sample {at + 1} has no number for '{item.column}': {error}", where=table.place
             ) from None
     return made
+
+
+def _numbered_columns(table: TextTable, item: ModelInput) -> list[str] | None:
+    """The columns named like an input with the places of its numbers behind, from 0 or 1; None without."""
+    size = math.prod(item.shape)
+    for first in (0, 1):
+        found = [table.column(f"{item.column}_{place}") for place in range(first, first + size)]
+        columns = [cells for cells in found if cells is not None]
+        if len(columns) == size > 1:
+            return [BESIDE.join(cells) for cells in zip(*columns, strict=True)]
+    return None
 
 
 def _spare_columns(table: TextTable, item: ModelInput, inputs: Sequence[ModelInput]) -> list[str] | None:

@@ -16,7 +16,7 @@ from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.run_state import begun_anew, forgotten, zero_states
 from pocketgraph.freezing.serving_signatures import (
-    inferring_signature,
+    inferring_signatures,
     serving_signature,
     takes_numbers,
     takes_records,
@@ -156,14 +156,19 @@ def ready(
                     f"({option('signature')}={default} takes it)"
                 )
         if signature is None and not outputs and default is None:
-            signature = inferring_signature(graph)
-            if signature is not None:
-                graph = load(name, signature=signature)
-                rest = ", ".join(key for key in sorted(graph.public_signatures) if key != signature)
+            inferring = inferring_signatures(graph)
+            rest = ", ".join(key for key in sorted(graph.public_signatures) if key not in inferring)
+            if inferring:
+                are = "s {} are" if len(inferring) > 1 else " {} is"
                 notes.append(
-                    f"the signature '{signature}' is taken, as the others train, save or restore: {rest} "
-                    f"({option('signature')}=NAME takes one)"
+                    f"the signature{are.format(', '.join(map(repr, inferring)))} taken, as the others train, save or "
+                    f"restore: {rest} ({option('signature')}=NAME takes one)"
                 )
+            if len(inferring) == 1:
+                graph = load(name, signature=(signature := inferring[0]))
+            elif inferring:
+                graph = graph.replace(signatures={key: graph.signatures[key] for key in inferring})
+                outputs = [tensor for taken in graph.signatures.values() for tensor in taken.outputs.values()]
         if not any(is_variable(node) or node.op in ops_with("table") for node in graph):
             return ReadyModel(graph, tuple(notes))
     repairs = (not is_saved_model, True) if repair is None else (repair,)

@@ -47,15 +47,16 @@ def left_signatures(graph: Graph) -> str:
     return f"the signature '{main}' is taken; others are {', '.join(others)} ({option('signature')}=NAME takes one)"
 
 
-def inferring_signature(graph: Graph) -> str | None:
-    """The key of the only signature that neither trains nor saves or restores variables, as others do; None where no
-    other does, or several are left.
+def inferring_signatures(graph: Graph) -> list[str]:
+    """The keys of the signatures that neither train nor save or restore variables, as others do; none where no other
+    does.
 
-    A graph that devices train has signatures such as ``train``, ``infer``, ``save`` and ``restore``.
+    A graph that devices train has signatures such as ``train``, ``infer``, ``save`` and ``restore``; one of adversarial
+    training ``generate``, ``discriminate`` and ``train``.
     """
-    keys = list(graph.public_signatures)
+    keys = sorted(graph.public_signatures)
     left = [key for key in keys if not _is_for_training(graph, key)]
-    return left[0] if len(left) == 1 and len(keys) > 1 else None
+    return left if len(left) < len(keys) else []
 
 
 def takes_records(graph: Graph, signature: str) -> bool:

@@ -23,17 +23,19 @@ MOST_WORDS = 12  # of a made-up text
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """A lookup table's words.
+    """A lookup table's words, or the numbers in their place.
 
     Attributes:
         table: the node of the table.
         words: in the order of their numbers.
         numbers: what each is looked up as.
+        kind: what is looked up, ``word`` or ``number``.
     """
 
     table: str
     words: tuple[str, ...]
     numbers: tuple[int, ...]
+    kind: str = "word"
 
     @property
     def first(self) -> int | None:
@@ -43,7 +45,7 @@ class Vocabulary:
 
 
 def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator[Vocabulary]:
-    """The tables from words to numbers whose contents are in the graph.
+    """The tables from words or whole numbers to numbers whose contents are in the graph.
 
     Args:
         graph: the graph.
@@ -62,7 +64,7 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
         if node_name(table) in seen:
             continue
         words, numbers = _value(graph, keys), _value(graph, values)
-        if words is None or numbers is None or words.dtype.kind != "O" or numbers.dtype.kind not in "iu":
+        if words is None or numbers is None or words.dtype.kind not in "Oiu" or numbers.dtype.kind not in "iu":
             continue
         if len(words) != len(numbers) or not len(words):
             continue
@@ -70,8 +72,9 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
         order = np.argsort(numbers, kind="stable")
         yield Vocabulary(
             node_name(table),
-            tuple(words[at].decode("utf-8", "replace") for at in order),
+            tuple(word.decode("utf-8", "replace") if isinstance(word, bytes) else str(word) for word in words[order]),
             tuple(int(number) for number in numbers[order]),
+            "word" if words.dtype.kind == "O" else "number",
         )
 
 
@@ -93,6 +96,7 @@ def _value(graph: Graph, ref: str) -> np.ndarray[Any, Any] | None:
 
 def synthetic_texts(graph: Graph, count: int, seed: int = 0) -> list[str]:
     """Texts of the words that the graph knows, the same for the same seed; each of another length."""
-    words = [word for found in vocabularies(graph) for word in found.words if word.strip()] or SPOKEN.split()
+    known = [found for found in vocabularies(graph) if found.kind == "word"]
+    words = [word for found in known for word in found.words if word.strip()] or SPOKEN.split()
     rng = np.random.default_rng(seed)
     return [" ".join(rng.choice(words, MOST_WORDS - at % (MOST_WORDS - 1))) for at in range(count)]

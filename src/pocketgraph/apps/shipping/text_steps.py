@@ -185,10 +185,10 @@ def _lookup(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     file = files.get(table)
     if found is None or file is None:
         return f"look each word up in the table '{table}'; {other} for others"
-    which = f"the first line is {found.first}" if found.first is not None else "words and numbers"
+    which = f"the first line is {found.first}" if found.first is not None else f"{found.kind}s and their numbers"
     return (
-        f"look each word up in {file} ({counted(len(found.words), 'word')}; {which}); words that are not "
-        f"there are {other}"
+        f"look each {found.kind} up in {file} ({counted(len(found.words), found.kind)}; {which}); {found.kind}s that "
+        f"are not there are {other}"
     )
 
 
