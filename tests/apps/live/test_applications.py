@@ -130,6 +130,33 @@ def test_the_average_decays_as_in_the_camera_example() -> None:
     np.testing.assert_allclose(found, [0, 0.9], atol=0.02)
 
 
+def test_logits_are_averaged_whole() -> None:
+    """Cut off as shares are, those below 0 became 0, and the first class was the best of any picture."""
+    average = DecayingAverage()
+    for _ in range(3):
+        found = average(np.array([-3.0, 0.02, -5.0]))
+    np.testing.assert_allclose(found, [-3, 0.02, -5])
+    assert not average.shares
+
+
+LOGITS = """
+    x = Placeholder(dtype=float, shape=[1,8,8,3])
+    axes = Const(int32 [1, 2])
+    mean = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
+    less = Const(float [0.7, 0.6, 0.8])
+    logits = Sub(mean, less, T=float)
+"""
+
+
+def test_logits_are_no_shares_and_all_of_them_are_shown() -> None:
+    app = application(parse(LOGITS), labels=["red", "green", "blue"], kind="classify")
+    black = np.zeros((8, 8, 3), np.uint8)
+    for time in range(3):
+        answer = app(Frame(black, time))
+    assert [label for label, _ in answer.classes] == ["green", "red", "blue"]
+    assert answer.as_json()["shares"] is False
+
+
 @pytest.mark.parametrize(
     ("values", "mean", "std", "pixels"),
     [

@@ -214,6 +214,28 @@ def test_things_that_are_moved_by_a_known_path_keep_their_numbers(tmp_path: path
         assert crossings(page) == {"in sight": "2", "inwards": "1", "outwards": "1", "followed": "2"}
 
 
+def test_logits_are_shown_as_numbers() -> None:
+    """That of the best class may be between 0 and 1: it is no share of 100 % for that."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,8,8,3])
+        w = Const(float[192,3] 0)
+        to = Const(int32 [1, 192])
+        flat = Reshape(x, to, T=float, Tshape=int32)
+        product = MatMul(flat, w, T=float)
+        add = Const(float [-0.5, 0.4, -0.9])
+        logits = BiasAdd(product, add, T=float)
+    """)
+    with (
+        served(application(graph, labels=["red", "green", "blue"], kind="classify")) as (url, _),
+        browser(FAKE) as chromium,
+    ):
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('#classes li')")
+        answers_go_on(page)
+        assert page.inner_text("#classes").split() == ["green", "0.40", "red", "-0.50", "blue", "-0.90"]
+
+
 def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
     Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "blue.png")
     with (

@@ -67,6 +67,22 @@ def test_the_page_gives_the_class_of_label_image_without_a_network(tmp_path: pat
         until(page, "document.querySelector('#classes li')")
 
 
+def test_logits_below_0_keep_their_order_over_frames(tmp_path: pathlib.Path) -> None:
+    """Averaged as shares they became 0, and the first class was the best of any picture."""
+    graph = parse(BRIGHTNESS.replace("scores = Softmax(mean, T=float)", """
+        less = Const(float [9, 2, 5])
+        logits = Sub(mean, less, T=float)
+    """))  # fmt: skip
+    make_project("web", graph, tmp_path / "site", labels=["a", "b", "c"], app="classify")
+    built(tmp_path / "site")
+    with served(tmp_path / "site") as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "Number(document.body.dataset.answers) > 30")
+        assert page.inner_text("#classes").split()[::2] == ["b", "c", "a"]
+        assert "%" not in page.inner_text("#classes")
+
+
 @pytest.mark.parametrize(("first", "repeats"), [("up", True), ("Background Noise", False)])
 def test_a_page_knows_whether_words_repeat(first: str, repeats: bool, tmp_path: pathlib.Path) -> None:
     graph = parse("x = Placeholder(dtype=float, shape=[1,16000])\nw = Const(float[16000,2] 0.01)\n"

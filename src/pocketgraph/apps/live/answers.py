@@ -59,6 +59,7 @@ class Answer:
 
     Attributes:
         classes: labels and scores, best first.
+        shares: whether the scores are from 0 to 1; logits are not.
         detections: what was found where.
         picture: uint8 [height, width, 3] that the model made.
         lines: a skeleton's bones, ends as (x, y, x, y) shares of the frame.
@@ -69,6 +70,7 @@ class Answer:
     """
 
     classes: tuple[tuple[str, float], ...] = ()
+    shares: bool = True
     detections: tuple[Detection, ...] = ()
     picture: Array | None = None
     lines: tuple[tuple[float, float, float, float], ...] = ()
@@ -82,6 +84,8 @@ class Answer:
         found: dict[str, Any] = {"ms": round(self.milliseconds, 3)}
         if self.classes:
             found["classes"] = [{"label": label, "score": number(score, 6)} for label, score in self.classes]
+            if not self.shares:
+                found["shares"] = False
         if self.detections or self.counts:
             found["detections"] = [
                 {

@@ -9,27 +9,37 @@ from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, time
 from pocketgraph.apps.live.geometry import center_square
 from pocketgraph.graph.tensor import Array
 
+LARGEST_SHARE = 1.001  # rounding makes shares a little larger than 1
+
 
 class DecayingAverage:
     """Scores over frames, as the iOS camera example keeps them.
 
     In each frame what is kept becomes ``decay`` of itself and is dropped at 0.01; to it comes ``1 - decay`` of each
     score over ``least`` (TensorFlow 1.x, contrib/ios_examples/camera).
+
+    Scores below 0 or over 1 are no shares but logits, of which a small one means nothing: these are averaged whole.
+
+    Attributes:
+        shares: False once a score was none.
     """
 
     def __init__(self, decay: float = 0.75, least: float = 0.05) -> None:
-        self.decay, self.least = decay, least
+        self.decay, self.least, self.shares = decay, least, True
         self._kept: Array | None = None
 
     def __call__(self, scores: Array) -> Array:
         """The averages after one more frame, float64 [classes]; of the first frame the scores themselves."""
         scores = scores.astype(np.float64)
+        self.shares = self.shares and not ((scores < 0) | (scores > LARGEST_SHARE)).any()
         if self._kept is None or self._kept.shape != scores.shape:
             self._kept = scores.copy()
             return scores
         kept = self._kept * self.decay
-        kept[kept <= 0.01] = 0.0
-        self._kept = kept + np.where(scores > self.least, scores * (1 - self.decay), 0.0)
+        if self.shares:
+            kept[kept <= 0.01] = 0.0
+            scores = np.where(scores > self.least, scores, 0.0)
+        self._kept = kept + scores * (1 - self.decay)
         return np.array(self._kept)
 
     def forget(self) -> None:
@@ -62,8 +72,9 @@ class Classification(Settings):
         self.average.decay = float(self.decay)
         averaged = self.average(scores)
         best = self.labeler.best(averaged, int(self.top))
-        shown = tuple((entry.label, entry.score) for entry in best if entry.score > self.threshold or entry is best[0])
-        return Answer(classes=shown, milliseconds=took)
+        least = self.threshold if self.average.shares else -np.inf
+        shown = tuple((entry.label, entry.score) for entry in best if entry.score > least or entry is best[0])
+        return Answer(classes=shown, shares=self.average.shares, milliseconds=took)
 
     def begin(self) -> None:
         """Forgets the earlier frames."""

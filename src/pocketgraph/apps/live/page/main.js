@@ -80,9 +80,9 @@ function paint(answer) {
 }
 
 // A share as such; what is none, as a model without a softmax gives it, as the number that it is.
-function scored(score, all) {
+function scored(score, answer) {
   if (score === null || !Number.isFinite(score)) return "no number";
-  return all.every((entry) => Math.abs(entry.score) <= 1) ? `${(100 * score).toFixed(1)} %` : score.toFixed(2);
+  return answer.shares !== false && answer.classes.every((entry) => Math.abs(entry.score) <= 1) ? `${(100 * score).toFixed(1)} %` : score.toFixed(2);
 }
 
 function listed(answer) {
@@ -90,7 +90,7 @@ function listed(answer) {
   list.replaceChildren(...(answer.classes || []).map((entry) => {
     const row = document.createElement("li"), name = document.createElement("span"), score = document.createElement("b");
     name.textContent = entry.label;
-    score.textContent = scored(entry.score, answer.classes);
+    score.textContent = scored(entry.score, answer);
     row.style.setProperty("--share", `${Math.max(0, Math.min(100, 100 * entry.score))}%`);
     row.append(name, score);
     return row;

@@ -33,12 +33,13 @@ class Classify extends Application {
 
   answer([scores]) {
     const decay = this.value("decay");
+    this.logits ||= scores.some((score) => score < 0 || score > 1.001);  // of logits a small one means nothing
     this.kept = this.kept && this.kept.length === scores.length
-      ? this.kept.map((kept, i) => (kept * decay <= 0.01 ? 0 : kept * decay) + (scores[i] > 0.05 ? scores[i] * (1 - decay) : 0))
+      ? this.kept.map((kept, i) => (kept * decay <= 0.01 && !this.logits ? 0 : kept * decay) + (scores[i] > 0.05 || this.logits ? scores[i] * (1 - decay) : 0))
       : Array.from(scores);
     const order = this.kept.map((score, i) => [score, i]).sort((a, b) => b[0] - a[0] || a[1] - b[1]).slice(0, this.value("top"));
-    const shown = order.filter(([score], place) => place === 0 || score > this.value("threshold"));
-    return { classes: shown.map(([score, i]) => ({ label: this.label(i), score })) };
+    const shown = order.filter(([score], place) => place === 0 || this.logits || score > this.value("threshold"));
+    return { classes: shown.map(([score, i]) => ({ label: this.label(i), score })), shares: !this.logits };
   }
 }
 
