@@ -286,3 +286,10 @@ def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
     assert not any(op in said for op in ("Enter", "Merge", "Switch", "NextIteration"))
     assert len(said) < 400
     assert len(error.value.reasons) > 5
+
+
+def test_a_node_of_an_unrolled_loop_is_named_once_as_the_graph_names_it() -> None:
+    body = "three = Const(float 3.0, ^i)\nodd = Digamma(v, T=float)\nnext = Mul(odd, three, T=float)"
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 3)\n" + counted_loop("most", body))
+    (obstacle,) = support(graph, "tflite", outputs=["y"]).obstacles
+    assert (obstacle.op, obstacle.nodes) == ("Digamma", ("odd",))

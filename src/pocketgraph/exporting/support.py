@@ -24,6 +24,7 @@ from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
+from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with
 
 DEVICES = {"android": ("tflite",), "ios": ("coreml", "tflite"), "pi": ("tflite",), "web": ("onnx",)}
@@ -147,9 +148,11 @@ def _needed(graph: Graph, fed: Iterable[str], wanted: Iterable[str]) -> dict[str
 
 
 def _grouped(graph: Graph, reasons: Mapping[str, str], help_of: Callable[[Graph, str], str]) -> tuple[Obstacle, ...]:
-    groups: dict[tuple[str, str, str], list[str]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], dict[str, None]] = defaultdict(dict)
     for name, reason in reasons.items():
-        op = graph[name].op if name in graph else ""
-        groups[op, reason, help_of(graph, name)].append(name)
+        base = before_rounds(name)[0]  # once for all rounds of an unrolled loop
+        told = base if name not in graph and base in graph else name
+        op = graph[told].op if told in graph else ""
+        groups[op, reason, help_of(graph, name)][told] = None
     made = (Obstacle(*key, tuple(names)) for key, names in groups.items())
     return tuple(sorted(made, key=lambda obstacle: -len(obstacle.nodes)))
