@@ -33,9 +33,7 @@ HEAVY_SENSITIVITY_SAMPLES = 4
 VERY_HEAVY_MULTIPLICATIONS = 2_000_000_000  # of a program from which two samples do, where it gives many scores
 MANY_SCORES = 100  # numbers in a sample's scores, over which its noise evens out; of few it differs by the sample
 VERY_HEAVY_SENSITIVITY_SAMPLES = 2
-SAMPLE_DECIBELS = (
-    3.0  # less noise than a step acts on, with which one sample does: a second would need three times as much
-)
+SAMPLE_DECIBELS = 3.0  # less noise than a step acts on, with which one sample does: a second would need thrice as much
 EXTRA_BYTES_OF_FLOAT_WEIGHT = 3  # more than in eight bits
 FLOAT_SLOWDOWN = 2  # times its time that a multiplication in float takes more than one of codes, about
 
