@@ -22,12 +22,12 @@ from PIL import Image
 from command_line import call
 from pocketgraph.apps.label_image import label_image
 from pocketgraph.apps.picture_model import PictureModel
-from pocketgraph.apps.projects import make_project, project_files
+from pocketgraph.apps.projects import make_project
 from pocketgraph.apps.projects.app_names import app_name, in_android, in_kotlin, in_swift
 from pocketgraph.apps.projects.kinds import KINDS
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError
 from pocketgraph.exporting import export, targets
-from pocketgraph.formats import load, save
+from pocketgraph.formats import files, load, save
 from pocketgraph.graph import DType, Graph, const
 from pocketgraph.graph.dtype import INT8, INT32, UINT8
 from pocketgraph.graph.model_file_graph import coded
@@ -657,7 +657,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
         written.append(place)
         return open(place, mode)
 
-    monkeypatch.setattr(project_files, "open", full, raising=False)
+    monkeypatch.setattr(files, "open", full, raising=False)
     with pytest.raises(PocketgraphError, match="no space left"):
         make_project("pi", graph("classifier"), tmp_path / "out")
     assert len(written) == 3

@@ -133,12 +133,13 @@ def read_arrays(path: str) -> dict[str, SampleArray]:
     except OSError as error:
         raise FormatError(f"the data cannot be read: {error.strerror or error}", where=path) from None
     except Exception as error:  # NumPy answers a damaged file with whatever its parser runs into
-        if "pickle" in str(error) or "Object arrays" in str(error):
+        if "Object arrays" in str(error):
             raise FormatError(
-                "this holds Python objects, which are not read, or is no .npz or .npy file", where=path,
+                "this holds Python objects, which are not read", where=path,
                 hint="texts are read where they are saved as such: np.savez(path, name=array.astype(str))",
             ) from None  # fmt: skip
-        raise FormatError(f"this is no .npz or .npy file, or a damaged one ({error})", where=path) from None
+        why = "it does not hold plain numbers" if "pickle" in str(error) else error
+        raise FormatError(f"this is no .npz or .npy file, or a damaged one ({why})", where=path) from None
 
 
 def _member(path: str, archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> SampleArray:
