@@ -172,6 +172,20 @@ class EntrySurvey:
             ranked = self._rank(self._graph[name]) if name in inner else None
             if ranked is not None:  # what judges it serves training
                 found[name] = ranked._replace(score=ranked.score + _GENERATED, why="given to what judges it")
+        found = self._with_picked_scores(found, labelled)
+        ends = sorted(found.values(), key=lambda ranked: -ranked.score)
+        if len(ends) > 1 and not self.is_trained:  # frozen results keep what they wait for, as what leaves loops
+            before = reachable(self._graph, [ends[0].name], missing_ok=True)
+            ends = [ends[0], *(end for end in ends[1:] if end.name not in before)]
+        return ends
+
+    def _with_picked_scores(self, found: dict[str, _Ranked], labelled: set[str]) -> dict[str, _Ranked]:
+        """The ends, with the scores that labels pick from in place of what a loss makes of them.
+
+        Args:
+            found: the ends.
+            labelled: the nodes that labels reach.
+        """
         for scores in self._picked:
             after = self._forward({(scores.name, 0)})
             kept = ends_without_normalizer(self._graph, found, after, labelled)
@@ -179,11 +193,7 @@ class EntrySurvey:
             found = {name: found[name] for name in kept}
             if ranked is not None:
                 found.setdefault(scores.name, ranked._replace(why="the scores that labels pick from"))
-        ends = sorted(found.values(), key=lambda ranked: -ranked.score)
-        if len(ends) > 1 and not self.is_trained:  # frozen results keep what they wait for, as what leaves loops
-            before = reachable(self._graph, [ends[0].name], missing_ok=True)
-            ends = [ends[0], *(end for end in ends[1:] if end.name not in before)]
-        return ends
+        return found
 
     def _is_shaped_for_losses(self, node: Node) -> bool:
         """Whether a tensor has another shape only for what training computes, such as rows of all places' logits."""

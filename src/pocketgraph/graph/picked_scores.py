@@ -10,7 +10,6 @@ from pocketgraph.graph.order import reachable
 _LOOKUPS = frozenset({"Gather", "GatherV2", "GatherNd", "ResourceGather", "ResourceGatherNd"})
 """Not a trait: what takes rows by their indices, its second input."""
 _HANDS_ON = ops_with("passes", "view") | {"Switch", "RefSwitch"}
-MOST_VIEWS = 16
 
 
 def picked_scores(
@@ -46,8 +45,9 @@ def picked_scores(
             continue
         scores, index = (node_name(ref) for ref in node.data_inputs[:2])
         if scores in computed and scores not in reached and index not in computed:
-            source = _before_views(graph, graph[scores])
-            found[source.name] = source
+            source = graph.find_producer(scores, _HANDS_ON)
+            if source is not None:
+                found[source.name] = source
     return list(found.values())
 
 
@@ -67,12 +67,3 @@ def ends_without_normalizer(
     compared = beside_labels & {*after} - {*labelled}
     shared = reachable(graph, compared, data_only=True, missing_ok=True) & {*after}
     return [name for name in ends if shared.isdisjoint(reachable(graph, [name], data_only=True, missing_ok=True))]
-
-
-def _before_views(graph: Graph, node: Node) -> Node:
-    for _ in range(MOST_VIEWS):
-        source = graph.find_producer(node.data_inputs[0]) if node.op in _HANDS_ON else None
-        if source is None:
-            break
-        node = source
-    return node
