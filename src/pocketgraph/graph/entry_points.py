@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import GraphError, UsageError, nearest
-from pocketgraph.graph.entry_survey import OTHER_BRANCH, SIDE_RESULTS, EntrySurvey, LikelyEntry
+from pocketgraph.graph.entry_survey import SIDE_RESULTS, EntrySurvey, LikelyEntry
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Graph
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.opdefs import output_dtypes
+
+OTHER_BRANCH = re.compile(r"(Ref)?Switch|.*Quantize|SoftmaxCross")
+"""Ops whose second and later results stand beside the first only for the ops behind them."""
 
 
 def likely_outputs(graph: Graph) -> list[LikelyEntry]:

@@ -259,7 +259,7 @@ def is_cached_layer(graph: Graph, node: Node) -> bool:
     Retrained graphs have such: what comes before it is the network, and training fed its result from a cache. What
     comes out of an iterator or a queue is no layer.
     """
-    from pocketgraph.graph.entry_survey import PIPELINES
+    from pocketgraph.graph.weight_reach import PIPELINES
 
     if node.op != "PlaceholderWithDefault" or not node.data_inputs:
         return False
