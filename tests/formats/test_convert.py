@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from pocketgraph import formats
+from pocketgraph.cli.change import convert as convert_command
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.conversion import convert
+from pocketgraph.formats.conversion import TARGET_FORMS, convert
 from pocketgraph.formats.protos import message
 from pocketgraph.graph import DType, Graph, Node, Shape, Signature, Tensor, Versions, const
 from support import golden, model_dir, needs_shared, shared
@@ -26,6 +27,10 @@ GRAPH = Graph(
     versions=Versions(134, 12),
 )
 CHECKPOINTS = pathlib.Path(__file__).parent.parent / "fixtures" / "checkpoints"
+
+
+def test_the_command_offers_every_form() -> None:
+    assert convert_command.TARGET_FORMS == TARGET_FORMS
 
 
 def graph_def(graph: Graph) -> object:

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from pocketgraph.pages.document import fragment, report
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -132,7 +132,7 @@ def test_every_word_that_pages_use_is_explained() -> None:
     from pocketgraph.quantization.report import html_report
 
     for used in (html_report.USED, evaluation_page.USED):
-        assert set(used) <= set(WORDS)
+        assert set(used) <= set(GLOSSARY)
     assert glossary(["ms", "ms"]).count("<dt>") == 1
 
 

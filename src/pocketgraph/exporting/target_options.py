@@ -12,7 +12,7 @@ from pocketgraph import errors
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.targets import Target
 
-WORDS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
 class Option(NamedTuple):
@@ -87,7 +87,7 @@ def arguments_of(target: Target, given: Mapping[str, Any]) -> dict[str, Any]:
 def _value(option: Option, value: Any) -> Any:
     if isinstance(value, str) and option.kind is not str:
         try:
-            value = WORDS[value.lower()] if option.kind is bool else option.kind(value)
+            value = BOOLEANS[value.lower()] if option.kind is bool else option.kind(value)
         except (KeyError, ValueError):
             wanted = "true or false" if option.kind is bool else f"a number ({option.kind.__name__})"
             raise UsageError(f"{errors.option(option.name)} is {wanted}, not '{value}'") from None

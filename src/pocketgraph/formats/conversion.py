@@ -15,7 +15,7 @@ from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.op_traits import VARIABLES
 
-FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
+TARGET_FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 SUFFIXES = {
     ".pb": "graphdef", ".pbtxt": "text", ".meta": "meta", ".mmap": "memmapped", ".memmapped": "memmapped",
     ".ckpt": "checkpoint", ".index": "checkpoint",
@@ -31,7 +31,7 @@ class ConvertedFile:
 
     Attributes:
         source: what the input is, in words.
-        form: the form that was written, one of FORMS.
+        form: the form that was written, one of TARGET_FORMS.
         left_out: what of the input the new form has no place for and a frozen model does not need.
     """
 
@@ -59,7 +59,7 @@ def convert(
         source: a graph in any form that ``load`` takes, or a checkpoint.
         target: where to. Its suffix says the form when ``to`` does not: .pb, .pbtxt, .meta, .mmap; no suffix is a
             SavedModel's directory, or the prefix of a checkpoint.
-        to: one of FORMS.
+        to: one of TARGET_FORMS.
         tags, signature: which graph of a SavedModel, as for ``load``.
         inputs, outputs: of the signature that a SavedModel or MetaGraphDef gets when the input has none; by default the
             nodes that stand out.
@@ -76,8 +76,8 @@ def convert(
         raise identity.refusal()
     is_checkpoint = identity.kind in CHECKPOINTS or identity.kind is Kind.CHECKPOINT_DIRECTORY
     form = to or form_of(os.fspath(target), is_checkpoint)
-    if form not in FORMS:
-        raise UsageError(f"there is no form '{form}'", hint=f"there are {', '.join(FORMS)}")
+    if form not in TARGET_FORMS:
+        raise UsageError(f"there is no form '{form}'", hint=f"there are {', '.join(TARGET_FORMS)}")
     if is_checkpoint != (form == "checkpoint"):
         raise FormatError(
             f"this is {identity.description}, which cannot become "
@@ -112,7 +112,9 @@ def form_of(target: str, is_checkpoint: bool) -> str:
         return SUFFIXES[suffix]
     if not suffix or target.endswith(os.sep):
         return "saved_model"
-    raise UsageError(f"the suffix {suffix} says no form", where=target, hint=f"add {option('to')}={'|'.join(FORMS)}")
+    raise UsageError(
+        f"the suffix {suffix} says no form", where=target, hint=f"add {option('to')}={'|'.join(TARGET_FORMS)}"
+    )
 
 
 def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Iterable[str] | None) -> list[str]:
@@ -148,7 +150,7 @@ def left_out(graph: Graph, kind: Kind, source: str, form: str, tags: str | Itera
 
 
 def write(graph: Graph, target: PathLike, form: str, min_size: int | None, shapes: Mapping[str, Shape] | None) -> None:
-    """Writes a graph in one of FORMS."""
+    """Writes a graph in one of TARGET_FORMS."""
     if form == "memmapped" and min_size is not None:
         from pocketgraph.formats.memmapped_writer import save_memmapped
 

@@ -15,7 +15,7 @@ from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.kernels.state.table_files import table_columns
 from pocketgraph.passes.inlining import inlined
 
-WORDS = (".txt", ".tsv", ".csv", ".vocab", ".voc", ".dict")
+VOCABULARY_SUFFIXES = (".txt", ".tsv", ".csv", ".vocab", ".voc", ".dict")
 """What files of words end in that are read beside a model, whose name for them nobody vouches for."""
 WAIT = "tables_are_filled"
 NEW_NODE = "/filled"
@@ -140,7 +140,7 @@ def _of_file(part: Graph, filler: Node, table: Node, folder: str) -> ResourceCon
     text = name.numpy().reshape(-1)[0]
     base = os.path.basename(text.decode("utf-8", "replace"))
     path = os.path.join(folder, "assets", base)
-    if not os.path.exists(path) and base.lower().endswith(WORDS):
+    if not os.path.exists(path) and base.lower().endswith(VOCABULARY_SUFFIXES):
         path = os.path.join(folder, base)  # beside a model that is no SavedModel
     try:
         with open(path, "rb") as file:

@@ -9,7 +9,7 @@ from typing import Any
 from pocketgraph.inspect.benchmark_result import Benchmark, figures_of, kinds_table, nodes_table
 from pocketgraph.inspect.peers import PeerResult
 from pocketgraph.pages.document import report
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -28,7 +28,7 @@ from pocketgraph.pages.quantities import bytes_text
 
 POINTS = 400  # runs in the plot, evenly chosen
 PEERS = (
-    Column("program"), Column("median, ms", WORDS["median"]), Column("first run, ms"), Column("load, ms"),
+    Column("program"), Column("median, ms", GLOSSARY["median"]), Column("first run, ms"), Column("load, ms"),
     Column("memory, MB", "The most that its process held."), Column("difference", "Of results, largest to largest."),
     Column("version", is_words=True),
 )  # fmt: skip

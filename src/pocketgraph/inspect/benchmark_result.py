@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.pages.document import fragment
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, cards, meter, number, table, words
 from pocketgraph.pages.quantities import bytes_text, counted, duration
 from pocketgraph.runtime import StepTrace
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 UNSTEADY = 1.5  # times the median, from which on p95 is worth a word
 NAMED = 3  # nodes that the verdict names
 NODES = (
-    Column("node", WORDS["node"]),
+    Column("node", GLOSSARY["node"]),
     Column("op", "What it computes.", is_words=True),
     Column("ms", "In one run, all its calls together, measured here.", falls=True),
     Column("share", "Of the time of all nodes.", falls=True),
@@ -29,7 +29,12 @@ NODES = (
     Column("kB", "Of its results.", falls=True),
     Column("runs on", "The engine; part: a compiled one.", is_words=True),
 )
-KINDS = (Column("op"), Column("nodes", falls=True), Column("ms", WORDS["ms"], falls=True), Column("share", falls=True))
+KINDS = (
+    Column("op"),
+    Column("nodes", falls=True),
+    Column("ms", GLOSSARY["ms"], falls=True),
+    Column("share", falls=True),
+)
 
 
 @dataclass(repr=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from pocketgraph.pages.document import report, text
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     Cell,
     Column,
@@ -33,8 +33,8 @@ COLUMNS = (
     Column("nodes", "Before and after."),
     *(Column(kind, "Nodes.", falls=True) for kind in KINDS),
     Column("bytes", "Of the model file, before and after."),
-    Column("ms", WORDS["ms"], falls=True),
-    Column("near misses", WORDS["near miss"], falls=True),
+    Column("ms", GLOSSARY["ms"], falls=True),
+    Column("near misses", GLOSSARY["near miss"], falls=True),
 )
 
 

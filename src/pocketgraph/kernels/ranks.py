@@ -175,7 +175,7 @@ ROWS = {
     "2222112222": "GRUBlockCellGrad",
 }
 RANKS = {op: row for row, ops in ROWS.items() for op in ops.split()}
-WORDS = {"0": "a scalar", "s": "a scalar", "1": "a vector", "2": "a matrix", "v": "a scalar or a vector"}
+RANK_NAMES = {"0": "a scalar", "s": "a scalar", "1": "a vector", "2": "a matrix", "v": "a scalar or a vector"}
 
 
 @lru_cache(maxsize=1024)
@@ -194,7 +194,7 @@ def wrong_input(op: str, shapes: Sequence[Sequence[int]]) -> str:
             if letter in "=#":
                 what = "the same shape" if letter == "=" else "as many elements"
                 return f"{name} must have {what} as {_name(op, 0)}: {list(shape)} and {list(shapes[0])}"
-            return f"{name} must be {WORDS.get(letter) or f'{letter}-dimensional'}, its shape is {list(shape)}"
+            return f"{name} must be {RANK_NAMES.get(letter) or f'{letter}-dimensional'}, its shape is {list(shape)}"
     return ""
 
 

@@ -1,6 +1,6 @@
 """What the words of our pages mean, in plain sentences."""
 
-WORDS = {
+GLOSSARY = {
     "same best class": "In how many samples the highest score belongs to the same class as with the model that it is "
     "held against.",
     "KL divergence": "How far two sets of probabilities are apart, in nats: 0 is equal, below 0.01 nobody sees it, "

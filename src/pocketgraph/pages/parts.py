@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from pocketgraph.pages.document import text
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 
 MOST_ROWS = 3000  # of a table in a page
 LABELLED = 5  # points of a curve that are named in it
@@ -299,7 +299,7 @@ def figures(drawn: Iterable[tuple[str, str]]) -> str:
 
 def glossary(used: Iterable[str]) -> str:
     """What the words of a page mean, folded away at its end."""
-    entries = "".join(f"<dt>{text(word)}</dt><dd>{text(WORDS[word])}</dd>" for word in dict.fromkeys(used))
+    entries = "".join(f"<dt>{text(word)}</dt><dd>{text(GLOSSARY[word])}</dd>" for word in dict.fromkeys(used))
     return folded("What the words mean", f"<dl>{entries}</dl>")
 
 

@@ -33,9 +33,9 @@ from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_sc
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
 from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
 from pocketgraph.apps.shipping.shipment import (
-    FORMS,
     FROZEN,
     MODEL,
+    SHIPPED_FORMS,
     STATE,
     TARGETS,
     Shipment,
@@ -246,7 +246,7 @@ class _Work:
                 continue
             if kept and (worse := worse_than_floats(result, forms["float"], self.target)):
                 kept, words = False, f"{words}; {worse}"
-                result.why_floats = result.why_floats or f"{FORMS[form]}: {worse}"
+                result.why_floats = result.why_floats or f"{SHIPPED_FORMS[form]}: {worse}"
             result.tried.append(Tried(form, kept, words, os.path.getsize(self.path(MODEL))))
             if kept:
                 break

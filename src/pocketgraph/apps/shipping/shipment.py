@@ -16,7 +16,7 @@ from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 
 FROZEN, MODEL, STATE = "frozen.pb", "model.tflite", "ship.json"
 """Files of the folder."""
-FORMS: Mapping[str, str] = {
+SHIPPED_FORMS: Mapping[str, str] = {
     "static": "weights and tensors in eight bits",
     "dynamic": "weights in eight bits, tensors as they come",
     "weights": "weights in eight bits, arithmetic in floats",
@@ -105,7 +105,7 @@ class Shipment:
     def verdict(self) -> str:
         """Ship it or not, and why, in plain words."""
         last = self.tried[-1]
-        model = f"{MODEL} ({FORMS[self.form]})"
+        model = f"{MODEL} ({SHIPPED_FORMS[self.form]})"
         why = f" Not {self.why_floats}." if self.why_floats and self.form == "float" else ""
         if self.doubt:
             return f"Do not ship {model} yet: {self.doubt}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pocketgraph.apps.shipping.shipment import FORMS, MODEL, Shipment
+from pocketgraph.apps.shipping.shipment import MODEL, SHIPPED_FORMS, Shipment
 from pocketgraph.pages.document import report
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, commands, notes, section, table, words
 from pocketgraph.pages.quantities import bytes_text, duration
@@ -20,7 +20,7 @@ def as_html(shipment: Shipment, boxes: str = "") -> str:
     title = f"{shipment.model}: {_state(shipment)}"
     rows = [
         Row([
-            words(FORMS[each.form]), Cell(bytes_text(each.bytes), each.bytes) if each.bytes else Cell(""),
+            words(SHIPPED_FORMS[each.form]), Cell(bytes_text(each.bytes), each.bytes) if each.bytes else Cell(""),
             words("ships" if each.is_kept else "left"), words(each.words),
         ], is_quiet=not each.is_kept)
         for each in shipment.tried

@@ -12,13 +12,13 @@ from pocketgraph.cli.shared.output import echo
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph, Shape
 
-FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
+TARGET_FORMS = ("graphdef", "text", "memmapped", "saved_model", "meta", "checkpoint")
 
 
 @click.command("convert")
 @click.argument("source", metavar="IN")
 @click.argument("target", metavar="OUT")
-@click.option("--to", type=click.Choice(FORMS), help="The form, where OUT's suffix does not say it.")
+@click.option("--to", type=click.Choice(TARGET_FORMS), help="The form, where OUT's suffix does not say it.")
 @click.option("--tags", help="Which graph of a SavedModel, such as serve or serve,gpu.")
 @click.option("--signature", help="Which signature of a SavedModel or MetaGraphDef.")
 @click.option("--inputs", help="Inputs of the signature that a SavedModel gets when IN has none.")

@@ -8,14 +8,14 @@ from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
 
-FORMS = ("text", "ops_list", "litert", "onnxruntime")
+OUTPUT_FORMS = ("text", "ops_list", "litert", "onnxruntime")
 
 
 @click.command("print_required_ops")
 @click.argument("models", nargs=-1)
 @click.option("--graphs", default="", help="More models, by commas.")
 @click.option(
-    "--form", type=click.Choice(FORMS), default="text", show_default=True,
+    "--form", type=click.Choice(OUTPUT_FORMS), default="text", show_default=True,
     help="text: op and kernel a line. ops_list: JSON for print_selective_registration_header. litert: C++ that "
     "registers the operators of .tflite files. onnxruntime: the config of a reduced build for .onnx files.",
 )  # fmt: skip

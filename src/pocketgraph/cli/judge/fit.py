@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 
 MOST_LAYERS = 5
 MOST_TIMES = 4  # devices named with each advice; --json has all
-WORDS = {"float": "float", "int8": "8 bits"}
 
 
 @click.command("fit")
@@ -104,6 +103,7 @@ def _listed() -> Iterator[str]:
 
 
 def _lines(found: DeviceFit, name: str) -> Iterator[str]:
+    from pocketgraph.exporting.devices.device_table import PRECISIONS
     from pocketgraph.inspect.value_text import human_readable
     from pocketgraph.pages.quantities import bytes_text
 
@@ -111,8 +111,8 @@ def _lines(found: DeviceFit, name: str) -> Iterator[str]:
     yield f"{name}: {human_readable(found.flops.total)} operations a run"
     for precision, sizes in found.memory.items():
         yield (
-            f"  {WORDS[precision]:<7} {bytes_text(sizes.weights)} of weights, {bytes_text(sizes.arena)} of tensors at "
-            "the fullest moment"
+            f"  {PRECISIONS[precision]:<7} {bytes_text(sizes.weights)} of weights, {bytes_text(sizes.arena)} of "
+            "tensors at the fullest moment"
         )
     if plan.largest:
         largest = ", ".join(f"'{tensor}' {bytes_text(size)}" for tensor, size in plan.largest[:2])
@@ -129,9 +129,11 @@ def _lines(found: DeviceFit, name: str) -> Iterator[str]:
 
 
 def _table(found: DeviceFit) -> Iterator[str]:
+    from pocketgraph.exporting.devices.device_table import PRECISIONS
+
     wide = max(len(one.device.name) for one in found.devices)
-    columns = [p for p in WORDS if any(p in one.latency for one in found.devices)]
-    heads = "".join(f"{WORDS[p] + ' ms':>26}{'a second':>11}" for p in columns)
+    columns = [p for p in PRECISIONS if any(p in one.latency for one in found.devices)]
+    heads = "".join(f"{PRECISIONS[p] + ' ms':>26}{'a second':>11}" for p in columns)
     yield f"{'device':<{wide}}{heads}  fits"
     for one in found.devices:
         cells = "".join(_cell(one.latency.get(p)) for p in columns)
@@ -199,13 +201,15 @@ def _validation(found: DeviceFit) -> Iterator[str]:
 
 
 def _classes(found: DeviceFit) -> list[tuple[str, str, bool]]:
+    from pocketgraph.exporting.devices.device_table import PRECISIONS
+
     classes = {
         (device.kind == "microcontroller", precision)
         for device, precision in ((one.device, p) for one in found.devices for p in one.latency)
         if device.gflops is None or device.own is not None
     }
     words = {False: "phones, boards, browsers", True: "microcontrollers"}
-    return [(f"{words[micro]}, {WORDS[precision]}", precision, micro) for micro, precision in sorted(classes)]
+    return [(f"{words[micro]}, {PRECISIONS[precision]}", precision, micro) for micro, precision in sorted(classes)]
 
 
 def as_dict(found: DeviceFit) -> dict[str, Any]:

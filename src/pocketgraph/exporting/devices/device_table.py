@@ -26,7 +26,8 @@ else:
 
 MEBIBYTE = 1 << 20
 KINDS = ("phone", "board", "microcontroller", "browser", "own")
-PRECISIONS = ("float", "int8")
+PRECISIONS = {"float": "float", "int8": "8 bits"}
+"""What estimates are made for, each with what people call it."""
 LONGEST_NAME = 60  # letters
 
 

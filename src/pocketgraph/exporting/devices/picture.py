@@ -9,11 +9,11 @@ from typing import NamedTuple
 
 from pocketgraph.errors import printable
 from pocketgraph.exporting.devices.device_fit import DeviceEstimate, DeviceFit
+from pocketgraph.exporting.devices.device_table import PRECISIONS
 
 WIDTH, TOP, BOTTOM, LEFT, RIGHT = 960, 64, 56, 64, 24
 HEIGHT = 620
 COLOURS = {"float": "#2f6fc2", "int8": "#c2571a"}
-WORDS = {"float": "float", "int8": "8 bits"}
 LINE, FIT, TEXT = "#98a2ad", "#e3f3e2", "#1f2328"
 LETTER, SMALL = 12, 11  # pixels
 WIDE = 6.3  # pixels a letter
@@ -86,7 +86,7 @@ def as_svg(found: DeviceFit, title: str) -> str:
     for number, (precision, colour) in enumerate(COLOURS.items()):
         at = LEFT + 90 * number
         parts.append(f'<circle cx="{at + 5}" cy="42" r="4" fill="{colour}"/>')
-        parts.append(f'<text x="{at + 14}" y="46">{WORDS[precision]}</text>')
+        parts.append(f'<text x="{at + 14}" y="46">{PRECISIONS[precision]}</text>')
     return "\n".join([*parts, "</svg>", ""])
 
 
@@ -113,7 +113,8 @@ def _drawn(point: Point, at: float, up: float, low: float, high: float, taken: l
     spans = [_LatencySpan(begin, begin + wide, height) for height in heights if TOP + LETTER < height < HEIGHT - BOTTOM]
     span = next((span for span in spans if span.is_free(taken)), _LatencySpan(begin, begin + wide, up + 4))
     taken.append(span)
-    said = f"{point.name}, {WORDS[point.precision]}: {point.milliseconds:.3g} ms ({point.low:.3g} to {point.high:.3g})"
+    span_text = f"{point.milliseconds:.3g} ms ({point.low:.3g} to {point.high:.3g})"
+    said = f"{point.name}, {PRECISIONS[point.precision]}: {span_text}"
     edge = span.begin if begin > at else span.end
     return [
         f'<g stroke="{colour}" fill="{colour}"><title>{escape(printable(said))}</title>',

@@ -9,9 +9,8 @@ import numpy as np
 from pocketgraph.kernels.arrays import Array, widened
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
+from pocketgraph.kernels.selu_constants import SELU_SCALE, SELU_SCALE_ALPHA
 
-SELU_SCALE = 1.0507009873554804934193349852946
-SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
 SLOPE = 0.20000000298023224  # 0.2 as the attribute, a float32, holds it
 
 

@@ -17,7 +17,7 @@ from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.binary_heap import Heap
 from pocketgraph.kernels.state.queues import Queue, shared_queue
 
-WORDS = 64  # random words that are drawn at once
+DRAWN_AT_ONCE = 64  # random words that are drawn at once
 
 
 class ShuffledQueue(Queue):
@@ -35,8 +35,8 @@ class ShuffledQueue(Queue):
 
     def _chosen(self) -> int:
         if not self.drawn:
-            self.drawn = self.generator.words(WORDS).tolist()[::-1]
-            self.generator = self.generator.skip(WORDS // 4)
+            self.drawn = self.generator.words(DRAWN_AT_ONCE).tolist()[::-1]
+            self.generator = self.generator.skip(DRAWN_AT_ONCE // 4)
         return self.drawn.pop() % len(self.elements)
 
     def enough(self, count: int) -> bool:

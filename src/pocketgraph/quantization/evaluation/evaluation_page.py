@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pocketgraph.pages.document import fragment, report
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, glossary, notes, section, table, words
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerdict, is_filled
@@ -18,9 +18,9 @@ SAID = {
     "good": "Ship {}", "fair": "Ship {} after a look at what it lost", "bad": "Do not ship {}",
 }  # fmt: skip
 MEANS = {
-    "top1": WORDS["top-1"], "top5": WORDS["top-1"], "agreement": WORDS["same best class"],
-    "kl": WORDS["KL divergence"], "snr_db": WORDS["signal to noise"], "true_error": WORDS["mean error"],
-    "mean_error": WORDS["mean error"], "milliseconds": "The median time of one sample, measured here.",
+    "top1": GLOSSARY["top-1"], "top5": GLOSSARY["top-1"], "agreement": GLOSSARY["same best class"],
+    "kl": GLOSSARY["KL divergence"], "snr_db": GLOSSARY["signal to noise"], "true_error": GLOSSARY["mean error"],
+    "mean_error": GLOSSARY["mean error"], "milliseconds": "The median time of one sample, measured here.",
     "bytes": "Of the model file.",
 }  # fmt: skip
 USED = ("top-1", "95 % confident", "same best class", "KL divergence", "signal to noise", "mean error", "ms", "median")
@@ -105,7 +105,7 @@ def _judged(one: ModelVerdict, first: ModelVerdict) -> tuple[str, str]:
 def _table(found: Sequence[ModelVerdict]) -> str:
     rows = [one.as_dict() for one in found]
     used = [column for column in COLUMNS if any(is_filled(row.get(column[0])) for row in rows)]
-    head = [Column("model"), *(Column(title, MEANS.get(key, WORDS.get(title, ""))) for key, title, _ in used)]
+    head = [Column("model"), *(Column(title, MEANS.get(key, GLOSSARY.get(title, ""))) for key, title, _ in used)]
     made = [Row([words(row["model"]), *(_cell(row.get(key), form) for key, _, form in used)]) for row in rows]
     return table(head, made)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from pocketgraph.pages.document import fragment, text
 from pocketgraph.pages.document import report as page
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import (
     LABELLED,
     Cell,
@@ -43,15 +43,15 @@ FEW = 30  # samples; of fewer a verdict says how few they are
 BAD, FAIR = 20.0, 30.0  # decibels below which a figure of a layer stands out
 COLUMNS = (
     Column("layer", "The tensor, and LiteRT's operator that makes it."),
-    Column("at the scores, dB", WORDS["at the scores"]),
+    Column("at the scores, dB", GLOSSARY["at the scores"]),
     Column("weights, dB", "Decibels left in this layer's results when only its weights are codes."),
     Column("operand, dB", "Decibels left in this layer's results when only its operand is codes."),
     Column("steps, dB", "Decibels that the width of this tensor's steps leaves of it."),
     Column("cut off, dB", "Decibels that cutting off what lies outside of its range leaves; empty where nothing is."),
-    Column("here, dB", WORDS["here"]),
+    Column("here, dB", GLOSSARY["here"]),
     Column("seen", "The smallest and the largest value that occurred."),
     Column("codes for", "The range of values that have codes."),
-    Column("scale", WORDS["scale"]),
+    Column("scale", GLOSSARY["scale"]),
     Column("values", "How often each value occurred; red ones are cut off."),
     Column("action", "What was done, or what to try.", is_words=True),
 )

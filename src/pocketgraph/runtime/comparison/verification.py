@@ -16,7 +16,7 @@ from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.document import fragment
-from pocketgraph.pages.page_glossary import WORDS
+from pocketgraph.pages.page_glossary import GLOSSARY
 from pocketgraph.pages.parts import Cell, Column, Row, Verdict, number, table, words
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import training_switches
@@ -33,8 +33,8 @@ from pocketgraph.runtime.unsupported_help import heads_before
 IN_NOTEBOOK, IN_A_LINE = 30, 3  # outputs
 COLUMNS = (
     Column("output"), Column("shape"), Column("largest difference"), Column("of the peak"), Column("mean difference"),
-    Column("top-1", WORDS["top-1"]), Column("KL, nats", WORDS["KL divergence"]),
-    Column("signal to noise, dB", WORDS["signal to noise"]), Column("verdict", is_words=True),
+    Column("top-1", GLOSSARY["top-1"]), Column("KL, nats", GLOSSARY["KL divergence"]),
+    Column("signal to noise, dB", GLOSSARY["signal to noise"]), Column("verdict", is_words=True),
 )  # fmt: skip
 
 

@@ -22,7 +22,7 @@ from pocketgraph.exporting.c.unit import (
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Operation, Value
 
-WORDS = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
+UNSIGNED_TYPES = {1: "uint8_t", 2: "uint16_t", 4: "uint32_t", 8: "uint64_t"}
 """What carries elements of so many bytes."""
 
 
@@ -42,7 +42,7 @@ def moved(
         return
     name = f"pg_copy_{8 * width}"
     table = unit.table("pg_places", [len(sizes), sizes, a, b])
-    unit.call("copy.h", name, table, come, go, definition=f"PG_COPY({name}, {WORDS[width]})")
+    unit.call("copy.h", name, table, come, go, definition=f"PG_COPY({name}, {UNSIGNED_TYPES[width]})")
 
 
 def filled(unit: Unit, result: Value, text: str) -> None:
@@ -179,7 +179,7 @@ def mirror_pad(unit: Unit, operation: Operation) -> None:
     name = f"pg_mirror_{8 * source.dtype.size}"
     unit.call(
         "mirror.h", name, unit.table("pg_mirrored", fields), unit.at(source), unit.at(result),
-        definition=f"PG_MIRROR({name}, {WORDS[source.dtype.size]})",
+        definition=f"PG_MIRROR({name}, {UNSIGNED_TYPES[source.dtype.size]})",
     )  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from pocketgraph.exporting.coreml.operator_table import translates
 from pocketgraph.exporting.coreml.stored_weights import StoredWeights
 from pocketgraph.exporting.coreml.translation import Translation
 from pocketgraph.exporting.onnx.onnx_program import OnnxOperation
+from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
 
 SAME_NAME = {
     "Abs": "abs", "Acos": "acos", "Asin": "asin", "Atan": "atan", "Atanh": "atanh", "Ceil": "ceil", "Cos": "cos",
@@ -25,8 +26,6 @@ PAIRS = {
 }  # fmt: skip
 """Operators of two operands, or, folded, of more."""
 WITH_ALPHA = {"Elu": ("elu", 1.0), "LeakyRelu": ("leaky_relu", 0.01)}
-SELU = 1.6732632423543772, 1.0507009873554805
-"""alpha and gamma of Klambauer et al., 2017."""
 
 
 @translates(*SAME_NAME)
@@ -128,7 +127,7 @@ def with_alpha(to: Translation, operation: OnnxOperation) -> Any:
 
 @translates("Selu")
 def scaled_elu(to: Translation, operation: OnnxOperation) -> Any:
-    alpha, gamma = (operation.attrs.get(name, SELU[place]) for place, name in enumerate(("alpha", "gamma")))
+    alpha, gamma = (operation.attrs.get(name, usual) for name, usual in (("alpha", SELU_ALPHA), ("gamma", SELU_SCALE)))
     return to.op("mul", x=to.op("elu", x=to.input(operation, 0), alpha=np.float32(alpha)), y=np.float32(gamma))
 
 

@@ -12,6 +12,7 @@ from pocketgraph.exporting.onnx.onnx_program import OnnxValue
 from pocketgraph.exporting.onnx.ops.quantized import scaled_codes
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING
+from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
 
 SAME = {
     "Abs": "Abs", "Neg": "Neg", "Exp": "Exp", "Log": "Log", "Sqrt": "Sqrt", "Ceil": "Ceil", "Floor": "Floor",
@@ -21,7 +22,6 @@ SAME = {
     "Softsign": "Softsign", "Round": "Round", "Rint": "Round", "Reciprocal": "Reciprocal", "Inv": "Reciprocal",
 }  # fmt: skip
 """Ops that ONNX has under these names."""
-SELU_ALPHA, SELU_GAMMA = 1.6732632423543772848170429916717, 1.0507009873554804934193349852946
 
 
 @converts(*SAME)
@@ -198,7 +198,7 @@ def clip(emit: OnnxEmit, node: Node) -> OnnxValue:
 @converts("LeakyRelu", "Selu")
 def with_slope(emit: OnnxEmit, node: Node) -> OnnxValue:
     if node.op == "Selu":
-        return unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_GAMMA)
+        return unary(emit, "Selu", emit.input(0), alpha=SELU_ALPHA, gamma=SELU_SCALE)
     return unary(emit, "LeakyRelu", emit.input(0), alpha=float(node.attr("alpha", 0.2)))
 
 

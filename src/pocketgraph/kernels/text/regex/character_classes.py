@@ -16,8 +16,8 @@ Ranges: TypeAlias = tuple[tuple[int, int], ...]
 LAST = 0x10FFFF
 DIGITS: Ranges = ((48, 57),)
 SPACES: Ranges = ((9, 10), (12, 13), (32, 32))
-WORDS: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
-PERL = {"d": DIGITS, "s": SPACES, "w": WORDS}
+WORD_CHARACTERS: Ranges = ((48, 57), (65, 90), (95, 95), (97, 122))
+PERL = {"d": DIGITS, "s": SPACES, "w": WORD_CHARACTERS}
 POSIX: dict[str, Ranges] = {
     "alnum": ((48, 57), (65, 90), (97, 122)),
     "alpha": ((65, 90), (97, 122)),
@@ -31,7 +31,7 @@ POSIX: dict[str, Ranges] = {
     "punct": ((33, 47), (58, 64), (91, 96), (123, 126)),
     "space": ((9, 13), (32, 32)),
     "upper": ((65, 90),),
-    "word": WORDS,
+    "word": WORD_CHARACTERS,
     "xdigit": ((48, 57), (65, 70), (97, 102)),
 }
 SIZES = ((0x00, 0x7F), (0x80, 0x7FF), (0x800, 0xFFFF), (0x10000, LAST))

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.math.unary_gradients import require_alike
-from pocketgraph.litert.lowerings.nn.composed_activations import SELU_ALPHA, SELU_SCALE
 from pocketgraph.litert.lowerings.pieces import number
 from pocketgraph.litert.program import Value
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Node
+from pocketgraph.kernels.selu_constants import SELU_ALPHA, SELU_SCALE
 from pocketgraph.litert.emitter import Emit
 from pocketgraph.litert.lowering import lowers
 from pocketgraph.litert.lowerings.math.elementwise import binary
 from pocketgraph.litert.lowerings.pieces import number
-
-SELU_SCALE = 1.0507009873554804934193349852946
-SELU_ALPHA = 1.6732632423543772848170429916717
 
 
 @lowers("Softplus")
@@ -30,7 +28,7 @@ def softsign(emit: Emit, node: Node) -> None:
 
 @lowers("Selu")
 def selu(emit: Emit, node: Node) -> None:
-    """scale * max(x, 0) + scale * alpha * elu(min(x, 0)); constants of Klambauer et al., 2017."""
+    """scale * max(x, 0) + scale * alpha * elu(min(x, 0))."""
     source = emit.require(emit.input(0), "float")
     negative = emit.add("ELU", [binary(emit, "MINIMUM", source, number(emit, 0))], source.shape)
     low = binary(emit, "MUL", negative, number(emit, SELU_SCALE * SELU_ALPHA))

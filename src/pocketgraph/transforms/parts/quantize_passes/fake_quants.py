@@ -15,10 +15,10 @@ RANGE_PRESERVING = frozenset({
 })  # fmt: skip
 """Not a trait: the original's list of ops whose results lie on the grid and in the range of their input."""
 SEARCHED = Pattern("Requantize", ["*", "*", "*", "RequantizationRange", "RequantizationRange"])
-BACK_AND_FORTH = Pattern(
+ROUND_TRIP_IN_RANGE = Pattern(
     "QuantizeV2", [Pattern("Dequantize", [SEARCHED, "Requantize", "Requantize"]), "Const", "Const"]
 )
-ADJACENT = Pattern("Requantize", [BACK_AND_FORTH, "QuantizeV2", "QuantizeV2", "Const", "Const"])
+ADJACENT = Pattern("Requantize", [ROUND_TRIP_IN_RANGE, "QuantizeV2", "QuantizeV2", "Const", "Const"])
 
 
 def convert_fake_quants(graph: Graph, twice: set[str], *, any_bits: bool) -> Graph:

@@ -6,7 +6,7 @@ from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.edit import rename_inputs, replace_matches
 from pocketgraph.graph.pattern import Match, Pattern
 
-BACK_AND_FORTH = Pattern("QuantizeV2", ["Dequantize", "Min", "Max"])
+ROUND_TRIP = Pattern("QuantizeV2", ["Dequantize", "Min", "Max"])
 
 
 def remove_redundant_quantizations(graph: Graph, *, unproved: bool) -> Graph:
@@ -32,7 +32,7 @@ def remove_redundant_quantizations(graph: Graph, *, unproved: bool) -> Graph:
         needed = {node.name for node in match.nodes[1:]} & used or {node.name for node in match.nodes} & kept
         return list(match.nodes) if needed else []
 
-    replaced = replace_matches(graph, BACK_AND_FORTH, rewrite, accept=accept, may_lose_names=True)
+    replaced = replace_matches(graph, ROUND_TRIP, rewrite, accept=accept, may_lose_names=True)
     return rename_inputs(replaced.graph, renames)
 
 

@@ -1,0 +1,5 @@
+"""The constants of Selu, from Klambauer et al., "Self-Normalizing Neural Networks", 2017, as TensorFlow writes them."""
+
+SELU_SCALE = 1.0507009873554804934193349852946
+SELU_ALPHA = 1.6732632423543772848170429916717
+SELU_SCALE_ALPHA = 1.7580993408473768599402175208123
