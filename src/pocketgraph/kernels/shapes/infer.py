@@ -10,12 +10,11 @@ import numpy as np
 from pocketgraph.budgets import timed
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, node_name, opdefs, parse_ref
-from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, PREFIX, SHAPES
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.shape import UNKNOWN
 from pocketgraph.kernels.shapes import rules
-from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, of_dims, of_tensor, result
+from pocketgraph.kernels.shapes.partial_values import Known, Partial, comparable, known_outputs, of_tensor
 
 HANDLE_PASSES = ops_with("passes", "enter", "switch") | {"IdentityN"}
 """Ops through which a variable's handle may go on its way to a read."""
@@ -34,6 +33,8 @@ class _TensorFacts(NamedTuple):
 
 _Row: TypeAlias = tuple[Shape, DType | None, Known]
 """What is known of one tensor: its shape, its element type, its value."""
+_Fed: TypeAlias = dict[str, dict[int, tuple[DType | None, Shape, Known]]]
+"""What is known of what is fed, by node and port."""
 
 
 class Inferred:
@@ -169,9 +170,9 @@ def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node],
 
 def _facts_of(
     feeds: Mapping[str, tuple[DType, Shape]] | None, values: Mapping[str, np.ndarray[Any, Any]] | None
-) -> dict[str, dict[int, tuple[DType | None, Shape, Known]]]:
+) -> _Fed:
     """What is known of what is fed, by node and port."""
-    fed: dict[str, dict[int, tuple[DType | None, Shape, Known]]] = {}
+    fed: _Fed = {}
     for ref, (dtype, shape) in (feeds or {}).items():
         name, port, _ = parse_ref(ref)
         fed.setdefault(name, {})[port] = (dtype, shape, None)
@@ -213,19 +214,9 @@ def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
 
 
 class _Walk:
-    def __init__(
-        self,
-        graph: Graph,
-        fed: Mapping[str, Mapping[int, tuple[DType | None, Shape, Known]]],
-        strict: bool,
-        complete: bool,
-        by_values: bool = True,
-    ) -> None:
-        self.graph = graph
-        self.fed = fed
-        self.strict = strict
-        self.complete = complete
-        self.by_values = by_values
+    def __init__(self, graph: Graph, fed: _Fed, strict: bool, complete: bool, by_values: bool = True) -> None:
+        self.graph, self.fed = graph, fed
+        self.strict, self.complete, self.by_values = strict, complete, by_values
         self.facts: dict[str, _TensorFacts] = {}
         self.handles: dict[str, Shape] = {}
         self.problems: dict[str, str] = {}
@@ -276,16 +267,9 @@ class _Walk:
         return True
 
     def visit(self, node: Node) -> None:
-        if node.op == "Const" and node.name not in self.fed:  # most nodes are such
-            constant, of_type = node.attrs.get("value"), node.attrs.get("dtype")
-            if isinstance(constant, Tensor) and isinstance(of_type, DType):
-                self.facts[node.name] = _TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
-                return
-        if node.op == "Identity" and len(node.inputs) == 1 and not self.handles and node.name not in self.fed:
-            source, of_type = self.facts.get(node.inputs[0]), node.attrs.get("T")  # of a first output, as of constants
-            if source is not None and source.shapes and isinstance(of_type, DType):
-                self.facts[node.name] = _TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
-                return
+        """Notes what follows for a node from what is known of its inputs."""
+        if self._is_constant_or_copy(node):  # most nodes are such
+            return
         refs = [parse_ref(ref)[:2] if ":" in ref else (ref, 0) for ref in node.data_inputs]
         inputs, known = [], []
         for name, port in refs:
@@ -305,36 +289,63 @@ class _Walk:
         handles = tuple([self.handles.get(name) for name, _ in refs]) if self.handles else (None,) * len(refs)
         outputs = None if dtypes is None else len(dtypes)
         call = rules.ShapeCall(node, tuple(inputs), tuple(known), handles, outputs, self.graph.versions.producer)
+        shapes, found = self._shapes_and_values(call)
+        self._note_handle(call)
+        types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)
+        if node.name in self.fed:
+            self._put_fed(node.name, shapes, types, found)
+        self.facts[node.name] = facts = _TensorFacts(tuple(shapes), tuple(types), tuple(found))
+        if form is not None and node.name not in self.handles and node.name not in self.problems:
+            self._alike[form] = node, facts
+
+    def _is_constant_or_copy(self, node: Node) -> bool:
+        """Whether a node is a constant or an Identity of which nothing has to be worked out: it is noted then."""
+        if node.op == "Const" and node.name not in self.fed:
+            constant, of_type = node.attrs.get("value"), node.attrs.get("dtype")
+            if isinstance(constant, Tensor) and isinstance(of_type, DType):
+                self.facts[node.name] = _TensorFacts((Shape(constant.shape),), (of_type,), (of_tensor(constant),))
+                return True
+        elif node.op == "Identity" and len(node.inputs) == 1 and not self.handles and node.name not in self.fed:
+            source, of_type = self.facts.get(node.inputs[0]), node.attrs.get("T")  # of a first output, as of constants
+            if source is not None and source.shapes and isinstance(of_type, DType):
+                self.facts[node.name] = _TensorFacts(source.shapes[:1], (of_type,), source.known[:1])
+                return True
+        return False
+
+    def _shapes_and_values(self, call: rules.ShapeCall) -> tuple[list[Shape], list[Known]]:
+        """What the op's rule and the known values of a node's inputs tell of its outputs."""
         shapes = self._shapes(call)
         try:
-            found = self._known(call, shapes)
+            found = known_outputs(call.node, call.known, call.inputs, shapes, is_complete=self.complete)
         except (GraphError, *MALFORMED):
             found = []
-        if found:
-            found = (found + [None] * len(shapes))[: len(shapes)]
-            if self.by_values or rules.SHAPE_RULES.row(node.op) is None:
-                shapes = [
-                    Shape(v.shape) if isinstance(v, np.ndarray) else s for s, v in zip(shapes, found, strict=True)
-                ]
-        else:
-            found = [None] * len(shapes)
-        types: list[DType | None] = list(dtypes) if dtypes is not None else [None] * len(shapes)
+        if not found:
+            return shapes, [None] * len(shapes)
+        found = (found + [None] * len(shapes))[: len(shapes)]
+        if self.by_values or rules.SHAPE_RULES.row(call.node.op) is None:
+            pairs = zip(shapes, found, strict=True)
+            shapes = [Shape(value.shape) if isinstance(value, np.ndarray) else shape for shape, value in pairs]
+        return shapes, found
+
+    def _note_handle(self, call: rules.ShapeCall) -> None:
+        """Notes which shape the variable or array behind a handle has."""
+        node = call.node
         if node.op == "VarHandleOp":
             self.handles[node.name] = call.declared()
         elif node.op in ("TensorArrayV2", "TensorArrayV3"):
             self.handles[node.name] = call.declared("element_shape")
-        elif node.op in HANDLE_PASSES and handles and handles[0] is not None:
-            self.handles[node.name] = handles[0]
-        for port, (dtype, shape, value) in self.fed.get(node.name, {}).items():
+        elif node.op in HANDLE_PASSES and call.handles and call.handles[0] is not None:
+            self.handles[node.name] = call.handles[0]
+
+    def _put_fed(self, name: str, shapes: list[Shape], types: list[DType | None], found: list[Known]) -> None:
+        """Puts what is fed in the place of what a node gives."""
+        for port, (dtype, shape, value) in self.fed[name].items():
             while len(shapes) <= port <= len(types):
                 shapes.append(UNKNOWN)
                 types.append(None)
                 found.append(None)
             if port < len(shapes):
                 shapes[port], types[port], found[port] = shape, dtype or types[port], value
-        self.facts[node.name] = facts = _TensorFacts(tuple(shapes), tuple(types), tuple(found))
-        if form is not None and node.name not in self.handles and node.name not in self.problems:
-            self._alike[form] = node, facts
 
     def _shapes(self, call: rules.ShapeCall) -> list[Shape]:
         """The output shapes, one for each output the signature has."""
@@ -361,28 +372,6 @@ class _Walk:
         self.problems[call.node.name] = text = f"{call.node.op} cannot take inputs of shapes {shapes}: {what}"
         if self.strict:
             raise GraphError(text, where=f"node '{call.node.name}'")
-
-    def _known(self, call: rules.ShapeCall, shapes: list[Shape]) -> list[Known]:
-        node = call.node
-        if node.op == "Const":
-            value = node.attrs.get("value")
-            return [of_tensor(value) if isinstance(value, Tensor) else None for _ in shapes]
-        if node.op in ("Shape", "ShapeN"):
-            return [of_dims(shape, node.dtype("out_type", INT32)) for shape in call.inputs]
-        if node.op in ("Rank", "Size"):
-            count = call.shape(0).rank if node.op == "Rank" else call.shape(0).elements
-            return [None if count is None else np.asarray(count, node.dtype("out_type", INT32).numpy)]
-        if node.op in ("Enter", "RefEnter"):
-            return [call.known[0] if call.known and node.attrs.get("is_constant") is True else None]
-        if node.op == "PlaceholderWithDefault":
-            return list(call.known) if self.complete else []
-        if all(value is None for value in call.known):
-            return []
-        if node.op == "Identity":
-            return list(call.known)
-        if node.op in ("Merge", "Switch", "_SwitchN") or opdefs.is_stateful(node.op):
-            return []
-        return list(result(node, call.known, call.inputs, shapes))
 
 
 def _form(node: Node, inputs: list[Shape], known: list[Known]) -> tuple[Any, ...] | None:

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import Node, Shape, Tensor
+from pocketgraph.graph import Node, Shape, Tensor, opdefs
 from pocketgraph.graph.dtype import INT32, INT64, STRING, DType
 from pocketgraph.graph.op_traits import ops_with
 
@@ -74,7 +74,39 @@ def of_dims(shape: Shape, dtype: DType) -> Known:
     )
 
 
-def result(
+def known_outputs(
+    node: Node, known: Sequence[Known], inputs: Sequence[Shape], shapes: Sequence[Shape], *, is_complete: bool
+) -> list[Known]:
+    """What is known of the values of a node's outputs; empty where nothing is.
+
+    Args:
+        node: the node.
+        known, inputs: what is known of the values of its data inputs, and their shapes.
+        shapes: of its outputs.
+        is_complete: whether a placeholder with a default is its default.
+    """
+    if node.op == "Const":
+        value = node.attrs.get("value")
+        return [of_tensor(value) if isinstance(value, Tensor) else None for _ in shapes]
+    if node.op in ("Shape", "ShapeN"):
+        return [of_dims(shape, node.dtype("out_type", INT32)) for shape in inputs]
+    if node.op in ("Rank", "Size"):
+        count = inputs[0].rank if node.op == "Rank" else inputs[0].elements
+        return [None if count is None else np.asarray(count, node.dtype("out_type", INT32).numpy)]
+    if node.op in ("Enter", "RefEnter"):
+        return [known[0] if known and node.attrs.get("is_constant") is True else None]
+    if node.op == "PlaceholderWithDefault":
+        return list(known) if is_complete else []
+    if all(value is None for value in known):
+        return []
+    if node.op == "Identity":
+        return list(known)
+    if node.op in ("Merge", "Switch", "_SwitchN") or opdefs.is_stateful(node.op):
+        return []
+    return list(_computed(node, known, inputs, shapes))
+
+
+def _computed(
     node: Node, inputs: Sequence[Known], input_shapes: Sequence[Shape], shapes: Sequence[Shape]
 ) -> tuple[Known, ...]:
     """What is known of a stateless node's outputs, from what is known of its data inputs.
