@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_before_selection
@@ -30,7 +30,7 @@ def prepared(
     graph: Graph,
     outputs: Sequence[str],
     reading: Mapping[str, Any],
-    notify: Callable[[str], None],
+    notify: Notify,
     inputs: Sequence[str] = (),
     shapes: Sizes | None = None,
 ) -> tuple[Graph, list[str], dict[str, Any]]:
@@ -51,9 +51,23 @@ def prepared(
     check_names(graph, outputs, is_fed=False)
     if inputs:
         graph = behind_tensors(graph, inputs, outputs)
-    if pictures := pictures_before_encoding(graph, outputs):
-        outputs = [pictures.get(name, name) for name in outputs]
+    outputs = _before_encoding(graph, outputs, notify)
+    _refuse_trees(graph, outputs)
+    if not inputs:
+        graph = _behind_decoders(graph, outputs, how, notify)
+    graph, outputs = _before_selection(graph, outputs, notify)
+    return _for_one_sample(with_sizes(graph, outputs, shapes), outputs, notify), outputs, how
+
+
+def _before_encoding(graph: Graph, outputs: Sequence[str], notify: Notify) -> list[str]:
+    """The outputs, with pixels in the place of files of pictures."""
+    pictures = pictures_before_encoding(graph, outputs)
+    if pictures:
         notify(f"the pixels ship, {', '.join(pictures.values())}; making files of them is the app's")
+    return [pictures.get(name, name) for name in outputs]
+
+
+def _refuse_trees(graph: Graph, outputs: Sequence[str]) -> None:
     needed = reachable(graph, [node_name(name) for name in outputs])
     if trees := sorted(name for name in needed if graph[name].op == PREDICT):
         raise UsageError(
@@ -61,10 +75,12 @@ def prepared(
             hint=f"a frozen graph has them ({command_on_model('pocketgraph freeze_graph {} -o frozen.pb')}), and "
             "pocketgraph runs it",
         )
-    pixels = pixel_entry(graph, outputs) if not inputs else None
-    records = numbers_entry(graph, outputs) if pixels is None and not inputs else None
+
+
+def _behind_decoders(graph: Graph, outputs: Sequence[str], how: dict[str, Any], notify: Notify) -> Graph:
+    """The part that takes pixels or numbers; where the graph itself scales pixels, ``how`` says so."""
+    pixels = pixel_entry(graph, outputs)
     if pixels is not None:
-        graph = pixels.graph
         notify(
             f"the part behind '{pixels.tensors[0]}' ships, which takes pixels; "
             "reading, cropping and resizing is the app's"
@@ -75,30 +91,40 @@ def prepared(
                 f"pixels are scaled as the graph does: {option('input_mean')} {pixels.mean:g}, {option('input_std')} "
                 f"{pixels.std:g}"
             )
-    elif records is not None:
-        graph = records.graph
-        notify(
-            f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
-            "tf.Example is the app's"
-            + (f", with the weights {', '.join(records.left_out)}" if records.left_out else "")
-        )
+        return pixels.graph
+    records = numbers_entry(graph, outputs)
+    if records is None:
+        return graph
+    left_out = f", with the weights {', '.join(records.left_out)}" if records.left_out else ""
+    notify(
+        f"the part behind {', '.join(records.tensors)} ships, which takes numbers; making them of records of "
+        f"tf.Example is the app's{left_out}"
+    )
+    return records.graph
+
+
+def _before_selection(graph: Graph, outputs: list[str], notify: Notify) -> tuple[Graph, list[str]]:
+    """The graph and its outputs, with a detector's answers in the place of what it selects of them."""
     heads = outputs_before_selection(graph, outputs)
-    if heads is not None:
-        notify(
-            f"the part in front of the {choice_words(graph, outputs)} ships, which gives {', '.join(heads)}; "
-            "the rest is the app's"
-        )
-        outputs = heads
-        graph = graph.replace(outputs=heads, signatures={})
-    graph = with_sizes(graph, outputs, shapes)
+    if heads is None:
+        return graph, outputs
+    notify(
+        f"the part in front of the {choice_words(graph, outputs)} ships, which gives {', '.join(heads)}; "
+        "the rest is the app's"
+    )
+    return graph.replace(outputs=heads, signatures={}), heads
+
+
+def _for_one_sample(graph: Graph, outputs: Sequence[str], notify: Notify) -> Graph:
+    """The graph for a single sample, where it takes several at a time and that can be."""
     batch = fixed_batch(graph, outputs)
     single = for_one_sample(graph, outputs) if batch > 1 else None
     if single is not None:
-        graph = single
         notify(f"the model takes {batch} samples at a time; what ships takes one, with the same results for each")
-    elif batch > 1 and not is_fixed_picture(graph, outputs):
+        return single
+    if batch > 1 and not is_fixed_picture(graph, outputs):
         notify(f"the model takes {batch} samples at a time, and so does what ships; each is judged by itself")
-    return graph, list(outputs), how
+    return graph
 
 
 def whole_model(graph: Graph, notify: Notify) -> list[str]:
