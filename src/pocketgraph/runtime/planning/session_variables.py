@@ -41,8 +41,8 @@ PASSING = ops_with("reference")
 """Ops that take a reference and write nothing."""
 HANDS_ON = frozenset({"Identity", "PreventGradient", "StopGradient"})
 """Not a trait: ops whose TensorFlow kernels hand on the memory of a variable; Snapshot passes on a copy."""
-VIEWS = frozenset({"Bitcast", "ExpandDims", "Reshape", "Squeeze"})
-"""Not a trait: ops whose TensorFlow kernels hand it on in another shape or type."""
+VIEWS = ops_with("view") | {"Bitcast"}
+"""Ops whose TensorFlow kernels hand it on in another shape or type."""
 
 
 def with_session_variables(

@@ -10,16 +10,16 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, TransformError
 from pocketgraph.graph import DType, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import DOUBLE, FLOAT
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels import registry
 from pocketgraph.transforms.parts.constant_folding.constants import CONSTANTS, PASSED_THROUGH, FoldableConstants
 from pocketgraph.transforms.parts.constant_folding.flow import PLACEHOLDERS, Flow
 
-MOVES = frozenset({
-    "Reshape", "Squeeze", "ExpandDims", "Transpose", "Pack", "Unpack", "ConcatV2", "Concat", "Split", "SplitV",
-    "Slice", "StridedSlice", "Gather", "GatherV2", "GatherNd", "Tile", "Pad", "PadV2", "MirrorPad", "ReverseV2",
-    "Fill", "BroadcastTo", "Bitcast", "SpaceToBatchND", "BatchToSpaceND", "SpaceToDepth", "DepthToSpace", "Where",
-    "Unique", "DynamicStitch", "DynamicPartition", "ZerosLike", "OnesLike", "Shape",
-})  # fmt: skip
+MOVES = ops_with("moves") | {
+    "GatherNd", "Pad", "PadV2", "MirrorPad", "BroadcastTo", "Bitcast", "SpaceToBatchND", "BatchToSpaceND",
+    "SpaceToDepth", "DepthToSpace", "Where", "Unique", "DynamicStitch", "DynamicPartition", "ZerosLike", "OnesLike",
+    "Shape",
+}  # fmt: skip
 """Not a trait: ops that compute nothing in TensorFlow, so that denormal numbers go through them."""
 
 
