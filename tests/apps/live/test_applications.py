@@ -294,6 +294,30 @@ def test_a_map_that_is_one_number_for_the_size_that_fits_is_no_picture() -> None
     assert chosen(graph)[0] == "benchmark"
 
 
+@pytest.mark.parametrize("batch", ["?", "1"])
+@pytest.mark.parametrize("end", ["Identity", "Softmax"])
+@pytest.mark.parametrize(("sizes", "kind"), [("36, 3", "benchmark"), ("36, 12", "benchmark"), ("24, 18", "image")])
+def test_rows_of_numbers_are_no_picture(batch: str, sizes: str, kind: str, end: str) -> None:
+    """Of a detector that was cut in front of its boxes, which gives three sizes as a map of places does; that has the
+    proportions of the input."""
+    graph = parse(f"""
+        image = Placeholder(dtype=float, shape=[{batch},24,18,3])
+        axes = Const(int32 [1, 2, 3])
+        mean = Mean(image, axes, T=float, Tidx=int32, keep_dims=false)
+        ones = Const(float[1,432] 1.0)
+        column = Const(int32 [-1, 1])
+        rows = Reshape(mean, column, T=float, Tshape=int32)
+        many = MatMul(rows, ones, T=float)
+        begin = Const(int32 [0, 0])
+        count = Const(int32 [-1, {np.prod([int(size) for size in sizes.split(",")])}])
+        some = Slice(many, begin, count, T=float, Index=int32)
+        to = Const(int32 [-1, {sizes}])
+        maps = Reshape(some, to, T=float, Tshape=int32)
+        y = {end}(maps, T=float)
+    """)
+    assert chosen(graph)[0] == kind
+
+
 def test_noise_that_a_generator_takes_is_no_picture() -> None:
     graph = parse("""
         noise = Placeholder(dtype=float, shape=[?,64])
