@@ -225,7 +225,9 @@ def test_ios_files_parse(which: str, kind: str, engine: str, tmp_path: pathlib.P
     assert parsed_files(out, "swift", ".swift") == (10 if which == "classifier" else 8)
     if which == "classifier":  # as TensorFlow's camera example: averaged over frames, and a button that freezes them
         model, view = ((out / f"App/Camera{part}.swift").read_text() for part in ("Model", "View"))
-        assert "Classifier.best(average.adding(outputs[0]), threshold: 0.05)" in model
+        assert "let scores = average.adding(outputs[0])" in model
+        assert "Classifier.best(scores, threshold: average.areShares ? 0.05 : -.infinity)" in model
+        assert 'camera.areShares\n                            ? String(format: "%.0f%%", 100 * found.score)' in view
         assert "camera.freeze()" in view
     (scheme,) = out.rglob("*.xcscheme")
     ElementTree.parse(scheme)
@@ -352,6 +354,30 @@ def test_a_picture_has_the_same_codes_on_a_pi_as_in_label_image(tmp_path: pathli
     np.testing.assert_array_equal(np.load(tmp_path / "out/fed.npy"), wanted)
 
 
+LOGITS = CLASSIFIER.replace("scores = Softmax(pooled, T=float)", """
+    less = Const(float [9, 7, 8])
+    scores = Sub(pooled, less, T=float)
+""")  # fmt: skip
+
+
+def test_logits_are_shown_as_they_are(tmp_path: pathlib.Path) -> None:
+    """Below 0 or over 1: a threshold of shares would leave out the best of them."""
+    Image.new("RGB", (8, 8), (128, 128, 128)).save(tmp_path / "gray.png")
+    out = tmp_path / "out"
+    make_project("pi", parse(LOGITS), out, labels=["a", "b", "c"], input_mean=127.5, input_std=127.5)
+    said = ran([sys.executable, "main.py", f"--picture={tmp_path / 'gray.png'}"], out)
+    assert re.findall(r"(\w) (-\d\.\d+)", said) == [("b", "-6.99"), ("c", "-8.00"), ("a", "-8.99")]
+    words = [sys.executable, "main.py", f"--picture={tmp_path / 'gray.png'}"]
+    assert "b -6.99 (" in ran([*words, "--threshold=-7.5"], out)
+    refused = subprocess.run([*words, "--pin=4"], cwd=out, capture_output=True, text=True, timeout=300)
+    assert refused.returncode == 1
+    assert "--pin needs --label or --threshold" in refused.stderr
+    make_project("android", parse(LOGITS), tmp_path / "android")
+    code = next((tmp_path / "android").rglob("Model.kt")).read_text()
+    assert "val least = if (areShares) threshold else Float.NEGATIVE_INFINITY" in code
+    assert "filter { scores[it] > least }" in code
+
+
 def test_pi_says_what_is_wrong(tmp_path: pathlib.Path) -> None:
     out = project("classifier", "pi", "tflite", tmp_path / "out")
     if find_spec("picamera2") is None and find_spec("cv2") is None:
@@ -386,6 +412,30 @@ def test_what_is_no_number_in_the_golden_outputs_must_be_none_here(tmp_path: pat
     made = subprocess.run([sys.executable, "test_model.py"], cwd=out, capture_output=True, text=True, timeout=300)
     assert made.returncode == 1
     assert "is off by nan" in made.stderr
+
+
+ROOTS = """
+    x = Placeholder(dtype=float, shape=[1,4])
+    less = Const(float 100)
+    below = Sub(x, less, T=float)
+    roots = Sqrt(below, T=float)
+    y = Relu(x, T=float)
+"""
+
+
+def test_a_golden_result_without_numbers_is_no_pass(tmp_path: pathlib.Path) -> None:
+    """The roots of numbers below 0 are NaN in any runtime that computes anything below 0, also in a wrong one."""
+    make_project("pi", parse(ROOTS), tmp_path / "pi", outputs=["y", "roots"])
+    made = subprocess.run(
+        [sys.executable, "test_model.py"], cwd=tmp_path / "pi", capture_output=True, text=True, timeout=300
+    )
+    assert made.returncode == 1
+    assert "not proven: most of what roots must give is NaN or infinite" in made.stderr
+    assert "passed" not in made.stdout
+    make_project("android", parse(ROOTS), tmp_path / "android", outputs=["y", "roots"])
+    assert "assumeTrue(" in next((tmp_path / "android").rglob("ModelTest.kt")).read_text()
+    make_project("ios", parse(ROOTS), tmp_path / "ios", outputs=["y", "roots"], engine="tflite")
+    assert "XCTSkipUnless(unproven.isEmpty" in (tmp_path / "ios/Tests/ModelTests.swift").read_text()
 
 
 def test_pi_runs_any_other_model(tmp_path: pathlib.Path) -> None:

@@ -294,6 +294,30 @@ def test_a_map_that_is_one_number_for_the_size_that_fits_is_no_picture() -> None
     assert chosen(graph)[0] == "benchmark"
 
 
+@pytest.mark.parametrize("batch", ["?", "1"])
+@pytest.mark.parametrize("end", ["Identity", "Softmax"])
+@pytest.mark.parametrize(("sizes", "kind"), [("36, 3", "benchmark"), ("36, 12", "benchmark"), ("24, 18", "image")])
+def test_rows_of_numbers_are_no_picture(batch: str, sizes: str, kind: str, end: str) -> None:
+    """Of a detector that was cut in front of its boxes, which gives three sizes as a map of places does; that has the
+    proportions of the input."""
+    graph = parse(f"""
+        image = Placeholder(dtype=float, shape=[{batch},24,18,3])
+        axes = Const(int32 [1, 2, 3])
+        mean = Mean(image, axes, T=float, Tidx=int32, keep_dims=false)
+        ones = Const(float[1,432] 1.0)
+        column = Const(int32 [-1, 1])
+        rows = Reshape(mean, column, T=float, Tshape=int32)
+        many = MatMul(rows, ones, T=float)
+        begin = Const(int32 [0, 0])
+        count = Const(int32 [-1, {np.prod([int(size) for size in sizes.split(",")])}])
+        some = Slice(many, begin, count, T=float, Index=int32)
+        to = Const(int32 [-1, {sizes}])
+        maps = Reshape(some, to, T=float, Tshape=int32)
+        y = {end}(maps, T=float)
+    """)
+    assert chosen(graph)[0] == kind
+
+
 def test_noise_that_a_generator_takes_is_no_picture() -> None:
     graph = parse("""
         noise = Placeholder(dtype=float, shape=[?,64])
@@ -356,6 +380,27 @@ def test_a_model_of_any_length_hears_as_much_as_is_said() -> None:
 
 
 @needs_shared
+def test_logits_of_words_are_judged_as_shares() -> None:
+    """By a threshold of shares any of them were words, or none."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,1600])
+        axis = Const(int32 [1])
+        mean = Mean(x, axis, T=float, Tidx=int32, keep_dims=true)
+        some = Const(float [[-4, -2, -3]])
+        logits = Add(mean, some, T=float)
+    """)
+    app = application(graph, "speech", ["a", "b", "c"], sample_rate=1600)
+    answer = app(Sound(np.zeros(1600, np.float32), 1600, 0.0))
+    wanted = np.exp([-2, -3, -4]) / np.exp([-2, -3, -4]).sum()
+    assert [label for label, _ in answer.classes] == ["b", "c", "a"]
+    np.testing.assert_allclose([score for _, score in answer.classes], wanted, rtol=1e-5)
+    assert answer.word is None  # as the threshold is 0.7
+    app.change("threshold", 0.6)
+    word = app(Sound(np.zeros(1600, np.float32), 1600, 1.0)).word
+    assert word is not None
+    assert (word[0], round(word[1], 3)) == ("b", round(wanted[0], 3))
+
+
 def test_a_model_of_one_length_has_no_other() -> None:
     app = SpeechApp(SoundModel(pocketgraph.load(model_dir("kws_ds_cnn_s") / model_info("kws_ds_cnn_s")["file"])))
     assert "heard_ms" not in [row.name for row in app.settings()]

@@ -370,6 +370,24 @@ def test_numbers_of_words_in_the_browser(tmp_path: pathlib.Path) -> None:
         assert page.inner_text("#result").startswith("right: ")
 
 
+def test_golden_answers_without_numbers_prove_nothing(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        less = Const(float 100)
+        below = Sub(x, less, T=float)
+        y = Sqrt(below, T=float)
+    """)
+    make_project("web", graph, tmp_path / "site")
+    built(tmp_path / "site")
+    with served(tmp_path / "site") as (url, _), browser() as chromium:
+        page = chromium.new_page()
+        page.goto(f"{url.rstrip('/')}/test.html")
+        until(page, "document.getElementById('result').textContent !== 'running…'")
+        assert page.inner_text("#result").startswith("NOT PROVEN: most of what y must give is NaN")
+        page.goto(url)
+        until(page, "Number(document.body.dataset.answers) > 3")
+
+
 @pytest.mark.parametrize(("channels", "has_camera"), [(3, True), (0, False)])
 def test_a_project_says_what_its_page_shows(channels: int, has_camera: bool, tmp_path: pathlib.Path) -> None:
     """A camera feeds every page that shows something of pictures, not only that of a classifier."""

@@ -294,6 +294,18 @@ def test_the_sound_front_has_our_kernels_numbers(tmp_path: pathlib.Path) -> None
     np.testing.assert_allclose(made["values"], wanted.reshape(-1), atol=1e-4)
 
 
+def test_logits_of_words_are_judged_as_shares(tmp_path: pathlib.Path) -> None:
+    script = """import { APPLICATIONS } from "./applications.js";
+    HEAD
+    const app = new APPLICATIONS.speech({ labels: ["a", "b", "c"], samples: 1600, rate: 1600, front: [] });
+    app.take(new Float32Array(1600));
+    say(app.answer([f([[-4, -2, -3]])]).classes);"""
+    wanted = np.exp([-2, -3, -4]) / np.exp([-2, -3, -4]).sum()
+    said = node(script, None, tmp_path)
+    assert [entry["label"] for entry in said] == ["b", "c", "a"]
+    np.testing.assert_allclose([entry["score"] for entry in said], wanted, rtol=1e-6)
+
+
 @pytest.mark.parametrize("others", [["_silence_", "_unknown_"], ["up", "down"]])
 def test_words_are_told_alike(others: list[str], tmp_path: pathlib.Path) -> None:
     rng = np.random.default_rng(7)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Sequence
@@ -41,6 +42,8 @@ KEEPING_CLASSES = ops_with("passes") | {
 """Not a trait: what may stand behind the best classes of places and leaves them the numbers of classes."""
 LEAST_GRID = 8
 """An output of fewer rows and columns is no picture."""
+MOST_STRETCHED = 1.2
+"""How much wider or narrower a plane may be than the picture that it was made of: borders are left out or rounded."""
 
 
 def chosen(graph: Graph, output: str | None = None, kind: str | None = None) -> tuple[str, str | None]:
@@ -87,14 +90,13 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     name = output or next(iter(_ends(graph, source)), None)
     dims = sizes(name) if name else None
     if dims is not None and name is not None and len(dims) in (3, 4):
-        rows, columns, depth = dims[-3:] if None not in dims[1:] else _made_up(graph, name, dims)[-3:]
         if _is_wide(graph, name) and not are_classes(graph, name):
             return "benchmark", None  # counts, boxes or words
-        if depth == MAPS:
+        is_open = None in (dims if len(dims) == 3 else dims[1:])  # an open batch of rows is as one of open height
+        made = _made_up(graph, name, dims) if is_open else dims
+        if made[-1] == MAPS:
             return "pose", name
-        if rows in (1, 3) and _is_large(columns) and _is_large(depth):
-            return "image", name
-        if depth is not None and _is_large(rows) and _is_large(columns):
+        if _is_picture(graph, source, made):
             return "image", name
     scores = output or _scores(graph, sizes)
     if scores is not None:
@@ -103,6 +105,28 @@ def _by_the_graph(graph: Graph, output: str | None) -> tuple[str, str | None]:
     if name is None or not row or _is_wide(graph, name):
         return "benchmark", None
     return ("embed" if VECTORS.search(name) or is_normalised(graph, name) else "classify"), name
+
+
+def _is_picture(graph: Graph, source: str, dims: tuple[int | None, ...]) -> bool:
+    """Whether three or four sizes are those of a picture: [.., height, width, channels] or [.., 1 or 3, height, width].
+    Of three that begin with 1 or 3 the others have to be as those of the input are, else they are rows of numbers."""
+    rows, columns, depth = dims[-3:]
+    if rows in (1, 3) and _is_large(columns) and _is_large(depth):
+        return len(dims) == 4 or _is_as_wide(graph, source, columns, depth)
+    return depth is not None and _is_large(rows) and _is_large(columns)
+
+
+def _is_as_wide(graph: Graph, source: str, rows: int | None, columns: int | None) -> bool:
+    """Whether sides are in the proportion of the picture that goes in, as far as both are known."""
+    from pocketgraph.datasets.picture_input import describe
+
+    try:
+        picture = describe(graph, source, None, None, None)
+    except PocketgraphError:
+        return True
+    if not rows or not columns or not picture.height or not picture.width:
+        return True
+    return abs(math.log(rows * picture.width / (columns * picture.height))) < math.log(MOST_STRETCHED)
 
 
 def _made_up(graph: Graph, name: str, dims: tuple[int | None, ...]) -> tuple[int | None, ...]:
@@ -278,8 +302,10 @@ def _scores(graph: Graph, sizes: SizesOf) -> str | None:
     if graph[node_name(name)].op in BEST:
         name = graph[node_name(name)].data_inputs[0]
     dims = sizes(name)
-    if dims is not None and max((size or 0 for size in dims[1:]), default=0) < 2:
-        return None
+    if dims is not None and (
+        max((size or 0 for size in dims[1:]), default=0) < 2 or sum((size or 0) > 1 for size in dims[1:]) > 1
+    ):
+        return None  # one number, or rows of them, as of boxes
     ends = ("Softmax", "Sigmoid", "tfl.softmax", "tfl.logistic")
     return name if _leads_from(graph, name, ends) else None
 

@@ -8,8 +8,7 @@ from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Answer, Frame, Setting, Settings, timed
 from pocketgraph.apps.live.geometry import center_square
 from pocketgraph.graph.tensor import Array
-
-LARGEST_SHARE = 1.001  # rounding makes shares a little larger than 1
+from pocketgraph.kernels.probabilities import are_shares
 
 
 class DecayingAverage:
@@ -31,7 +30,7 @@ class DecayingAverage:
     def __call__(self, scores: Array) -> Array:
         """The averages after one more frame, float64 [classes]; of the first frame the scores themselves."""
         scores = scores.astype(np.float64)
-        self.shares = self.shares and not ((scores < 0) | (scores > LARGEST_SHARE)).any()
+        self.shares = self.shares and are_shares(scores)
         if self._kept is None or self._kept.shape != scores.shape:
             self._kept = scores.copy()
             return scores

@@ -20,6 +20,8 @@ from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file,
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.nn.activations import softmax
+from pocketgraph.kernels.probabilities import are_shares
 from pocketgraph.passes.training_switches import training_switches
 
 MOST_SAMPLES = 16 * 192000
@@ -181,7 +183,8 @@ HEARD = Setting("heard_ms", "Hear the last (ms)", 1000, 100, 30000, 100)
 
 class SpeechApp(Settings):
     """Listens: a ring of the last second, run again and again, and words out of it. Where the model takes any number of
-    samples, ``heard_ms`` says how long the ring is."""
+    samples, ``heard_ms`` says how long the ring is. Logits become shares by a softmax, as a word's threshold is one of
+    shares."""
 
     kind = "speech"
     hears = True
@@ -208,6 +211,7 @@ class SpeechApp(Settings):
         self._waiting = np.zeros(0, np.float32)
         self._heard = 0
         self._recognizer: WordRecognizer | None = None
+        self._shares = True
 
     def change(self, name: str, value: Any) -> None:
         """Changes a setting; a longer or shorter ring keeps the newest of what was heard."""
@@ -225,6 +229,8 @@ class SpeechApp(Settings):
         took = 0.0
         for _ in self._strides(given):
             (scores, shown), took = timed(self.model, self._ring)
+            self._shares = self._shares and are_shares(scores)
+            scores = softmax(scores) if not self._shares and scores.size > 1 else scores
             found = self._words(scores, 1000 * self._heard // self.model.rate)
             word = found or word
             averages = tuple((self.name(int(i)), float(scores[i])) for i in np.argsort(-scores, kind="stable")[:5])

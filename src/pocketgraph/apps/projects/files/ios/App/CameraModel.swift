@@ -5,6 +5,7 @@ import SwiftUI
 /// The camera's frames, one at a time, and what the model says of each; frames that come meanwhile are dropped.
 final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSampleBufferDelegate {
     @Published private(set) var recognitions: [Recognition] = []
+    @Published private(set) var areShares = true
     @Published private(set) var message = ""
     @Published private(set) var isFrozen = false
 
@@ -72,15 +73,18 @@ final class CameraModel: NSObject, ObservableObject, AVCaptureVideoDataOutputSam
             let begun = Date()
             let outputs = try classifier.run(picture)
             let milliseconds = 1000 * Date().timeIntervalSince(begun)
-            show(Classifier.best(average.adding(outputs[0]), threshold: 0.05), String(format: "%.1f ms", milliseconds))
+            let scores = average.adding(outputs[0])
+            let found = Classifier.best(scores, threshold: average.areShares ? 0.05 : -.infinity)
+            show(found, String(format: "%.1f ms", milliseconds), average.areShares)
         } catch {
             show([], error.localizedDescription)
         }
     }
 
-    private func show(_ found: [Recognition], _ text: String) {
+    private func show(_ found: [Recognition], _ text: String, _ areShares: Bool = true) {
         DispatchQueue.main.async {
             self.recognitions = found
+            self.areShares = areShares
             self.message = text
         }
     }

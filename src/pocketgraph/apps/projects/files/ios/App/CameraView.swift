@@ -12,7 +12,8 @@ struct CameraView: View {
             VStack(alignment: .leading, spacing: 5) {
                 ForEach(camera.recognitions) { found in
                     HStack {
-                        Text(String(format: "%.0f%%", 100 * found.score))
+                        Text(camera.areShares
+                            ? String(format: "%.0f%%", 100 * found.score) : String(format: "%.2f", found.score))
                             .frame(width: 60, alignment: .trailing)
                         Text(found.title)
                     }

@@ -42,6 +42,11 @@ final class Classifier {
         return values
     }
 
+    /// Whether scores are from 0 to 1; logits are not, of which a small one means nothing.
+    static func areShares(_ scores: [Float]) -> Bool {
+        !scores.contains { $0 < 0 || $0 > 1.001 } // rounding makes shares a little larger than 1
+    }
+
     /// The classes of the highest scores, best first.
     static func best(_ scores: [Float], count: Int = 5, threshold: Float = 0.1) -> [Recognition] {
         let found = scores.enumerated().filter { $0.element >= threshold }
@@ -60,18 +65,21 @@ final class Classifier {
 }
 
 /// Scores over frames: each frame, what is kept becomes three quarters of itself, and a quarter of each score over 0.05 is
-/// added. Of the first frame it is the scores themselves.
+/// added. Of the first frame it is the scores themselves. Logits are averaged whole.
 struct DecayingAverage {
     private var kept: [Float] = []
+    /// False once a score was no share.
+    private(set) var areShares = true
 
     mutating func adding(_ scores: [Float]) -> [Float] {
+        areShares = areShares && Classifier.areShares(scores)
         guard kept.count == scores.count else {
             kept = scores
             return kept
         }
         for (index, score) in scores.enumerated() {
             let old = 0.75 * kept[index]
-            kept[index] = (old > 0.01 ? old : 0) + (score > 0.05 ? 0.25 * score : 0)
+            kept[index] = (old > 0.01 || !areShares ? old : 0) + (score > 0.05 || !areShares ? 0.25 * score : 0)
         }
         return kept
     }

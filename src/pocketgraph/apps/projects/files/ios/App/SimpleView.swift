@@ -35,7 +35,7 @@ struct SimpleView: View {
                 } else {
                     outputs = try classifier.run(Facts.inputs.map { [Float](repeating: 0, count: $0.count) })
                 }
-                let found = Facts.givesScores ? Classifier.best(outputs[0], threshold: 0) : []
+                let found = Facts.givesScores ? Classifier.best(outputs[0], threshold: -.infinity) : []
                 let lines = found.map { String(format: "%.3f  ", $0.score) + $0.title }
                 said = lines.isEmpty ? Classifier.words(outputs) : lines.joined(separator: "\n")
             } catch {

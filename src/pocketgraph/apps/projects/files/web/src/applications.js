@@ -8,6 +8,16 @@ import { Tracker } from "./tracking.js";
 const row = (name, text, value, min = 0, max = 1, step = 0.01) => ({ name, text, value, min, max, step });
 const choice = (name, text, value, choices) => ({ name, text, value, choices });
 
+// Whether all scores are from 0 to 1, as logits are not; rounding makes shares a little larger than 1.
+const areShares = (scores) => !scores.some((score) => score < 0 || score > 1.001);
+
+// Logits as shares of classes that exclude each other.
+function softmax(logits) {
+  const most = Math.max(...logits), powers = Array.from(logits, (logit) => Math.exp(logit - most));
+  const sum = powers.reduce((total, power) => total + power, 0);
+  return powers.map((power) => power / sum);
+}
+
 class Application {
   constructor(about, rows) {
     this.about = about;
@@ -33,7 +43,7 @@ class Classify extends Application {
 
   answer([scores]) {
     const decay = this.value("decay");
-    this.logits ||= scores.some((score) => score < 0 || score > 1.001);  // of logits a small one means nothing
+    this.logits ||= !areShares(scores);  // of logits a small one means nothing
     this.kept = this.kept && this.kept.length === scores.length
       ? this.kept.map((kept, i) => (kept * decay <= 0.01 && !this.logits ? 0 : kept * decay) + (scores[i] > 0.05 || this.logits ? scores[i] * (1 - decay) : 0))
       : Array.from(scores);
@@ -180,7 +190,9 @@ class Speech extends Application {
     return [this.about.front.length ? this.features.values : this.ring];
   }
 
-  answer([scores]) {
+  answer([given]) {
+    this.logits ||= !areShares(given);  // a word's threshold is one of shares
+    const scores = this.logits && given.length > 1 ? softmax(given) : given;
     const settings = Object.fromEntries(this.rows.map((entry) => [entry.name, entry.value]));
     this.words ??= new Words(Array.from(scores, (_, i) => this.label(i)), settings, this.about.repeats);
     this.words.settings = settings;

@@ -54,7 +54,7 @@ class BenchmarkActivity : ComponentActivity() {
             val first = model.numbers(index).take(SHOWN).joinToString { String.format(Locale.ROOT, "%.4g", it) }
             lines += "$name: $first"
         }
-        if (Model.GIVES_SCORES) lines += model.best(threshold = 0f).map { "${it.title}: ${it.score}" }
+        if (Model.GIVES_SCORES) lines += model.best(threshold = -1f).map { "${it.title}: ${it.score}" }
         lines.joinToString("\n")
     }
 

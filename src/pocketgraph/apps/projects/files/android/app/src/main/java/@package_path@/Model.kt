@@ -84,10 +84,15 @@ class Model(context: Context, threads: Int = 4) : AutoCloseable {
         to.put((if (tensor.dataType() == DataType.INT8) code.coerceIn(-128, 127) else code.coerceIn(0, 255)).toByte())
     }
 
-    /** The classes of the highest scores after [run], best first. */
+    /** Whether all scores so far were from 0 to 1; logits are not, of which a small one means nothing. */
+    private var areShares = true
+
+    /** The classes of the highest scores after [run], best first: of shares those over the threshold, of logits any. */
     fun best(count: Int = 3, threshold: Float = 0.1f): List<Recognition> {
         val scores = numbers(0)
-        return scores.indices.filter { scores[it] >= threshold }.sortedByDescending { scores[it] }.take(count)
+        areShares = areShares && scores.none { it < 0f || it > 1.001f } // rounding makes shares a little larger than 1
+        val least = if (areShares) threshold else Float.NEGATIVE_INFINITY
+        return scores.indices.filter { scores[it] > least }.sortedByDescending { scores[it] }.take(count)
             .map { Recognition(it, labels.getOrElse(it) { index -> "class $index" }, scores[it]) }
     }
 
