@@ -56,6 +56,22 @@ def test_scores_and_their_order(orange: pathlib.Path) -> None:
     assert [str(p) for p in best] == ["red (0): 1", "green (1): 0.4"]
 
 
+@pytest.mark.parametrize(("output", "share"), [("score", 0.574443), ("share", 0.574443)])
+def test_one_score_is_of_the_second_of_two_classes(orange: pathlib.Path, output: str, share: float) -> None:
+    """A red of 1 and a green of 0.4, less 0.5 of both: 0.3 is a logit straight from the layer, and no share."""
+    graph = parse(
+        AVERAGES
+        + """
+        w = Const(float [[0.5],[-0.5],[0]])
+        score = MatMul(scores, w, T=float)
+        share = Sigmoid(score, T=float)
+    """
+    )
+    best = Labeler(graph, ["bad", "good"], output_layer=output).label(orange)
+    assert [p.label for p in best] == ["good", "bad"]
+    assert best[0].score == pytest.approx(share, abs=1e-5)
+
+
 def test_equal_scores_come_in_the_order_of_their_index(orange: pathlib.Path) -> None:
     Image.new("RGB", (2, 2), (9, 9, 9)).save(orange)
     assert [p.index for p in Labeler(parse(AVERAGES)).label(orange)] == [0, 1, 2]

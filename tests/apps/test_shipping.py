@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import sys
 from typing import Any
 
@@ -310,6 +311,39 @@ def test_several_numbers_that_nothing_calls_scores_are_judged_by_signal_to_noise
     for key in (("logits", None), ("forecast", 5.0)):
         assert words[key][0].startswith("the same answer as before")
         assert words[key][1] == []
+
+
+@pytest.mark.parametrize("output", ["share", "logit"])
+@pytest.mark.parametrize("with_names", [False, True])
+def test_one_score_is_judged_by_how_many_answers_are_right(
+    output: str, with_names: bool, tmp_path: pathlib.Path
+) -> None:
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(16, 80)), rng.normal(size=(80, 1))
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?, 16])
+        a = Const(float {a.tolist()})
+        b = Const(float {b.tolist()})
+        hidden = MatMul(x, a, T=float)
+        active = Relu(hidden, T=float)
+        logit = MatMul(active, b, T=float)
+        share = Sigmoid(logit, T=float)
+        extra = Mean(hidden, one, T=float, Tidx=int32, keep_dims=true)
+        one = Const(int32[1] [1])
+    """)
+    rows = rng.normal(size=(120, 16)).astype(np.float32)
+    right = (np.maximum(rows @ a, 0) @ b > 0).astype(np.int64).ravel()
+    right[100:110] = 1 - right[100:110]
+    np.savez(tmp_path / "rows.npz", x=rows, labels=right)
+    outputs = [output, "extra"] if with_names else [output]
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    (tmp_path / "names.txt").write_text("bad\ngood\n")
+    labels = tmp_path / "names.txt" if with_names else None
+    made = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "rows.npz", labels=labels, outputs=outputs)
+    words = made.tried[-1].words
+    assert re.match(r"(79|81)\.\d% of 48 answers are right, 79.2% before; same answer in (97|98|100)\.", words)
+    assert re.search(r"; 'extra': signal to noise \d+\.\d dB on 48 samples$", words) or not with_names
+    assert made.is_proved
 
 
 def test_a_made_up_size_of_pictures_is_said(tmp_path: pathlib.Path) -> None:

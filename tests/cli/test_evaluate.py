@@ -13,12 +13,14 @@ from PIL import Image
 
 from command_line import call
 from pocketgraph.datasets.class_labels import of_two
+from pocketgraph.exporting import export
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
+from pocketgraph.quantization.evaluation.evaluator import evaluate
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
@@ -244,14 +246,68 @@ def test_one_score_tells_two_classes_apart(tmp_path: pathlib.Path, capsys: Any) 
     flags = ["--data", tmp_path / "data.npz", "--labels", tmp_path / "labels.txt"]
     assert call("evaluate", tmp_path / "net.pb", *flags) == 0
     assert "90.00%" in capsys.readouterr().out
-    assert call("evaluate", tmp_path / "net.pb", *flags, "--outputs=score") == 2
+    assert call("evaluate", tmp_path / "net.pb", *flags, "--outputs=score") == 0  # a logit, above 0 for the second
+    assert "90.00%" in capsys.readouterr().out
+    (tmp_path / "labels.txt").write_text("bad\ngood\nugly\n")
+    assert call("evaluate", tmp_path / "net.pb", *flags) == 2
     assert "gives 1 score; --outputs names that of a sigmoid, which tells two classes apart" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("labels", [np.array(["bad", "good"]), np.arange(2), np.float32([0, 1])])
+@pytest.mark.parametrize("output", ["y", "score"])
+def test_labels_of_two_classes_judge_one_score(labels: Any, output: str, tmp_path: pathlib.Path) -> None:
+    """A share is above 0.5 for the second class, a logit above 0; of ten wrong labels each is a wrong answer."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1],[1],[1],[1]])
+        score = MatMul(x, w, T=float)
+        y = Sigmoid(score, T=float)
+    """).replace(outputs=[output])
+    rows = np.random.default_rng(2).normal(size=(100, 4)).astype(np.float32)
+    classes = (rows.sum(axis=1) > 0).astype(int)
+    classes[:10] = 1 - classes[:10]
+    export(graph, tmp_path / "net.tflite", mode="float16")
+    found = evaluate([graph, tmp_path / "net.tflite"], {"x": rows, "labels": labels[classes]})
+    for row in found:
+        assert row.accuracy is not None
+        assert row.accuracy.top1 == 0.9
+    assert found[1].comparison is not None
+    assert found[1].comparison.agreement == 1
+
+
+def test_numbers_that_are_no_scores_are_not_judged_by_two_classes() -> None:
+    """What leaves 0 to 1 behind no layer, the layer of one output of several, and labels that are two stars of five."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        w = Const(float [[1],[1],[1],[1]])
+        age = MatMul(x, w, T=float)
+        rating = Exp(age, T=float)
+    """)
+    rows = np.random.default_rng(2).normal(size=(40, 4)).astype(np.float32)
+    labels = (rows.sum(axis=1) > 0).astype(int)
+    for outputs, given in ((["rating"], labels), (["age", "rating"], labels), (["age"], labels + 1)):
+        found = evaluate(graph, {"x": rows, "labels": given}, outputs=outputs)
+        assert found[0].accuracy is None
+        assert found[0].errors is not None
+
+
+def test_a_line_that_was_fitted_to_0_and_1_is_no_logit() -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,1])
+        w = Const(float [[1]])
+        y = MatMul(x, w, T=float)
+    """)
+    scores = np.float32([-0.1, 0.1, 0.2, 0.4, 0.7, 0.9, 1.1, 0.8]).reshape(-1, 1)
+    found = evaluate(graph, {"x": scores, "labels": np.int64([0, 0, 0, 0, 1, 1, 1, 1])})
+    assert found[0].accuracy is not None
+    assert found[0].accuracy.top1 == 1
 
 
 def test_shares_of_two_named_classes() -> None:
     np.testing.assert_allclose(of_two(np.float32([[0.25]]), ["bad", "good"]), [0.75, 0.25])
+    np.testing.assert_allclose(of_two(np.float32([3]), ["bad", "good"]), [0.0474259, 0.952574], rtol=1e-5)
+    np.testing.assert_allclose(of_two(np.float32([0.5]), ["bad", "good"], is_logit=True)[1], 0.6224593, rtol=1e-5)
     for scores, names in (
-        (np.float32([3.0]), ["bad", "good"]),
         (np.float32([0.25]), ["a"]),
         (np.int64([1]), ["a", "b"]),
     ):
@@ -295,7 +351,6 @@ def test_a_model_is_judged_by_its_scores_not_by_the_names_of_classes_beside_them
         place = ArgMax(shares, axis, T=float, Tidx=int32, output_type=int64)
         names = AsString(place, T=int64)
     """).replace(inputs=("x",), outputs=("names", "place", "shares"))
-    from pocketgraph import evaluate
 
     found = evaluate(graph, {"x": np.eye(3, dtype=np.float32), "labels": np.int64([0, 1, 1])})
     assert found[0].accuracy is not None

@@ -7,6 +7,7 @@ import pathlib
 import numpy as np
 import pytest
 
+from pocketgraph import quantize
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -67,6 +68,30 @@ def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
     given = [[np.ones((1, 4), np.float32)]] * 20
     with pytest.raises(UsageError, match="gives no scores of classes"):
         quantize_within(program, lambda: iter(given), 20, QuantizationOptions(), AccuracyBudget(kl=1.0), judge)
+
+
+@pytest.mark.parametrize("last", ["Sigmoid(logit, T=float)", "Identity(logit, T=float)"])
+def test_a_budget_is_of_the_answers_of_one_score_for_two_classes(last: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b = rng.normal(size=(8, 16)), rng.normal(size=(16, 1))
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,8])
+        a = Const(float {a.tolist()})
+        b = Const(float {b.tolist()})
+        hidden = MatMul(x, a, T=float)
+        active = Relu(hidden, T=float)
+        logit = MatMul(active, b, T=float)
+        y = {last}
+    """)
+    rows = rng.normal(size=(80, 8)).astype(np.float32)
+    right = (np.maximum(rows @ a, 0) @ b > 0).astype(np.int64).ravel()
+    right[60:70] = 1 - right[60:70]
+    made = quantize(graph, {"x": rows, "labels": right}, limit=60, max_accuracy_drop=5)
+    assert made.judged.exact is not None
+    assert made.judged.exact.top1 == 0.5  # of the 20 that judge
+    assert made.judged.keeps(AccuracyBudget(accuracy_drop=5.0))
+    with pytest.raises(UsageError, match="gives no scores of classes"):
+        quantize(graph, {"x": rows, "labels": right + 1}, limit=60, max_accuracy_drop=5)
 
 
 def test_the_drop_is_of_right_answers_where_classes_are_known_and_of_agreement_elsewhere() -> None:

@@ -13,6 +13,7 @@ from pocketgraph.apps.class_names import class_names, class_names_of_model
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
+from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.image_loading import scale_text
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import FormatError, RunError, UsageError, option, path_of
@@ -226,6 +227,7 @@ class Labeler(PictureModel):
         self.labels = tuple(labels) or (self.metadata_of_file.labels if self.metadata_of_file else ())
         if not self.labels and self.outputs and not is_model_file(graph):
             self.labels = tuple(class_names(graph, self.outputs[0]))
+        self.gives_logits = may_give_logits(graph, self.outputs[0])
 
     def scores(self, picture: str | os.PathLike[str] | np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The graph's scores for a picture, a float array with one entry a class.
@@ -258,7 +260,7 @@ class Labeler(PictureModel):
 
     def best(self, scores: np.ndarray[Any, Any], top: int) -> list[Prediction]:
         """The ``top`` highest of these scores, as ``label`` orders them."""
-        best = best_classes(scores, self.labels, top)
+        best = best_classes(scores, self.labels, top, is_logit=self.gives_logits)
         return [Prediction(at, class_name(self.labels, at), score) for at, score in best]
 
 

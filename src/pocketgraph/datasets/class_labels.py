@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.math.elementwise import sigmoid
 from pocketgraph.kernels.probabilities import are_probabilities
 from pocketgraph.pages.quantities import counted
 
@@ -67,13 +68,59 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
     return [index[name.lower()] for name in classes]
 
 
-def of_two(scores: Array, names: Sequence[str] | None) -> Array:
-    """The shares of two classes, [2], where a model gives one score for the second of two named classes (a sigmoid's);
-    else the scores themselves."""
-    if scores.size != 1 or names is None or len(names) != 2 or scores.dtype.kind != "f":
+def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str] | None:
+    """The names of two classes that one score may tell apart, that of the class which it speaks for last; None where
+    neither the names nor the samples' classes say that there are two.
+
+    Args:
+        classes: the name of each sample's class.
+        names: the name of each class, in the order of the scores; None when nothing was said.
+    """
+    if names is not None:
+        return list(names) if len(names) == 2 else None
+    found = sorted(set(classes))
+    are_names = len(found) == 2 and not any(map(str.isdecimal, found)) and numbers_of(found) is None
+    return found if found == ["0", "1"] or are_names else None
+
+
+def shares_of_two(score: Array, *, is_logit: bool) -> Array:
+    """The shares of two classes, [2], where a model gives one score for the second: its share, or its logit."""
+    value = score.reshape(-1)[0]
+    share = sigmoid(np.asarray(value)) if is_logit else np.clip(value, 0, 1)
+    return np.stack([1 - share, share])
+
+
+def are_logits(scores: Array, right: Sequence[int], *, may_be: bool) -> bool:
+    """Whether single scores are logits of the second of two classes, which are above 0 for it, and no shares, which are
+    above 0.5: where they may be, or leave the range of shares, by which of both more answers are right.
+
+    Args:
+        scores: of all samples, [samples].
+        right: the index of each sample's class; empty where nothing tells.
+        may_be: whether what gives the scores may give logits.
+    """
+    if not may_be and are_shares(scores):
+        return False
+    wanted = np.asarray(right) == 1
+    return not len(right) or bool(((scores > 0) == wanted).sum() >= ((scores > 0.5) == wanted).sum())
+
+
+def are_shares(scores: Array) -> bool:
+    """Whether no number is beyond 0 to 1."""
+    return not (np.abs(scores - 0.5) > 0.5).any()
+
+
+def of_two(scores: Array, names: Sequence[str] | None, *, is_logit: bool = False) -> Array:
+    """The shares of two classes, [2], where a model gives one score for the second of two named classes: a sigmoid's,
+    or a logit, as all scores beyond 0 to 1 are; else the scores themselves."""
+    if not tells_two(scores, names):
         return scores
-    share = scores.reshape(-1)[0]
-    return np.stack([1 - share, share]) if 0 <= share <= 1 else scores
+    return shares_of_two(scores, is_logit=is_logit or not 0 <= scores.reshape(-1)[0] <= 1)
+
+
+def tells_two(scores: Array, names: Sequence[str] | None) -> bool:
+    """Whether scores are one number, for the second of two named classes."""
+    return scores.size == 1 and names is not None and len(names) == 2 and scores.dtype.kind == "f"
 
 
 def classes_and_numbers(labels: Array) -> tuple[list[str], Array | None]:
@@ -135,9 +182,10 @@ def class_name(labels: Sequence[str], index: int) -> str:
     return labels[index] if index < len(labels) else f"class {index}"
 
 
-def best_classes(scores: Array, labels: Sequence[str], top: int) -> list[tuple[int, float]]:
-    """The highest scores with their classes, best first; of equal ones the lower class comes first."""
-    given = of_two(scores, labels)
+def best_classes(scores: Array, labels: Sequence[str], top: int, *, is_logit: bool = False) -> list[tuple[int, float]]:
+    """The highest scores with their classes, best first; of equal ones the lower class comes first. ``is_logit`` is of
+    one score, see ``of_two``."""
+    given = of_two(scores, labels, is_logit=is_logit)
     return [(int(i), float(given[i])) for i in np.argsort(-given.astype(np.float64), kind="stable")[:top]]
 
 

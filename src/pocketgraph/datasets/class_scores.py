@@ -18,6 +18,9 @@ _BEST = "ArgMax"
 SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
 _NAMES_OF_SCORES = re.compile(r"logit|class|prob|score|softmax|label|categor", re.IGNORECASE)
+_LAYERS = ops_with("layer", "bias", "sum") | {"tfl.fully_connected", "tfl.add"}
+VIEWS_OF_FILES = frozenset({"tfl.dequantize", "tfl.quantize", "tfl.reshape", "tfl.squeeze"})
+"""Not a trait: what hands on in a LiteRT file."""
 _FIRST_FEW = frozenset({"TopK", "TopKV2"})
 
 
@@ -87,6 +90,23 @@ def says_scores(graph: Graph, output: str) -> bool:
     node = graph.find_producer(output, HANDS_ON)
     ops = {*SHARES, "LogSoftmax", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
+
+
+def may_give_logits(graph: Graph, output: str) -> bool:
+    """Whether numbers come straight from a layer, as logits do, through no sigmoid that makes shares of them.
+
+    >>> from pocketgraph.graph.text_format import parse
+    >>> graph = parse('''
+    ...     x = Placeholder(dtype=float)
+    ...     w = Placeholder(dtype=float)
+    ...     score = MatMul(x, w, T=float)
+    ...     share = Sigmoid(score, T=float)
+    ... ''')
+    >>> may_give_logits(graph, "score"), may_give_logits(graph, "share")
+    (True, False)
+    """
+    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    return node is not None and node.op in _LAYERS
 
 
 def picked_note(output: str, scores: str) -> str:

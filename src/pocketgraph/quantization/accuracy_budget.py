@@ -7,9 +7,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
+import numpy as np
+
+from pocketgraph.datasets.class_labels import are_logits, shares_of_two
 from pocketgraph.datasets.evaluation_dataset import own_answer
 from pocketgraph.errors import RunError, UsageError, option
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
@@ -77,6 +81,13 @@ class ProgramComparison:
     coded: ClassAccuracy | None
     others: dict[int, Likeness] = field(default_factory=dict)
 
+    def add(self, wanted: Array, given: Array, label: int | None) -> None:
+        """Takes in the first outputs for one sample, and the index of its class where it is known."""
+        self.comparison.add(wanted, given)
+        if label is not None and self.exact is not None and self.coded is not None:
+            self.exact.add(wanted, label)
+            self.coded.add(given, label)
+
     def warnings(self, outputs: Sequence[str]) -> Iterator[str]:
         """What is lost of outputs that are not judged, a sentence each; ``outputs`` are the names of all."""
         for place, likeness in self.others.items():
@@ -115,6 +126,7 @@ def compare_programs(
     repetitions: int = 1,
     *,
     are_forecasts: bool = False,
+    may_be_logits: bool | None = None,
 ) -> ProgramComparison:
     """Runs both programs on samples.
 
@@ -125,6 +137,8 @@ def compare_programs(
         threads: how many threads to compute with.
         repetitions: how many times a sample is fed in one run.
         are_forecasts: see ``Comparison``.
+        may_be_logits: whether a single score may be the logit of the second of two classes, see ``are_logits``; None
+            where it tells no classes apart.
     """
     exact, coded = (
         ProgramRunner(outcome.program, threads=threads),
@@ -132,6 +146,7 @@ def compare_programs(
     )
     result = ProgramComparison(Comparison(are_forecasts=are_forecasts), None, None)
     labels: Sequence[int] | None = None
+    single: list[tuple[Array, Array]] = []
     for index, sample in enumerate(islice(samples(), count)):
         wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact(sample))
         answers = coded.numbers(as_fed(sample, outcome.converted.program.inputs))
@@ -139,16 +154,23 @@ def compare_programs(
         for place, pair in enumerate(zip(wanted_others, given_others, strict=True), 1):
             if outcome.program.outputs[place].dtype is FLOAT:
                 result.others.setdefault(place, Likeness()).add(*pair)
-        if index == 0 and wanted.size > 1:
-            labels = truth(wanted.size)
+        is_single = wanted.size == 1 and may_be_logits is not None
+        if index == 0 and (wanted.size > 1 or is_single):
+            labels = truth(2 if is_single else wanted.size)
             if labels is not None:
                 result.exact, result.coded = ClassAccuracy(), ClassAccuracy()
+        if is_single:
+            single.append((wanted, given))
+            continue
         if labels is None:
             result.comparison.note_distance(*distance_from_input(sample, wanted))
-        result.comparison.add(wanted, given)
-        if labels is not None and result.exact is not None and result.coded is not None:
-            result.exact.add(wanted, labels[index])
-            result.coded.add(given, labels[index])
+        result.add(wanted, given, None if labels is None else labels[index])
+    if single:
+        scores = np.concatenate([wanted.reshape(-1) for wanted, _ in single])
+        is_logit = are_logits(scores, labels or (), may_be=bool(may_be_logits))
+        for index, (wanted, given) in enumerate(single):
+            shares = [shares_of_two(score, is_logit=is_logit) for score in (wanted, given)]
+            result.add(shares[0], shares[1], None if labels is None else labels[index])
     return result
 
 
@@ -179,6 +201,8 @@ def quantize_within(
     judge: Callable[[QuantizationState], ProgramComparison],
     progress: Progress | None = None,
     resume: ResumeState | None = None,
+    *,
+    of_two: bool = False,
 ) -> tuple[QuantizationState, ProgramComparison]:
     """Quantizes as ``pipeline.quantize`` does, with as much in float as the budget asks for.
 
@@ -188,13 +212,14 @@ def quantize_within(
         program, samples, count, options, progress, resume: as for ``quantize_program``.
         budget: what may be lost.
         judge: measures an outcome.
+        of_two: whether the model's single score tells two classes apart.
 
     Raises:
         UsageError: the model gives no scores of classes, so that there is no best one.
         RunError: even with three quarters in float too much is lost.
     """
     tell = progress or silent
-    if budget.is_set:
+    if budget.is_set and not of_two:
         _check_classes(program, samples, options.threads, budget)
     state = analyze(program, samples, count, options, progress, resume)
     shares = [options.float_share, *(share for share in FLOAT_SHARES if share > options.float_share)]

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.datasets.class_scores import outputs_of_numbers
+from pocketgraph.datasets.class_labels import two_classes
+from pocketgraph.datasets.class_scores import may_give_logits, outputs_of_numbers
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
@@ -22,6 +23,7 @@ from pocketgraph.errors import option
 from pocketgraph.formats import to_bytes
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.partitioned_lookups import with_joined_tables
@@ -196,6 +198,9 @@ class Quantizer:
             most = step_limits.judged_samples(self.program.operations, has_limit=budget.is_set)
             judging = everything.after(len(data)).take(most)
         gives_forecasts, output = False, self.program.outputs[0]
+        of_two = two_classes(everything.classes if judge is None else judging.classes, names)
+        is_single = output.size == judging.repetitions == 1 and output.dtype is FLOAT and of_two is not None
+        names = of_two if is_single else names
         if output.size > 1:
             answer = own_answer(np.empty(output.shape, output.dtype.numpy), judging.repetitions)
             classes = judging.truth(names, answer.size)  # labels that do not fit are said before the work
@@ -217,10 +222,13 @@ class Quantizer:
                 options.threads,
                 judging.repetitions,
                 are_forecasts=gives_forecasts,
+                may_be_logits=may_give_logits(self.graphs[0], self.outputs[0]) if is_single else None,
             )
 
         try:
-            outcome, found = quantize_within(self.program, samples, len(data), options, budget, judged, progress, kept)
+            outcome, found = quantize_within(
+                self.program, samples, len(data), options, budget, judged, progress, kept, of_two=is_single
+            )
         except KeyboardInterrupt:
             kept.save()
             raise

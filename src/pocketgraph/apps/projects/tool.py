@@ -18,7 +18,7 @@ from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.shipment import frozen_beside, frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
-from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
+from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
@@ -288,8 +288,7 @@ def _gives_scores(model: ExportModel) -> bool:
 
 def _are_shares(model: ExportModel) -> bool:
     """Whether the first output are shares of classes; other numbers that nobody named may be forecasts."""
-    views = {"tfl.dequantize", "tfl.quantize", "tfl.reshape", "tfl.squeeze"}
-    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | views)
+    node = model.graph.find_producer(model.main.outputs[0].tensor, HANDS_ON | VIEWS_OF_FILES)
     shares = (*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic")
     return node is not None and node.op in shares
 

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pocketgraph.datasets.class_labels import tells_two
 from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.errors import option
-from pocketgraph.graph import Graph
+from pocketgraph.exporting.labels import check_count
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.kernels.shapes import infer
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
 from pocketgraph.quantization.evaluation.runnable_models import RunnableModel
-from pocketgraph.runtime.comparison.answer_metrics import noise_words
+from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
@@ -108,3 +112,39 @@ def _assumed_numbers(name: str) -> str:
         f"what the numbers of '{name}' are: they were taken for values such as forecasts, and judged by signal to "
         f"noise; if they are scores of classes, {option('max_accuracy_drop')}=5 judges by how many answers change"
     )
+
+
+def check_labels(names: Sequence[str], model: RunnableModel, data: Dataset, output: str, *, is_dense: bool) -> None:
+    """Refuses labels that are not of the model's classes, or not of the samples'.
+
+    Args:
+        names: of the classes.
+        model: the model, to be run on one sample.
+        data: the samples.
+        output: the name of the model's first output.
+        is_dense: whether it answers for each place of a sample.
+
+    Raises:
+        UsageError: there are more or fewer than scores, or a sample's class is none of them.
+    """
+    scores = model.run(next(iter(data.take(1).samples())))[0]
+    if is_dense or not scores.ndim or are_picks(scores) or tells_two(scores, names):
+        data.truth(names, len(names))
+        return
+    data.truth(names, scores.shape[-1])
+    check_count(names, scores.shape[-1], output)
+
+
+def row_labels(
+    graph: Graph, output: str, labels: Sequence[str] | str | os.PathLike[str]
+) -> Sequence[str] | str | os.PathLike[str]:
+    """The labels for a file's metadata, which have one for each score of a row; none of a single score for the second
+    of two classes.
+
+    Args:
+        graph: the model.
+        output: what the labels are of.
+        labels: the names, or the file that has them.
+    """
+    sizes = infer(graph).shape(canonical(output)).dims
+    return () if sizes and sizes[-1] == 1 else labels

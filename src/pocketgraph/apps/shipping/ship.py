@@ -20,8 +20,10 @@ from pocketgraph.apps.shipping.answer_judging import (
     CHANGED_ANSWERS,
     LOST_ANSWERS,
     KeptAnswers,
+    check_labels,
     kept_answers,
     likely_numbers,
+    row_labels,
     unjudged,
 )
 from pocketgraph.apps.shipping.device_times import device_times
@@ -46,12 +48,11 @@ from pocketgraph.apps.shipping.shipment import (
 )
 from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
-from pocketgraph.datasets.class_labels import of_two, read_labels
+from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
-from pocketgraph.exporting.labels import check_count
 from pocketgraph.formats import save
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.freezing import freeze
@@ -67,7 +68,7 @@ from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, lar
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
-from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
+from pocketgraph.runtime.comparison.answer_metrics import noise_words
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders
 from pocketgraph.transforms import transform
 
@@ -270,12 +271,7 @@ class _Work:
         if self.labels is None and self.most is None:
             self.numbers |= likely_numbers(graph, self.outputs, opened, data)
         if self.labels is not None:  # those that do not fit are said before the work
-            names = read_labels(self.labels)
-            scores = of_two(opened.run(next(iter(data.take(1).samples())))[0], names)
-            has_no_row = is_dense or not scores.ndim or are_picks(scores)
-            data.truth(names, len(names) if has_no_row else scores.shape[-1])
-            if not has_no_row:
-                check_count(names, scores.shape[-1], self.outputs[0])
+            check_labels(read_labels(self.labels), opened, data, self.outputs[0], is_dense=is_dense)
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")
@@ -307,10 +303,10 @@ class _Work:
             def make(path: str) -> Sequence[str]:
                 texts = self.data if text_inputs(graph, self.outputs) else None
                 normalized = {name: self.reading[name] for name in ("preset", "input_mean", "input_std")}
+                names = row_labels(graph, self.outputs[0], self.labels or self.names)
                 made = export(
                     graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
-                    shapes=self.sizes, labels=self.labels or self.names, samples=texts, limit=MOST_CHECKED,
-                    **normalized, **how,
+                    shapes=self.sizes, labels=names, samples=texts, limit=MOST_CHECKED, **normalized, **how,
                 )  # fmt: skip
                 return list(made.notes)
 
@@ -361,6 +357,7 @@ class _Work:
             others = evaluate_with_reading(
                 [self.path(FROZEN), path], self.data, reading, outputs=first, threads=self.threads,
                 skip=calibrated if judged else 0, limit=min(judged or MOST_JUDGED_OTHERS, MOST_JUDGED_OTHERS),
+                is_labelled=False,
             )  # fmt: skip
             found[name] = self.kept_answers(others, name)
         result.budget = found[main].budget

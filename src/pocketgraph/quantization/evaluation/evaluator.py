@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from pocketgraph.datasets.class_labels import read_labels
+from pocketgraph.datasets.class_labels import read_labels, two_classes
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -115,8 +115,13 @@ def evaluate_with_reading(
     shapes: Sizes | None = None,
     threads: int = 1,
     progress: Progress | None = None,
+    is_labelled: bool = True,
 ) -> Evaluation:
-    """``evaluate`` without a look at other scalings of pictures than that of ``reading``, or the usual one."""
+    """``evaluate`` without a look at other scalings of pictures than that of ``reading``, or the usual one.
+
+    Where ``is_labelled`` is false, the output that comes first is another than the numbers of the data, or the two
+    classes of one score, are of.
+    """
     given = _listed(models)
     if not given:
         raise UsageError("no model is given", hint="evaluate(model, samples), or a list of models")
@@ -160,11 +165,13 @@ def evaluate_with_reading(
         taken = _with_rate(taken, graphs, files)
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
     data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
+    known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    pair = two_classes(data.classes, known) if is_labelled else None  # of all samples: a few may be of one class
+    data = data if is_labelled else replace(data, targets=None)
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)
-    known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
-    found = judge_models(judged, data, known, progress or silent)
+    found = judge_models(judged, data, known, progress or silent, pair)
     is_float = taken[0].dtype.kind == "f"
     found.has_unsaid_scaling = data.are_pictures and is_float and data.scaling.mean is data.scaling.std is None
     return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, overload
@@ -12,7 +12,8 @@ from typing import Any, overload
 import numpy as np
 
 from pocketgraph import cluster
-from pocketgraph.datasets.class_labels import of_two
+from pocketgraph.datasets.class_labels import are_logits, are_shares, shares_of_two
+from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput, places_by_name
 from pocketgraph.errors import UsageError, option
@@ -89,7 +90,11 @@ class Evaluation(Sequence["ModelVerdict"]):
 
 
 def judge_models(
-    models: Sequence[RunnableModel], data: Dataset, labels: Sequence[str] | None, progress: Progress = silent
+    models: Sequence[RunnableModel],
+    data: Dataset,
+    labels: Sequence[str] | None,
+    progress: Progress = silent,
+    of_two: Sequence[str] | None = None,
 ) -> Evaluation:
     """Judges models by the first output of each.
 
@@ -98,6 +103,7 @@ def judge_models(
         data: samples in the form that the first model takes.
         labels: the names of the classes, in the order of the scores.
         progress: told how far it is.
+        of_two: the names of the two classes that one score may tell apart, see ``two_classes``.
 
     Raises:
         UsageError: the models do not take or give the same shapes, or the labels are not the data's.
@@ -116,13 +122,17 @@ def judge_models(
     key = "" if cluster.current() is None else _key(models, data)
     places = tuple(tuple(places_by_name(model.inputs, data.inputs)) for model in models)
     answering = _Answering(tuple(models), places, data.repetitions)
-    for done, row in enumerate(cluster.map_in_order(answering, data.apart(), key=key)):
+    is_guessed = labels is None
+    rows: Iterable[dict[str, Array]] = _told(
+        cluster.map_in_order(answering, data.apart(), key=key), len(data), progress
+    )
+    if of_two is not None:
+        rows, is_of_two = _as_shares(rows, models, data.truth(of_two, 2) or [], is_said=labels is not None)
+        labels = of_two if is_of_two else labels
+    for done, row in enumerate(rows):
         if not row["is_finite"]:
             odd.append(done + 1)
-        row |= {str(at): of_two(row[str(at)], labels) for at in range(len(models))}
         reference = row["0"]
-        if classes is not None and labels is not None and len(labels) == 2 and reference.size == 1:
-            raise _no_share(models[0], reference)
         if done == 0:
             unlike_classes = _unlike_classes(reference)
             if labels is not None and unlike_classes:
@@ -143,14 +153,9 @@ def judge_models(
                 verdict.comparison.note_distance(*row["distance_from_input"].tolist())
             label = None if classes is None else classes[done]
             verdict.add(own, answer, label, None if numbers is None else numbers[done])
-        progress("judging", done + 1, len(data))
     if len(data) < LEAST_TIMED and cluster.current() is None and not any(map(_has_effects, models)):
-        for verdict in verdicts:
-            verdict.times.clear()  # most of them was what a model prepares in its first run
-        for part in data.apart():
-            for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
-                verdict.times.append(float(took))
-    is_guessed = labels is None and classes is not None
+        _time_again(verdicts, answering, data)
+    is_guessed = is_guessed and classes is not None
     told = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
     return Evaluation(verdicts, len(data), told)
 
@@ -165,12 +170,50 @@ def _check_inputs(models: Sequence[RunnableModel]) -> None:
             )  # fmt: skip
 
 
-def _no_share(model: RunnableModel, score: Array) -> UsageError:
-    return UsageError(
-        f"its score is {float(score.reshape(-1)[0]):g}, no share from 0 to 1 that tells two classes apart",
-        where=model.path,
-        hint=f"name the output of a sigmoid with {option('outputs')}, or leave {option('labels')} out",
+def _time_again(verdicts: Sequence[ModelVerdict], answering: _Answering, data: Dataset) -> None:
+    """Measures once more: most of the first times was what a model prepares in its first run."""
+    for verdict in verdicts:
+        verdict.times.clear()
+    for part in data.apart():
+        for verdict, took in zip(verdicts, answering.row(part)["seconds"], strict=True):
+            verdict.times.append(float(took))
+
+
+def _told(rows: Iterable[dict[str, Array]], count: int, progress: Progress) -> Iterator[dict[str, Array]]:
+    for done, row in enumerate(rows, 1):
+        yield row
+        progress("judging", done, count)
+
+
+def _as_shares(
+    rows: Iterable[dict[str, Array]], models: Sequence[RunnableModel], right: Sequence[int], *, is_said: bool
+) -> tuple[Iterable[dict[str, Array]], bool]:
+    """The answers as shares of two classes where the first model gives one score for the second, and whether it does.
+
+    Args:
+        rows: what ``_Answering`` gives for each sample.
+        models: the models.
+        right: the index of each sample's class.
+        is_said: whether labels say that the score is of two classes; else it is a share, or the only output's logit.
+    """
+    waiting = iter(rows)
+    first = next(waiting)
+    if first["0"].size != 1 or first["0"].dtype.kind != "f":
+        return chain([first], waiting), False
+    found = [first, *waiting]
+    scores = np.concatenate([row["0"].reshape(-1) for row in found])
+    graphs = [model for model in models if isinstance(model, GraphModel)]
+    may_be = any(
+        may_give_logits(model.graph, model.outputs[0]) and (is_said or len(model.outputs) == 1) for model in graphs
     )
+    if not (is_said or may_be or are_shares(scores)):
+        return found, False
+    is_logit = are_logits(scores, right, may_be=may_be)
+    for row in found:
+        for key in map(str, range(len(models))):
+            if row[key].size == 1:
+                row[key] = shares_of_two(row[key], is_logit=is_logit)
+    return found, True
 
 
 def _unlike_outputs(model: RunnableModel, answer: Array, first: RunnableModel, reference: Array) -> UsageError:
