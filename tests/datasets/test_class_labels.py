@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+import pytest
+
 from pocketgraph.datasets.class_labels import indices
+from pocketgraph.errors import UsageError
 
 
 def test_digits_that_are_no_numbers_are_names() -> None:
     assert indices(["²", "m²", "²"], None, 2) == [1, 0, 1]
     assert indices(["²", "0"], None, 3) is None
     assert indices(["²", "0"], ["0", "²"], 2) == [1, 0]
+
+
+def test_folders_are_found_by_the_labels_that_retrain_gives_them() -> None:
+    assert indices(["Golden_Retriever", "Grün & Blau", "cat"], ["cat", "golden retriever", "grün blau"], 3) == [1, 2, 0]
+    with pytest.raises(UsageError, match="does not have the class 'c#'"):  # which would be the same as c++
+        indices(["C++", "C#"], ["c", "d"], 2)
+    with pytest.raises(UsageError, match="the class 'c' 2 times"):
+        indices(["C++"], ["c", "c#"], 2)

@@ -13,9 +13,10 @@ import numpy as np
 
 from pocketgraph.apps.retraining.base_model import cut_model
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
-from pocketgraph.apps.retraining.example_lists import Example, label_of
+from pocketgraph.apps.retraining.example_lists import Example
 from pocketgraph.apps.retraining.photo_features import PhotoFeatures
 from pocketgraph.datasets import file_lists
+from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats.files import write_atomically
 from pocketgraph.graph import Graph
@@ -71,9 +72,7 @@ def photos_in(folder: str) -> list[Example]:
     names = [name for name in sorted(os.listdir(folder)) if not name.startswith(file_lists.HIDDEN)]
     inner = [(os.path.join(folder, name), label_of(name)) for name in names]
     for place, label in [(folder, ""), *(pair for pair in inner if os.path.isdir(pair[0]))]:
-        files = sorted(
-            file for file in os.listdir(place) if file_lists.is_picture(file) and not file.startswith(file_lists.HIDDEN)
-        )
+        files = file_lists.names_in(place, file_lists.SUFFIXES)
         found += [Example(os.path.join(place, file), label, "") for file in files]
     if not found:
         places = [folder, *(place for place, _ in inner if os.path.isdir(place))]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 
@@ -19,6 +20,19 @@ MAX_LABEL_BYTES = 1 << 24
 LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 NO_LABEL = "???"
+
+
+def label_of(folder: str) -> str:
+    """The label of a folder: its name in small letters, whatever is no letter or digit, of any script, being a blank.
+
+    A name without any is the label itself; bytes that are no text are written as Python escapes them.
+    """
+    name = os.fsencode(os.path.basename(folder)).decode("utf-8", "backslashreplace")
+    letters = (
+        letter if unicodedata.category(letter)[0] in "LMN" else " "
+        for letter in unicodedata.normalize("NFC", name).lower()
+    )
+    return " ".join("".join(letters).split()) or name
 
 
 def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) -> list[int] | None:
@@ -43,9 +57,11 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             return [int(name) for name in classes]
         known = sorted(set(classes), key=lambda name: (int(name) if name.isdecimal() else -1, name))
         return [known.index(name) for name in classes] if len(known) == scores else None
-    wanted = [name.strip().lower() for name in names]
+    wanted, called = [name.strip().lower() for name in names], {name: name.lower() for name in {*classes}}
+    if not {*called.values()} <= {*wanted}:
+        wanted, called = _by_labels(wanted, called)
     index = {name: position for position, name in enumerate(wanted)}
-    needed = sorted({name.lower() for name in classes})
+    needed = sorted({*called.values()})
     missing = [name for name in needed if name not in index]
     if missing and are_numbers:
         return [int(name) for name in classes]
@@ -65,7 +81,14 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             if scores > 1
             else f"{option('outputs')} names that of a sigmoid, which tells two classes apart; or {without}",
         )
-    return [index[name.lower()] for name in classes]
+    return [index[called[name]] for name in classes]
+
+
+def _by_labels(wanted: list[str], called: dict[str, str]) -> tuple[list[str], dict[str, str]]:
+    """Both as the labels of folders, which ``retrain`` writes, where each class is then found and no two become one."""
+    labels, by_label = [label_of(name) for name in wanted], {name: label_of(name) for name in called}
+    found = {*by_label.values()}
+    return (labels, by_label) if found <= {*labels} and len(found) == len({*called.values()}) else (wanted, called)
 
 
 def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str] | None:

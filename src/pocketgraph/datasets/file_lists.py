@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 from pocketgraph.errors import FormatError, UsageError
 
@@ -17,6 +18,18 @@ HIDDEN = (".", "__MACOSX")
 def is_recording(path: str) -> bool:
     """Whether a file's name is that of a recording."""
     return path.lower().endswith(RECORDINGS)
+
+
+def names_in(folder: str, suffixes: Sequence[str]) -> list[str]:
+    """The names with these endings in a folder, in order, but hidden ones, folders, and pipes, which may never end."""
+    with os.scandir(folder) as entries:
+        return sorted(
+            entry.name
+            for entry in entries
+            if not entry.name.startswith(HIDDEN)
+            and entry.name.lower().endswith(tuple(suffixes))
+            and (entry.is_file() or not os.path.exists(entry.path))  # of links that lead nowhere is told
+        )
 
 
 def files_in(folder: str) -> list[str]:

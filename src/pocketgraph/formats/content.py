@@ -10,6 +10,10 @@ from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 WITH_GRAPH = "freeze_graph takes it as input_checkpoint={}, with the graph that it was made of as input_graph"
+WITH_KERAS = (
+    "in Python with Keras: keras.models.load_model('{}').export('saved_model'); where TensorFlow before 2.16 wrote it, "
+    "after pip install tf_keras with tf_keras in place of keras"
+)
 
 
 class Kind(Enum):
@@ -35,15 +39,15 @@ class Kind(Enum):
     CORE_ML = ("a Core ML package", "open it in Xcode; pocketgraph writes such packages and does not read them")
     HDF5 = (
         "an HDF5 file, as Keras saves models and weights in",
-        "where it is a whole model, in Python with Keras: keras.models.load_model('{}').export('saved_model')",
+        f"where it is a whole model, {WITH_KERAS}",
     )
     HDF5_WEIGHTS = (
         "an HDF5 file of a Keras model's weights, without the model",
         "in Python with Keras, on the model of your code: model.load_weights('{}'); model.export('saved_model')",
     )
     KERAS = (
-        "a Keras 3 model archive",
-        "in Python with Keras: keras.models.load_model('{}').export('saved_model')",
+        "a Keras model archive",
+        WITH_KERAS,
     )
     IMAGE = ("an image", "label_image takes it, {}, with a graph")
     SOUND = ("a sound file", "give the model file instead")

@@ -3,6 +3,7 @@
 import html
 import itertools
 import json
+import os
 import pathlib
 import re
 from typing import Any
@@ -15,12 +16,14 @@ import pocketgraph
 from colours import base, colour_photos
 from command_line import call
 from pocketgraph import Session
+from pocketgraph.apps.embeddings import photos_in
 from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
-from pocketgraph.apps.retraining.example_lists import category_of, examples_of, label_of, split_share
+from pocketgraph.apps.retraining.example_lists import category_of, examples_of, split_share
 from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain
+from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save
 from pocketgraph.graph.text_format import parse
@@ -40,6 +43,31 @@ def test_the_split_is_the_originals() -> None:
     assert category_of("flowers/daisy/a.jpg", 10, 5) == "testing"
     assert category_of("flowers/daisy/a.jpg", 2, 5) == "training"
     assert label_of("/x/Red Roses_2!") == "red roses 2"
+
+
+def test_folders_of_any_script_have_labels_of_their_own(tmp_path: pathlib.Path) -> None:
+    names = ["Gru\u0308n & Blau", "Кошки 1", "Собаки 1", "कुत्ता", "!!", "\udcff\udcfe"]
+    expected = ["grün blau", "кошки 1", "собаки 1", "कुत्ता", "!!", "xff xfe"]
+    assert [label_of(name) for name in names] == expected
+    for name in names:
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").touch()
+    assert sorted(examples_of(str(tmp_path), testing=0, validation=0)[0]) == sorted(expected)
+
+
+def test_what_no_photo_can_be_read_from_is_none_and_kinds_that_are_not_read_are_told(tmp_path: pathlib.Path) -> None:
+    for name in ("cat", "dog"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.png").touch()
+    (tmp_path / "cat" / "folder.jpg").mkdir()
+    os.mkfifo(tmp_path / "cat" / "pipe.jpg")  # opening it would wait for ever
+    os.symlink("nowhere.jpg", tmp_path / "cat" / "link.jpg")
+    (tmp_path / "dog" / "b.HEIC").touch()
+    told: list[str] = []
+    examples = examples_of(str(tmp_path), testing=0, validation=0, warn=told.append)[1]
+    assert [os.path.basename(entry.path) for entry in examples] == ["a.png", "link.jpg", "a.png"]
+    assert [os.path.basename(entry.path) for entry in photos_in(str(tmp_path))] == ["a.png", "link.jpg", "a.png"]
+    assert "files such as b.HEIC in 'dog' are of kinds that are not read; make JPEG files of them" in told
 
 
 def test_minimized_finds_the_bottom_of_a_valley() -> None:

@@ -118,6 +118,15 @@ def test_wrong_labels_are_found_and_relabelled(tmp_path: pathlib.Path, capsys: A
     assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
 
 
+def test_a_class_too_small_for_labels_to_be_judged_is_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    photos = colour_photos(tmp_path / "photos")
+    for photo in sorted((photos / "blue").iterdir())[2:]:
+        photo.unlink()
+    save(base(), tmp_path / "base.pb")
+    assert call("dataset", "check", photos, f"--model={tmp_path / 'base.pb'}") == 0
+    assert "each class, of two at least, takes 4 photos, and 'blue' has 2 that open" in capsys.readouterr().err
+
+
 def test_how_far_photos_are_apart(tmp_path: pathlib.Path) -> None:
     photos = colour_photos(tmp_path / "photos")
     same, darker = tmp_path / "same", tmp_path / "darker"

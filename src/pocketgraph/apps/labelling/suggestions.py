@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pocketgraph.apps.label_image import Labeler
-from pocketgraph.apps.retraining.example_lists import label_of
+from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 from pocketgraph.runtime.comparison.answer_metrics import probabilities

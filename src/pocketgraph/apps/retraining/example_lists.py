@@ -8,7 +8,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from pocketgraph.datasets.file_lists import HIDDEN, SUFFIXES
+from pocketgraph.datasets.class_labels import label_of
+from pocketgraph.datasets.file_lists import HIDDEN, SUFFIXES, UNREAD, names_in
 from pocketgraph.errors import FormatError, UsageError, option
 
 MOST_OF_A_CLASS = (1 << 27) - 1
@@ -37,11 +38,6 @@ class Example:
     def group(self) -> str:
         """What examples that stay together have in common."""
         return self.key or self.path.partition("_nohash_")[0]
-
-
-def label_of(folder: str) -> str:
-    """The label of a folder: its name in small letters, whatever is no letter or digit being a blank."""
-    return re.sub(r"[^a-z0-9]+", " ", os.path.basename(folder).lower()).strip() or os.path.basename(folder)
 
 
 def split_share(path: str) -> float:
@@ -91,8 +87,9 @@ def examples_of(
         inner = os.path.join(folder, name)
         if not os.path.isdir(inner) or name.startswith(HIDDEN):
             continue
-        names = (file for file in os.listdir(inner) if not file.startswith(HIDDEN))
-        files = sorted(file for file in names if file.lower().endswith(tuple(suffixes)))
+        files, others = names_in(inner, suffixes), names_in(inner, UNREAD)
+        if others:
+            warn(f"files such as {others[0]} in '{name}' are of kinds that are not read; make JPEG files of them")
         if not files:
             warn(f"'{name}' has no examples and is left out")
             continue

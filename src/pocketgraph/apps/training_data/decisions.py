@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pocketgraph.apps.retraining.example_lists import label_of
 from pocketgraph.apps.training_data.photo_checks import Finding
+from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.formats.files import reason, write_atomically
 from pocketgraph.part_files import part_name

@@ -61,7 +61,7 @@ def check(
     """
     from pocketgraph.apps.training_data.check_page import as_html, verdict
     from pocketgraph.apps.training_data.decisions import write_decisions
-    from pocketgraph.apps.training_data.photo_checks import KINDS, check_dataset
+    from pocketgraph.apps.training_data.photo_checks import FEWEST_FOR_LABELS, KINDS, check_dataset
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
     from pocketgraph.formats.files import check_place, write_atomically
@@ -83,7 +83,11 @@ def check(
         if found:
             echo(f"{len(found):6}  {kind}: {about}; {found[0].path}: {found[0].why}")
     if model and report.cross_validated is None:
-        echo("note: labels were not judged: that takes two classes of four photos each", err=True)
+        small = [name for name, count in report.counts.items() if count < FEWEST_FOR_LABELS]
+        of = f", and '{small[0]}' has {report.counts[small[0]]} that open" if small else ""
+        echo(
+            f"note: labels were not judged: each class, of two at least, takes {FEWEST_FOR_LABELS} photos{of}", err=True
+        )
     if output:
         text = report.as_json() if output.endswith(".json") else as_html(report)
         write_atomically(output, text.encode("utf-8", "backslashreplace"))
