@@ -167,3 +167,39 @@ def test_a_read_in_a_known_branch_waits_for_an_assignment_before_it() -> None:
     total = AddV2(split:1, half, T=float)
     """
     assert totals(VARIABLE + way + COUNTED) == [[2, 3], [3, 5], [4, 7]]
+
+
+CHAIN = """
+    x = Placeholder(dtype=float, shape=[1, 16, 16, 8])
+    mask = Placeholder(dtype=bool, shape=[1])
+    where = Where(mask, T=bool)
+    some = GatherNd(x, where, Tparams=float, Tindices=int64)
+    size = Const(int32 [3, 3, 8, 8])
+    kernel = Fill(size, half, T=float, index_type=int32)
+    half = Const(float 0.5)
+    first = Conv2D({begin}, kernel, T=float, strides=[1,1,1,1], padding="SAME")
+    middle = Relu(first, T=float)
+    checked = CheckNumerics(middle, T=float, message="no good")
+    second = Conv2D(middle, kernel, ^checked, T=float, strides=[1,1,1,1], padding="SAME")
+    third = Conv2D(second, kernel, T=float, strides=[1,1,1,1], padding="SAME")
+    y = Relu(third, T=float)
+"""
+"""A check in the middle of convolutions, that somebody waits for and nobody computes with; TensorFlow 2.21 and 1.15
+raise its message, and drop an EnsureShape or a Gather in its place."""
+
+
+@pytest.mark.parametrize("begin", ["x", "some"])
+@pytest.mark.parametrize("engine", [None, "reference"])
+def test_a_check_for_nan_that_is_only_waited_for_holds(begin: str, engine: str | None) -> None:
+    feeds = {"x:0": np.ones((1, 16, 16, 8), np.float32), "mask:0": np.array([True])}
+    with Session(parse(CHAIN.format(begin=begin)), engine=engine) as session:
+        assert np.isfinite(session.run("y:0", feeds)[0]).all()
+        feeds["x:0"][0, 3, 3, 0] = np.inf
+        with pytest.raises(RunError, match=r"'checked': no good : Tensor had Inf"):
+            session.run("y:0", feeds)
+
+
+def test_one_engine_is_refused_where_somebody_waits_for_a_check() -> None:
+    said = r"'checked' \(CheckNumerics\): what waits for it waits for its check"
+    with Session(parse(CHAIN.format(begin="x")), engine="litert") as session, pytest.raises(RunError, match=said):
+        session.run("y:0", {"x:0": np.ones((1, 16, 16, 8), np.float32)})

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.budgets import check_time
-from pocketgraph.graph import DType, Graph, Shape
+from pocketgraph.graph import DType, Graph, Shape, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
@@ -32,6 +33,7 @@ def compile_parts(request: Request, known: GraphState) -> tuple[dict[CutPart, Co
     items, static = known.plan.items, known.static
     reasons = {name: "it runs in a loop" for name in items if known.plan.frames[name].depth}
     reasons.update(dict.fromkeys(known.conditional, "it runs on a branch only"))
+    reasons.update(_checks_for_themselves(known.plan, request.fetches))
     candidates = [
         item.node
         for name, item in items.items()
@@ -163,6 +165,23 @@ def _compiled(
     found_by = None if key is None else (key, listed, [str(e) for e in outputs])
     ops = {name: plan.items[name].node.op for name in part.nodes}
     return CompiledPart(ops, inputs, outputs, executable, is_whole, found_by)
+
+
+def _checks_for_themselves(plan: Plan, fetches: Sequence[Endpoint]) -> dict[str, str]:
+    """Checks for NaN that no result is computed with: LiteRT hands values on unchecked, and here only the check counts.
+
+    TensorFlow's optimizer keeps these as well; an EnsureShape that is only waited for it drops.
+    """
+    items, checks = plan.items, ops_with("checks")
+    found = {name for name, item in items.items() if item.node.op in checks and opdefs.is_stateful(item.node.op)}
+    waiting = [endpoint.node for endpoint in fetches] if found else []
+    taken: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in items and name not in taken:
+            taken.add(name)
+            waiting.extend(endpoint.node for endpoint in items[name].data)
+    return dict.fromkeys((name for name in items if name in found - taken), "what waits for it waits for its check")
 
 
 def _may_be_trained(item: Item) -> bool:

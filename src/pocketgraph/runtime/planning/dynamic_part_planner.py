@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.graph import DType, Graph, Node, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
@@ -27,6 +27,7 @@ KeptPart = tuple[str, list[str], list[Endpoint], list[Endpoint]]
 """A part as it is kept between processes: the node that it is called by, its nodes, what it takes, what it gives."""
 
 PASSED_ON = ops_with("passes", "enter")
+CHECKS = ops_with("checks")
 REFUSED = ("string", "double", "complex64", "complex128", "resource", "variant")
 
 
@@ -101,6 +102,8 @@ class DynamicPartPlanner:
             self._lowered = LOWERINGS
         node = item.node
         if node.op not in self._lowered or (self.able is not None and node.name not in self.able):
+            return False
+        if node.op in CHECKS and opdefs.is_stateful(node.op):  # somebody may wait for nothing but the check
             return False
         return not any(isinstance(v, DType) and (v.name in REFUSED or v.is_ref) for v in node.attrs.values())
 
