@@ -51,8 +51,8 @@ def test_a_bar_fits_its_terminal(columns: int, shown: bool, monkeypatch: pytest.
     monkeypatch.setenv("COLUMNS", str(columns))
     monkeypatch.setenv("TERM", "xterm")
     with progress_bar(QUANTIZING) as tell:
-        tell("weights and tensors apart", 12, 16)
-    assert "weights and tensors apart, 12 of 16" in terminal.getvalue()
+        tell("weighing each tensor", 12, 16)
+    assert "weighing each tensor, 12 of 16" in terminal.getvalue()
     assert "…" not in terminal.getvalue()
     assert ("left" in terminal.getvalue()) == shown
 

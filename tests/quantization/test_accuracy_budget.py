@@ -12,13 +12,14 @@ from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,
     compare_programs,
     quantize_within,
 )
-from pocketgraph.quantization.core import resume_state
+from pocketgraph.quantization.core import program_runner, resume_state
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
@@ -51,6 +52,33 @@ def test_a_tight_budget_leaves_more_in_float_and_is_kept(program: Program) -> No
     assert outcome.kept
     assert tight.comparison.kl <= loose.comparison.kl / 3
     assert any(note.startswith("within the budget with") for note in outcome.notes)
+
+
+@pytest.mark.parametrize(("threads", "runners"), [(1, [1, 1]), (2, [1, 1, 1, 1]), (3, [3, 3]), (4, [2, 2, 2, 2])])
+def test_two_samples_are_judged_side_by_side_by_half_of_the_threads(
+    program: Program, threads: int, runners: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """From one file of each program in memory; what is found does not depend on the threads."""
+    outcome = quantize_program(
+        program, lambda: iter(samples()), 24, QuantizationOptions(float_share=0, rounding="nearest")
+    )
+    written, made = list[Program](), list[int]()
+
+    def counted(program: Program) -> bytes:
+        written.append(program)
+        return model_bytes(program)
+
+    class Counted(PlainRunner):
+        def __init__(self, model: str | bytes, threads: int) -> None:
+            made.append(threads)
+            super().__init__(model, threads)
+
+    wanted = compare_programs(outcome, lambda: iter(samples(9, seed=7)), 9, lambda scores: None)
+    monkeypatch.setattr(program_runner, "model_bytes", counted)
+    monkeypatch.setattr(program_runner, "PlainRunner", Counted)
+    found = compare_programs(outcome, lambda: iter(samples(9, seed=7)), 9, lambda scores: None, threads)
+    assert (len(written), made) == (2, runners)
+    assert found == wanted
 
 
 def test_a_budget_that_nothing_keeps_is_an_error(program: Program) -> None:

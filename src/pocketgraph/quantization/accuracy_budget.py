@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 
@@ -16,10 +17,11 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import counted
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, as_fed
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.pipeline import analyze, finish
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
@@ -140,17 +142,12 @@ def compare_programs(
         may_be_logits: whether a single score may be the logit of the second of two classes, see ``are_logits``; None
             where it tells no classes apart.
     """
-    exact, coded = (
-        ProgramRunner(outcome.program, threads=threads),
-        ProgramRunner(outcome.converted.program, threads=threads),
-    )
     result = ProgramComparison(Comparison(are_forecasts=are_forecasts), None, None)
     labels: Sequence[int] | None = None
     single: list[tuple[Array, Array]] = []
-    for index, sample in enumerate(islice(samples(), count)):
-        wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact(sample))
-        answers = coded.numbers(as_fed(sample, outcome.converted.program.inputs))
-        given, *given_others = (own_answer(answer, repetitions) for answer in answers)
+    for index, (sample, exact, coded) in enumerate(_answers(outcome, islice(samples(), count), threads)):
+        wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact)
+        given, *given_others = (own_answer(answer, repetitions) for answer in coded)
         for place, pair in enumerate(zip(wanted_others, given_others, strict=True), 1):
             if outcome.program.outputs[place].dtype is FLOAT:
                 result.others.setdefault(place, Likeness()).add(*pair)
@@ -172,6 +169,28 @@ def compare_programs(
             shares = [shares_of_two(score, is_logit=is_logit) for score in (wanted, given)]
             result.add(shares[0], shares[1], None if labels is None else labels[index])
     return result
+
+
+def _answers(
+    outcome: QuantizationState, samples: Iterable[Sample], threads: int
+) -> Iterator[tuple[Sample, list[Array], list[Array]]]:
+    """Each sample with the outputs of the float program and of the eight-bit one, as numbers.
+
+    Two samples are computed side by side, each by half of the threads: operators wait less for each other so.
+    """
+    calls = 2 - threads % 2
+    exact = ProgramRunner(outcome.program, threads=threads // calls)
+    coded = ProgramRunner(outcome.converted.program, threads=threads // calls)
+    free = deque([(exact, coded), *((exact.another(), coded.another()) for _ in range(calls - 1))])
+
+    def answered(sample: Sample) -> tuple[Sample, list[Array], list[Array]]:
+        pair = free.popleft()  # there is one for each thread
+        try:
+            return sample, pair[0](sample), pair[1].numbers(as_fed(sample, outcome.converted.program.inputs))
+        finally:
+            free.append(pair)
+
+    return mapped_ahead(answered, samples, calls if threads > 1 else 0)
 
 
 def no_classes() -> UsageError:

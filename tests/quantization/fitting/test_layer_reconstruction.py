@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -9,10 +11,15 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels import blas_threads
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Value
+from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantized_weights import rounded
 from pocketgraph.quantization.fitting import layer_reconstruction, weight_fitting
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, products, reconstruct
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes
+from pocketgraph.quantization.float_program import float_program
+from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
+from quantize_nets import net, samples
 
 RANDOM = np.random.default_rng(7)
 MIXING = RANDOM.normal(size=(12, 12)).astype(np.float32)
@@ -81,3 +88,33 @@ def test_products_take_one_thread_of_openblas(monkeypatch: pytest.MonkeyPatch) -
     operation = layer("RELU")
     fitted_codes(operation, WANTED, GIVEN, 0.02, rounded(operation, 0.02), "fitted", FitSettings(threads=2))
     assert used == [1]
+
+
+def test_rows_of_the_float_model_are_collected_while_the_layer_before_is_fitted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    program, given = float_program(net(), ["y"]), samples()
+    whole = quantize_program(program, lambda: iter(given), len(given), QuantizationOptions())
+    collected, collect, fit, places = (
+        threading.Event(),
+        weight_fitting.collect,
+        weight_fitting.fitted_codes,
+        list[int](),
+    )
+
+    def noted(*arguments: object) -> object:
+        found = collect(*arguments)  # type: ignore[arg-type]
+        places.append(threading.get_ident())
+        if len(places) - places.count(threading.main_thread().ident) == 2:
+            collected.set()
+        return found
+
+    def waiting(*arguments: object) -> object:
+        assert collected.wait(timeout=60)  # the next layer's rows, by another thread
+        return fit(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(weight_fitting, "collect", noted)
+    monkeypatch.setattr(weight_fitting, "fitted_codes", waiting)
+    made = quantize_program(program, lambda: iter(given), len(given), QuantizationOptions(threads=2))
+    assert len(set(places)) == 2
+    assert model_bytes(made.converted.program) == model_bytes(whole.converted.program)

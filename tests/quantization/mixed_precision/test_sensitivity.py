@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,31 @@ def test_segments_give_what_the_program_gives_from_every_cut_on(program: Program
         if place < running.place(cuts[-1]):
             held = running.advance(held, place)
     assert set(held) <= {v for o in program.operations for v in o.inputs} | set(program.outputs)  # the rest is let go
+
+
+@pytest.mark.parametrize("threads", [2, 3])
+def test_tensors_are_weighed_side_by_side_with_the_same_powers(
+    program: Program, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No two threads are in one segment at once: what LiteRT holds of it is there once."""
+    spans = {value: Range(-2.0, 2.5) for operation in program.operations[:-1] for value in operation.outputs}
+    wanted = list(powers_of_codes(program, SAMPLES, spans))
+    inside, crowded, seen, run = set[int](), list[int](), set[int](), ProgramRunner.__call__
+
+    def watched(self: ProgramRunner, sample: list[np.ndarray]) -> list[np.ndarray]:
+        if id(self) in inside:
+            crowded.append(id(self))
+        inside.add(id(self))
+        seen.add(threading.get_ident())
+        try:
+            return run(self, sample)
+        finally:
+            inside.discard(id(self))
+
+    monkeypatch.setattr(ProgramRunner, "__call__", watched)
+    np.testing.assert_array_equal(list(powers_of_codes(program, SAMPLES, spans, threads=threads)), wanted)
+    assert not crowded
+    assert len(seen) > 1
 
 
 @pytest.mark.parametrize(("quiet", "used"), [(-300.0, 1), (300.0, 2)])

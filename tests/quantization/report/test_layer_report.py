@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
+from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.quantization.core import program_runner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
-from pocketgraph.quantization.report.error_split import split_errors
 from pocketgraph.quantization.report.html_report import LEVELS, summary, to_html, to_json
-from pocketgraph.quantization.report.layer_report import QuantizationReport, report_of
+from pocketgraph.quantization.report.layer_report import QuantizationReport, compare_layers, report_of
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import Comparison
 from quantize_nets import net, rows, samples, wide_graph
@@ -28,12 +30,39 @@ def outcome() -> QuantizationState:
 
 
 def test_weights_of_four_bits_are_told_from_operands_of_eight(outcome: QuantizationState) -> None:
-    found = split_errors(outcome, lambda: iter(rows(16, 2)), 16)
+    found = compare_layers(outcome, [], lambda: iter(rows(16, 2)), 16).apart
     middle = next(o for o in found if outcome.weights[o].bits == 4)
     assert found[middle]["weights"].snr < 25  # steps of a seventh of the largest weight
     assert found[middle]["operand"].snr > 35  # steps of a 255th of the range
     values = outcome.weights[middle]
     assert np.abs(values.codes).max() == 7
+
+
+def test_each_program_is_compiled_once_and_run_once_a_sample(
+    outcome: QuantizationState, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, ran = list[int](), list[str]()
+
+    class Counted(PlainRunner):
+        def __init__(self, model: str | bytes, threads: int) -> None:
+            made.append(threads)
+            super().__init__(model, threads)
+
+        def run(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+            ran.append("run")
+            return super().run(inputs)
+
+        def visit(self, inputs: Sequence[np.ndarray], look: Callable[[int, np.ndarray], None]) -> None:
+            ran.append("visit")
+            super().visit(inputs, look)
+
+    monkeypatch.setattr(program_runner, "PlainRunner", Counted)
+    found = report_of(outcome, lambda: iter(rows(3, 2)), 1000, threads=2)
+    assert found.samples == 3
+    assert made == [2, 2]
+    assert (
+        ran == ["run", "visit"] * 3
+    )  # the eight-bit program, then the float one with its probes, of which none is copied
 
 
 def test_page_and_json_hold_the_kinds_of_error(outcome: QuantizationState) -> None:

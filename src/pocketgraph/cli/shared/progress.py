@@ -17,10 +17,10 @@ WIDE, NARROW = 76, 56
 """Columns of a terminal from which on all is shown beside the stage, and the time left; else the share alone."""
 SHARES = {
     "calibrating": 25, "weighing each tensor": 15, "fitting weights": 35, "keeping the budget": 10, "judging": 10,
-    "comparing layers": 10, "weights and tensors apart": 15, "checking": 5,
+    "comparing layers": 25, "checking": 5,
 }  # fmt: skip
 """Stages in the order in which they come, and about how long each takes beside the others."""
-QUANTIZING = ("calibrating", "weighing each tensor", "fitting weights", "comparing layers", "weights and tensors apart")
+QUANTIZING = ("calibrating", "weighing each tensor", "fitting weights", "comparing layers")
 SHIPPING_UNSEEN = ("fitting weights", "checking")  # what comes without samples
 SHIPPING = ("calibrating", "weighing each tensor", "fitting weights", "judging", "checking")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from typing import TypeAlias
 
 import numpy as np
@@ -39,7 +40,14 @@ class ProgramRunner:
         used = trimmed.uses()
         self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
         trimmed.inputs = [program.inputs[index] for index in self._fed]
-        self._runner = PlainRunner(model_bytes(trimmed), threads) if computed else None
+        self._content, self._threads = model_bytes(trimmed) if computed else b"", threads
+        self._runner = PlainRunner(self._content, threads) if computed else None
+
+    def another(self) -> ProgramRunner:
+        """One that another thread may run at the same time; both have one file in memory."""
+        made = copy(self)
+        made._runner = PlainRunner(self._content, self._threads) if self._content else None
+        return made
 
     def __call__(self, sample: Sample) -> list[Array]:
         """The outputs for one sample, in the form the tensors have (int8 codes for quantized ones).

@@ -21,6 +21,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
 from pocketgraph.quantization.fitting.layer_reconstruction import (
     FitSettings,
@@ -91,7 +92,8 @@ def fit_weights(
     uses = Counter(operator_rules.weights(operation) for operation in layers)
     shared = {operation for operation in layers if uses[operator_rules.weights(operation)] > 1}
     held = samples_in_memory(program, samples, count)
-    exact, coded = LayerwiseExecution(held, options.threads), LayerwiseExecution(held, options.threads)
+    exact, coded = LayerwiseExecution(held, max(options.threads - 1, 1)), LayerwiseExecution(held, options.threads)
+    fit = FitSettings(seed=options.seed, threads=options.threads)
     kept = resume or ResumeState()
     decided = [order[operation] for operation in coded_operations]
     shapes = [operator_rules.weights(operation).shape for operation in layers]
@@ -107,12 +109,14 @@ def fit_weights(
         elif is_reducible(operation) and not is_step:
             alike.setdefault(rows_read(operation), []).append(operation)
 
-    def fit_alike(operations: list[Operation]) -> None:
+    def exact_rows(operations: list[Operation]) -> Array:
+        operand = exact.to(program, operator_rules.data(operations[0]))
+        return collect(operations[0], [operand], len(held), fit)[0]
+
+    def fit_alike(operations: list[Operation], wanted: Array) -> None:
         before = convert(program, replace(recipe, weights=weights, io="float"))
-        operand = operator_rules.data(operations[0])
-        operands = exact.to(program, operand), coded.to(before.program, before.values[operand])
-        fit = FitSettings(seed=options.seed, threads=options.threads)
-        wanted, given = collect(operations[0], operands, len(held), fit)
+        operand = coded.to(before.program, before.values[operator_rules.data(operations[0])])
+        (given,) = collect(operations[0], [operand], len(held), fit)
         solver = OperandSolver(given, fit)
         for operation in operations:
             nearest, scale = weights[operation], operand_scale(operation)
@@ -123,8 +127,10 @@ def fit_weights(
             weights[operation] = found
 
     number = len(layers) - sum(map(len, alike.values()))
-    for operations in alike.values():
-        fit_alike(operations)
+    groups = list(alike.values())
+    rows = mapped_ahead(exact_rows, groups, min(options.threads - 1, 1))  # they do not wait for codes
+    for operations, wanted in zip(groups, rows, strict=True):
+        fit_alike(operations, wanted)
         number += len(operations)
         tell("fitting weights", number, len(layers))
     return weights

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import pairwise
+from threading import Lock
 from typing import NamedTuple, TypeAlias
 
 from pocketgraph.graph.tensor import Array
@@ -21,16 +22,20 @@ class Segment(NamedTuple):
         given, made: the tensors that go in, and those that come out and are read later.
         running: computes them.
         read: what is read behind the segment.
+        lock: held by the thread that is in the segment.
     """
 
     given: list[Value]
     made: list[Value]
     running: ProgramRunner
     read: set[Value]
+    lock: Lock
 
 
 class SegmentedExecution:
     """A program that is cut behind the operations that make some of its tensors.
+
+    Several threads may go through it: while one is in a segment, the others are in those before or behind it.
 
     Args:
         program: the program.
@@ -54,7 +59,7 @@ class SegmentedExecution:
             made_before.update(made)
             kept = [value for value in made if value in read]
             running = ProgramRunner(Program(given, kept, list(inside)), kept, threads)
-            self._segments.append(Segment(given, kept, running, read))
+            self._segments.append(Segment(given, kept, running, read, Lock()))
 
     def place(self, value: Value) -> int:
         """How many segments come before the cut behind a tensor."""
@@ -67,7 +72,8 @@ class SegmentedExecution:
     def advance(self, held: Held, place: int) -> Held:
         """What is held a segment later."""
         segment = self._segments[place]
-        results = segment.running([held[value] for value in segment.given])
+        with segment.lock:
+            results = segment.running([held[value] for value in segment.given])
         known = {**held, **dict(zip(segment.made, results, strict=True))}
         return {value: array for value, array in known.items() if value in segment.read}
 

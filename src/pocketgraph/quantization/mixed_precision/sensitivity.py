@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 
 import numpy as np
@@ -20,8 +20,9 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, 
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import replace_weights
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.core.value_range import Range
-from pocketgraph.quantization.mixed_precision.segmented_execution import SegmentedExecution
+from pocketgraph.quantization.mixed_precision.segmented_execution import Held, SegmentedExecution
 from pocketgraph.quantization.program_pass import copied
 
 FINAL = ("ARG_MAX", "DEQUANTIZE", "LOGISTIC", "LOG_SOFTMAX", "RESHAPE", "SOFTMAX")
@@ -70,26 +71,40 @@ def powers_of_codes(
         [1 + tensors, scores].
     """
     judged = scores(program)
-    running = SegmentedExecution(program, spans, judged, threads)
+    running = SegmentedExecution(program, spans, judged)
+    order = sorted(spans, key=running.place)
     done = 0
     for sample in samples:
-        held, place = running.begin(sample), 0
-        wanted = running.finish(held, 0)
-        noise: dict[Value, list[float]] = {}
-        for value in sorted(spans, key=running.place):
-            while place < running.place(value):
-                held, place = running.advance(held, place), place + 1
+        start = running.begin(sample)
+        wanted = running.finish(start, 0)
+
+        def noise_from(cut: tuple[Value, Held, int], wanted: Sequence[Array] = wanted) -> list[float]:
+            value, held, place = cut
             results = wanted
             if value in held:  # else nothing reads it
                 back = _through_codes(value, spans[value], bits)([held[value]])[0]
                 results = running.finish({**held, value: back}, place)
             pairs = zip(wanted, results, strict=True)
-            noise[value] = [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+            return [_power(a.astype(np.float64) - b.astype(np.float64)) for a, b in pairs]
+
+        noise: dict[Value, list[float]] = {}
+        measured = mapped_ahead(noise_from, _cuts(running, order, start), threads if threads > 1 else 0)
+        for value, powers in zip(order, measured, strict=True):
+            noise[value] = powers
             done += 1
             tell(done)
         signal = [_power(array.astype(np.float64)) for array in wanted]
         rows = [signal, *(noise[value] for value in spans)]
         yield np.array(rows, np.float64).reshape(len(rows), len(judged))
+
+
+def _cuts(running: SegmentedExecution, order: Sequence[Value], held: Held) -> Iterator[tuple[Value, Held, int]]:
+    """The tensors in running order, each with what is held behind the operation that makes it, and where that is."""
+    place = 0
+    for value in order:
+        while place < running.place(value):
+            held, place = running.advance(held, place), place + 1
+        yield value, held, place
 
 
 def _through_codes(value: Value, span: Range, bits: int) -> ProgramRunner:

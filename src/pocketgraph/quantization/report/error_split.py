@@ -2,46 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from typing import NamedTuple
 
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT8, INT16
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.operator_traits import WEIGHTED
-from pocketgraph.litert.program import Operation, Value
+from pocketgraph.litert.program import Operation, Program, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
 from pocketgraph.quantization.core import operator_rules
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.program_pass import copied
-from pocketgraph.runtime.comparison.answer_metrics import Likeness
 
 
-def split_errors(
-    outcome: QuantizationState,
-    samples: Samples,
-    most: int,
-    threads: int = 1,
-    tell: Callable[[int], None] = lambda done: None,
-) -> dict[Operation, dict[str, Likeness]]:
-    """Measures both for every layer with coded weights, in one run of the float program a sample.
+class Probe(NamedTuple):
+    """A layer beside the float one.
+
+    Attributes:
+        operation: the float layer.
+        kind: "weights" for one with the weights' codes and the float operand; "operand" for one with the float weights
+            and the operand's codes.
+    """
+
+    operation: Operation
+    kind: str
+
+
+def with_probes(outcome: QuantizationState) -> tuple[Program, dict[Value, Probe]]:
+    """The float program with both beside every layer with coded weights, the second where the operand has codes.
 
     Returns:
-        A layer's results beside the float ones: "weights", with the weights' codes and the float operand; "operand",
-        with the float weights and the operand's codes, where it has any.
-
-    Args:
-        outcome: what ``quantize`` gave.
-        samples: inputs.
-        most: how many samples at most.
-        threads: how many threads to compute with.
-        tell: how many samples are done.
+        The program, whose float tensors are the same, and the probes by their results.
     """
     probed = copied(outcome.program)
-    outputs: list[Value] = []
-    where: list[tuple[Operation, str]] = []
+    found: dict[Value, Probe] = {}
     for operation in outcome.program.operations:
         if operation not in outcome.weights or operation.code not in WEIGHTED:
             continue
@@ -55,29 +50,11 @@ def split_errors(
             probed.operations += [Operation("QUANTIZE", [data], [coded]), Operation("DEQUANTIZE", [coded], [back])]
             inputs = [back if value is data else value for value in operation.inputs]
             probes.append(("operand", Operation(operation.code, inputs, [], dict(operation.options))))
-        outputs.append(operation.outputs[0])
-        where.append((operation, ""))
         for kind, probe in probes:
             probe.outputs = [Value(f"{name}/{kind}", FLOAT, operation.outputs[0].shape)]
             probed.operations.append(probe)
-            outputs.append(probe.outputs[0])
-            where.append((operation, kind))
-    found: dict[Operation, dict[str, Likeness]] = {}
-    for operation, kind in where:
-        if kind:
-            found.setdefault(operation, {})[kind] = Likeness()
-    if not found:
-        return found
-    running = ProgramRunner(probed, outputs, threads)
-    for done, sample in enumerate(islice(samples(), most), 1):
-        exact = None
-        for (operation, kind), array in zip(where, running(sample), strict=True):
-            if not kind:
-                exact = array
-            elif exact is not None:
-                found[operation][kind].add(exact, array)
-        tell(done)
-    return found
+            found[probe.outputs[0]] = Probe(operation, kind)
+    return probed, found
 
 
 def _with_coded_weights(outcome: QuantizationState, operation: Operation) -> Operation:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
@@ -12,17 +12,18 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph.dtype import FLOAT, INT16
+from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed
-from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed, real
+from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
-from pocketgraph.quantization.report.error_split import split_errors
+from pocketgraph.quantization.report.error_split import with_probes
 from pocketgraph.runtime.comparison.answer_metrics import Comparison, Likeness
 
 BARS = 64  # of a histogram in the report
@@ -138,36 +139,13 @@ def report_of(
         progress: told how far it is.
         float_size: bytes of a file of the float model; by default its weights are counted.
     """
-    tell = progress or (lambda stage, done, total: None)
     exact = outcome.program
     shown = [o for o in exact.operations if any(v in outcome.converted.values and v.dtype is FLOAT for v in o.outputs)]
-    values = [o.outputs[0] for o in shown]
-    alive = {v for o in outcome.converted.program.operations for v in (*o.outputs, *o.inputs) if v is not None}
-    values = [v for v in values if outcome.converted.values[v] in alive]
-    first = ProgramRunner(exact, [*values, *exact.outputs], threads)
-    second = ProgramRunner(
-        outcome.converted.program,
-        [*(outcome.converted.values[v] for v in values), *outcome.converted.program.outputs],
-        threads,
-    )
-    by_tensor = {value: Likeness() for value in values}
-    total = Comparison()
-    used = 0
-    for sample in islice(samples(), most):
-        left = first(sample)
-        right = second.numbers(as_fed(sample, outcome.converted.program.inputs))
-        for value, a, b in zip(values, left, right[: len(values)], strict=False):
-            by_tensor[value].add(a, b)
-        _add_outputs(total, left[len(values) :], right[len(values) :])
-        used += 1
-        tell("comparing layers", used, most)
-    apart = split_errors(
-        outcome, samples, most, threads, lambda done: tell("weights and tensors apart", done, max(used, 1))
-    )
+    compared = compare_layers(outcome, [o.outputs[0] for o in shown], samples, most, threads, progress)
     coded = set(outcome.converted.quantized)
-    layers = [_layer(outcome, operation, operation in coded, by_tensor) for operation in shown]
+    layers = [_layer(outcome, operation, operation in coded, compared.by_tensor) for operation in shown]
     for layer, operation in zip(layers, shown, strict=True):
-        found = apart.get(operation, {})
+        found = compared.apart.get(operation, {})
         if "weights" in found and found["weights"].count:
             layer.from_weights = found["weights"].snr
         if "operand" in found and found["operand"].count:
@@ -175,8 +153,79 @@ def report_of(
     weights = sum(v.constant.nbytes for v in _constants(exact.operations) if v.constant is not None)
     notes, judged = list(outcome.notes), outcome.judged
     return QuantizationReport(
-        layers, total, notes, used, float_size or weights, size, judged, outcome.are_unseen, outcome.done
+        layers,
+        compared.total,
+        notes,
+        compared.total.count,
+        float_size or weights,
+        size,
+        judged,
+        outcome.are_unseen,
+        outcome.done,
     )
+
+
+@dataclass
+class LayerComparison:
+    """The tensors of a quantized program beside those of the float one, over samples.
+
+    Attributes:
+        by_tensor: each float tensor that has a stand-in there.
+        apart: by layer with coded weights, its results with one kind of codes alone; see ``Probe``.
+        total: the outputs.
+    """
+
+    by_tensor: dict[Value, Likeness]
+    apart: dict[Operation, dict[str, Likeness]]
+    total: Comparison
+
+
+def compare_layers(
+    outcome: QuantizationState,
+    values: Sequence[Value],
+    samples: Samples,
+    most: int,
+    threads: int = 1,
+    progress: Progress | None = None,
+) -> LayerComparison:
+    """Runs each program once a sample, the float one with the probes beside it.
+
+    Args:
+        outcome, samples, most, threads, progress: as for ``report_of``.
+        values: tensors of the float program to compare.
+    """
+    tell, stands_for, made = progress or silent, outcome.converted.values, outcome.converted.program
+    alive = {v for o in made.operations for v in (*o.outputs, *o.inputs) if v is not None}
+    values = [v for v in values if stands_for[v] in alive]
+    probed, probes = with_probes(outcome)
+    layers = dict.fromkeys(probe.operation.outputs[0] for probe in probes.values())
+    result = LayerComparison({value: Likeness() for value in values}, {}, Comparison())
+    for operation, kind in probes.values():
+        result.apart.setdefault(operation, {})[kind] = Likeness()
+    for done, sample in enumerate(islice(samples(), most), 1):
+        if done == 1:
+            first = ProgramRunner(probed, [*values, *probed.outputs, *layers, *probes], threads)
+            second = ProgramRunner(made, [*(stands_for[v] for v in values), *made.outputs], threads)
+        codes = second(as_fed(sample, made.inputs))
+        beside = dict(zip(values, zip(second.outputs, codes, strict=False), strict=False))
+        exact: dict[Value, Array] = {v: v.constant.numpy() for v in probed.outputs if v.constant is not None}
+
+        def look(value: Value, array: Array, exact: dict[Value, Array] = exact, beside: Any = beside) -> None:
+            """Of a layer before its probes; what is kept lies in LiteRT's memory, and is let go of at the end."""
+            if value in probes:
+                operation, kind = probes[value]
+                result.apart[operation][kind].add(exact[operation.outputs[0]], array)
+                return
+            exact[value] = array
+            if value in beside:
+                result.by_tensor[value].add(array, real(*beside[value]))
+
+        first.visit(sample, look)
+        others = map(real, made.outputs, codes[len(values) :])
+        _add_outputs(result.total, [exact[value] for value in probed.outputs], list(others))
+        exact.clear()
+        tell("comparing layers", done, most)
+    return result
 
 
 def _add_outputs(total: Comparison, exact: list[Any], coded: list[Any]) -> None:
