@@ -28,7 +28,8 @@ def both(x: np.ndarray, dy: np.ndarray, monkeypatch: pytest.MonkeyPatch, **windo
     """The gradient by the quick way, and by the one for any windows."""
     p = max_pool(x, **window)
     quick = max_pool_grad(x, p, dy, **window)
-    monkeypatch.setattr(pooling, "are_adjacent", lambda *_: False)
+    for name in ("are_adjacent", "are_overlapping"):
+        monkeypatch.setattr(pooling, name, lambda *_: False)
     return [quick, max_pool_grad(x, p, dy, **window)]
 
 

@@ -10,9 +10,9 @@ import pytest
 from litert.test_optimize_for_latency import check, convolution, floats, graph
 from pocketgraph import Session
 from pocketgraph.formats import save
+from pocketgraph.kernels.nn.tile_transforms import BIAS_POINT, Tiling, tile_transform
 from pocketgraph.litert.program import Operation
 from pocketgraph.litert.rewriting import winograd
-from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, Tiling, tile_transform
 
 pytestmark = pytest.mark.usefixtures("wide_kernels")
 

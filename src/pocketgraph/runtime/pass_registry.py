@@ -18,6 +18,7 @@ STEP_PASSES = {
     "loop_invariants": "what a round computes of tensors that stay the same is computed in the first round",
     "suppression_on_litert": "NonMaxSuppression of many boxes is LiteRT's",
     "gradients_in_numpy": "gradients of max pools, depthwise, 1x1 and narrow convolutions are NumPy's where large",
+    "tiled_gradients": "gradients of wide convolutions by their weights are computed in Winograd's tiles",
     "products_in_numpy": "products of dense layers that are trained are NumPy's",
     "fused_pooled_layers": "a trained convolution with its max pool, and all its gradients, are a step each",
     "fused_rectified_layers": "trained convolutions with rectifier, and all their gradients, are a step each",
@@ -32,6 +33,9 @@ STEP_PASSES = {
     "recycled_arrays": "large results go into memory of earlier ones that nobody has any more",
 }
 """What makes the reference engine's steps fewer or quicker while a program is built."""
+
+INEXACT = frozenset(("tiled_gradients",))
+"""Of these, which change results by rounding: the engine ``reference`` does without."""
 
 
 class PassRow(Record):

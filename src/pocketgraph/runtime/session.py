@@ -12,7 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.execution import STEP_LIMIT, Running
-from pocketgraph.runtime.pass_registry import switched_off
+from pocketgraph.runtime.pass_registry import INEXACT, switched_off
 from pocketgraph.runtime.permissions import allowed_ops
 from pocketgraph.runtime.planning.execution_plan import Request
 from pocketgraph.runtime.planning.session_plans import SessionPlans
@@ -97,7 +97,7 @@ class Session:
         if isinstance(source, str) and not os.path.exists(source):
             raise RunError("there is no such file", where=source)
         self._state: dict[str, Any] = {}
-        names = switched_off(without)
+        names = switched_off(without) | (INEXACT if engine == "reference" else frozenset())
         if "recycled_arrays" in names:
             from pocketgraph.kernels import recycled_arrays
 

@@ -15,8 +15,8 @@ from pocketgraph.exporting.onnx.tiled_convolutions import convolve_in_tiles
 from pocketgraph.exporting.onnx.to_onnx import converted
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.tile_transforms import Tiling
 from pocketgraph.litert.rewriting import winograd
-from pocketgraph.litert.rewriting.tile_transforms import Tiling
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.onnx_runner import OnnxRunner
 

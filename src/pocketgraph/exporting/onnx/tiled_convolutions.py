@@ -26,6 +26,7 @@ import numpy as np
 from pocketgraph.exporting.onnx.onnx_program import Body, OnnxOperation, OnnxValue, all_operations, used_by
 from pocketgraph.graph import Shape
 from pocketgraph.graph.dtype import FLOAT, INT64
+from pocketgraph.kernels.nn.tile_transforms import TileTransform, Tiling, tile_transform
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.cost_model import (
     FEWEST_TILED_CHANNELS,
@@ -36,7 +37,6 @@ from pocketgraph.litert.cost_model import (
     OPENVINO_SHARE,
     OPENVINO_WEIGHT,
 )
-from pocketgraph.litert.rewriting.tile_transforms import TileTransform, Tiling, tile_transform
 from pocketgraph.litert.rewriting.tiled_convolution import transformed_weights
 from pocketgraph.litert.rewriting.winograd import best_tiling, is_used
 

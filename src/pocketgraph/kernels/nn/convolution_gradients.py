@@ -13,6 +13,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.kernels import blas_threads
 from pocketgraph.kernels.arrays import Array, ints, reserve, widened
 from pocketgraph.kernels.nn.convolution import columns_together, convolve_depthwise
+from pocketgraph.kernels.nn.tiled_gradients import PASS, backprop_filter_in_tiles, best_tile
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.windows import (
     Window,
@@ -84,12 +85,14 @@ def backprop_input(shape: tuple[int, ...], weights: Array, dy: Array, spans: Seq
     return np.ascontiguousarray(_inner(total, shape, spans)).astype(dy.dtype, copy=False)
 
 
-def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence[Window]) -> Array:
+def backprop_filter(
+    x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence[Window], *, in_tiles: bool = True
+) -> Array:
     """The gradient of ``convolve`` by its filter, of ``shape`` (spatial…, channels, outputs).
 
     What lies under the windows of some images, or of some rows of a large one, is laid out as a matrix that fits the
     processor's cache, and multiplied. Where the filter has fewer channels than ``x``, these are groups, as in
-    ``convolve``.
+    ``convolve``. Without ``in_tiles`` the sums are plain ones, also of wide convolutions (tiled_gradients.py).
     """
     _fits(dy.shape[1:-1], spans, dy.shape[-1], shape[-1])
     depth, filters = shape[-2:]
@@ -107,14 +110,22 @@ def backprop_filter(x: Array, shape: tuple[int, ...], dy: Array, spans: Sequence
                 (*shape[:-1], share),
                 dy[..., group * share : (group + 1) * share],
                 spans,
+                in_tiles=in_tiles,
             )
             for group in range(groups)
         ]
         return np.concatenate(parts, axis=-1)
-    wide, slopes = padded(widened(x), spans), widened(dy)
+    images, slopes = widened(x), widened(dy)
+    tile = best_tile(len(x), shape, spans) if in_tiles and images.dtype == slopes.dtype == np.float32 else None
     with blas_threads.at_most(1):  # they would wait for each other in each of these products
-        found = _layout(shape, spans)(wide, shape, slopes, spans)
+        found = None if tile is None else backprop_filter_in_tiles(images, shape, slopes, spans, tile)
+        if found is None or not np.isfinite(found).all():
+            found = _layout(shape, spans)(padded(images, spans), shape, slopes, spans)
     return found.reshape(shape).astype(x.dtype, copy=False)
+
+
+plain_backprop_filter = partial(backprop_filter, in_tiles=False)
+"""``backprop_filter`` by plain sums."""
 
 
 def _layout(shape: tuple[int, ...], spans: Sequence[Window]) -> ByFilter:
@@ -308,11 +319,10 @@ def _by_filter(
     return function(x, shape, dy, spans)
 
 
-def _register(op: str, gradient: Callable[..., Array]) -> None:
-    """A gradient of a convolution of pictures: by the input of its sizes and weights, by the filter of images and its
-    sizes."""
+def _of_pictures(gradient: Callable[..., Array]) -> Callable[..., Array]:
+    """The kernel of a gradient of a convolution of pictures: by the input of its sizes and weights, by the filter of
+    images and its sizes."""
 
-    @kernel(op)
     def backprop(
         first: Array,
         second: Array,
@@ -325,6 +335,8 @@ def _register(op: str, gradient: Callable[..., Array]) -> None:
         dilations: Sequence[int] = (1, 1, 1, 1),
     ) -> Array:
         return gradient(first, second, out_backprop, strides, padding, explicit_paddings, data_format, dilations)
+
+    return backprop
 
 
 def _register_3d(op: str, gradient: Callable[..., Array]) -> None:
@@ -344,9 +356,11 @@ def _register_3d(op: str, gradient: Callable[..., Array]) -> None:
         return gradient(first, second, out_backprop, strides, padding, (), data_format, dilations)
 
 
-_register("Conv2DBackpropInput", partial(_by_input, backprop_input))
-_register("Conv2DBackpropFilter", partial(_by_filter, backprop_filter))
-_register("DepthwiseConv2dNativeBackpropInput", partial(_by_input, depthwise_backprop_input))
-_register("DepthwiseConv2dNativeBackpropFilter", partial(_by_filter, depthwise_backprop_filter))
+kernel("Conv2DBackpropInput")(_of_pictures(partial(_by_input, backprop_input)))
+_by_filter_kernel = _of_pictures(partial(_by_filter, backprop_filter))
+_by_filter_kernel.without = {PASS: _of_pictures(partial(_by_filter, plain_backprop_filter))}  # type: ignore[attr-defined]
+kernel("Conv2DBackpropFilter")(_by_filter_kernel)
+kernel("DepthwiseConv2dNativeBackpropInput")(_of_pictures(partial(_by_input, depthwise_backprop_input)))
+kernel("DepthwiseConv2dNativeBackpropFilter")(_of_pictures(partial(_by_filter, depthwise_backprop_filter)))
 _register_3d("Conv3DBackpropInput", partial(_by_input, backprop_input))
 _register_3d("Conv3DBackpropFilter", partial(_by_filter, backprop_filter))

@@ -12,6 +12,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, ints, lowest, reserve, widened
 from pocketgraph.kernels.nn.adjacent_windows import are_adjacent, spread_to_largest
+from pocketgraph.kernels.nn.overlapping_windows import are_overlapping, spread_over_overlapping
 from pocketgraph.kernels.recycled_arrays import recycled
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.kernels.windows import (
@@ -199,10 +200,11 @@ def max_pool_with_argmax(
 
 
 def _max_gradient(x: Array, dy: Array, spans: Sequence[Window], context: Context | None) -> Array:
-    if are_adjacent(x, dy, spans):
-        made = np.empty(x.shape, np.float32) if context is None else recycled(context, x.shape, np.float32)
-        if spread_to_largest(x, dy, spans, made):
-            return made
+    for fits, spread in ((are_adjacent, spread_to_largest), (are_overlapping, spread_over_overlapping)):
+        if fits(x, dy, spans):
+            made = np.empty(x.shape, np.float32) if context is None else recycled(context, x.shape, np.float32)
+            if spread(x, dy, spans, made):
+                return made
     _, found = largest_places(x, spans)
     image = int(np.prod(x.shape[1:], dtype=np.int64))
     total = np.zeros((x.shape[0], image), dtype=widened(dy).dtype)

@@ -128,6 +128,7 @@ def rectified_gradients(
     by_images: Array | None,
     rectifier: str = "Relu",
     convolve_quickly: Convolve | None = None,
+    by_filter: ByFilter | None = None,
 ) -> tuple[Array, Array]:
     """The gradients of ``rectified_convolution``.
 
@@ -138,11 +139,13 @@ def rectified_gradients(
         by_images: is filled with the gradient by ``x``, where that is wanted.
         rectifier: Relu or Relu6.
         convolve_quickly: computes the convolution that ``turned`` describes; by default NumPy does the like.
+        by_filter: computes the gradient by the weights in place of the op's own.
 
     Returns:
         The gradients (by the weights, by the bias).
     """
-    (by_filter, by_input), limit = GRADIENTS[op], np.float32(LIMITS[rectifier])
+    (of_op, by_input), limit = GRADIENTS[op], np.float32(LIMITS[rectifier])
+    by_filter = by_filter or of_op
     by_weights = np.zeros(weights.shape, np.float32)
     by_bias = np.zeros(rectified.shape[-1:], np.float64)
     room = aligned((together(rectified.shape), *rectified.shape[1:]), np.float32)

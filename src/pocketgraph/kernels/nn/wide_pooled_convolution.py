@@ -15,7 +15,7 @@ import numpy as np
 
 from pocketgraph.kernels.arrays import Array, reserve
 from pocketgraph.kernels.nn.adjacent_windows import elements_of
-from pocketgraph.kernels.nn.convolution_gradients import backprop_filter, backprop_input
+from pocketgraph.kernels.nn.convolution_gradients import ByFilter, backprop_filter, backprop_input
 from pocketgraph.kernels.nn.normalization import bias_add_grad
 from pocketgraph.kernels.nn.pooled_convolution import Make
 from pocketgraph.kernels.nn.rectified_convolution import Convolve, rectified_convolution, together
@@ -71,6 +71,7 @@ def wide_pooled_gradients(
     pools: Sequence[Window],
     by_images: Array | None,
     convolve_quickly: Convolve | None = None,
+    by_filter: ByFilter = backprop_filter,
 ) -> tuple[Array, Array] | None:
     """The gradients by weights and bias.
 
@@ -81,6 +82,7 @@ def wide_pooled_gradients(
         slopes: the gradient by ``pooled``.
         by_images: is filled with the gradient by ``x``, where that is wanted.
         convolve_quickly: computes the convolution that ``turned`` describes; by default NumPy does the like.
+        by_filter: computes the gradient by the weights.
 
     Returns:
         (float32 of the shape of the weights, float32 [outputs]); None where a slope is not finite.
@@ -103,7 +105,7 @@ def wide_pooled_gradients(
                 np.multiply(left, larger[place, images], out=others[place])
                 left -= others[place]
             first[...] = left
-            by_weights += backprop_filter(x[images], sizes, passed, spans)
+            by_weights += by_filter(x[images], sizes, passed, spans)
             if by_images is not None and convolve_quickly is not None:
                 convolve_quickly(passed, by_images[images])
             elif by_images is not None and not isinstance(weights, tuple):

@@ -16,11 +16,11 @@ from __future__ import annotations
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.tile_transforms import Tiling, tile_transform
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.cost_model import LAID_OUT_SHARE, TILED_AT_ONCE
 from pocketgraph.litert.program import ComputedConvolution, Operation, Program, Value
 from pocketgraph.litert.rewriting.tile_operations import TileOperations
-from pocketgraph.litert.rewriting.tile_transforms import Tiling, tile_transform
 from pocketgraph.litert.rewriting.winograd import best_tiling, is_used
 
 MOST_GROUPS = 8  # of images: each has some hundred operations of its own

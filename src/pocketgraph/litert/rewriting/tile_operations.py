@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.graph.dtype import FLOAT, INT32
+from pocketgraph.kernels.nn.tile_transforms import TileTransform, Tiling
 from pocketgraph.litert.constant import Array, Constant
 from pocketgraph.litert.program import Operation, Value
-from pocketgraph.litert.rewriting.tile_transforms import TileTransform, Tiling
 
 
 class TileOperations:

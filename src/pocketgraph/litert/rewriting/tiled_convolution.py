@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from pocketgraph.kernels.nn.tile_transforms import BIAS_POINT, TileTransform, Tiling, tile_transform
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.rewriting.tile_operations import TileOperations
-from pocketgraph.litert.rewriting.tile_transforms import BIAS_POINT, TileTransform, Tiling, tile_transform
 
 
 def transformed_weights(weights: Array, by_row: TileTransform, by_column: TileTransform) -> Array:

@@ -22,6 +22,7 @@ from itertools import product
 from typing import TypeAlias
 
 from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.kernels.nn.tile_transforms import Tiling
 from pocketgraph.litert.cost_model import (
     CALLED_BY_SEVERAL,
     FEWEST_TILED_CHANNELS,
@@ -38,7 +39,6 @@ from pocketgraph.litert.cost_model import (
 )
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
-from pocketgraph.litert.rewriting.tile_transforms import Tiling
 
 TILES = {1: (1,), 3: (2, 4), 5: (2, 4), 7: (2,)}
 """Results of a tile along an axis, for windows of so many elements; larger ones lose digits (7x7 by 4: 6e-5)."""

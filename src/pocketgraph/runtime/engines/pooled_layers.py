@@ -241,13 +241,15 @@ class PooledLayerGradient(LayerCall):
     def _wide(
         self, run: Any, kept: _Kept, pooled: Array, slopes: Array, x: Array, given: Array, *others: Array
     ) -> tuple[Any, ...] | None:
+        from pocketgraph.kernels.nn.convolution_gradients import backprop_filter
         from pocketgraph.kernels.nn.rectified_convolution import together, turned
         from pocketgraph.kernels.nn.wide_pooled_convolution import wide_pooled_gradients
 
         x, sizes = np.ascontiguousarray(x), ints(given)
         layer = kept.layer, pooled, slopes, kept.spans, kept.pools
+        by_filter = self.quick.by_filter("Conv2D") or backprop_filter
         if self.node is None:
-            found = wide_pooled_gradients(x, sizes, *layer, None)
+            found = wide_pooled_gradients(x, sizes, *layer, None, None, by_filter)
             return None if found is None else found[: 1 + self.wants_bias]
         images, weights = others
         if ints(images) != x.shape or weights.shape != sizes or weights.dtype != np.float32:
@@ -259,5 +261,5 @@ class PooledLayerGradient(LayerCall):
         made = len(x), *(w.output for w in kept.spans), sizes[-1]
         some = together(made), *made[1:]
         with self.quick.turned(run, "Conv2D", back, some) as convolve:
-            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve)
+            found = wide_pooled_gradients(x, weights, *layer, by_images, convolve, by_filter)
         return None if found is None else (*found[: 1 + self.wants_bias], by_images)

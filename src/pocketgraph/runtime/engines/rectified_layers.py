@@ -181,14 +181,14 @@ class RectifiedLayerGradient(LayerCall):
             return None
         if [ints(each) for each in sizes] != wanted or x.shape[3] != weights.shape[2]:
             return None
-        spans = self.windows.over(x, weights)
+        spans, by_filter = self.windows.over(x, weights), self.quick.by_filter(self.op)
+        layer = self.op, x, weights, rectified, slopes, spans
         if self.node is None:
-            return rectified_gradients(self.op, x, weights, rectified, slopes, spans, None, self.rectifier)
+            return rectified_gradients(*layer, None, self.rectifier, None, by_filter)
         context = Context(self.node, run.state, caller=run.caller)
         by_images: Array = recycled(context, x.shape, np.float32, is_aligned=True)
         back = turned(self.op, weights, spans, x.shape[1:3])
         some = (together(slopes.shape), *slopes.shape[1:])
         with self.quick.turned(run, self.op, back, some) as convolve:
-            layer = self.op, x, weights, rectified, slopes, spans
-            found = rectified_gradients(*layer, by_images, self.rectifier, convolve)
+            found = rectified_gradients(*layer, by_images, self.rectifier, convolve, by_filter)
         return (*found, by_images)

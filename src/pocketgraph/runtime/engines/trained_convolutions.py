@@ -1,4 +1,5 @@
-"""Has XNNPACK compute convolutions of a training, where they are large (litert/packing/changing_weights.py)."""
+"""How large convolutions of a training are computed: by XNNPACK (litert/packing/changing_weights.py), and gradients by
+their weights in tiles (kernels/nn/tiled_gradients.py)."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from pocketgraph.litert.cost_model import LEAST_NUMPY_GRADIENT
 from pocketgraph.runtime.engines.compilation_units import Plan
 
 if TYPE_CHECKING:
+    from pocketgraph.kernels.nn.convolution_gradients import ByFilter
     from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
     from pocketgraph.kernels.nn.rectified_convolution import Convolve
     from pocketgraph.kernels.windows import Window
@@ -25,9 +27,19 @@ class TrainedConvolutions(NamedTuple):
 
     Attributes:
         threads: with how many threads; 0: NumPy is to compute them.
+        in_tiles: whether gradients by the weights may be computed in tiles.
     """
 
     threads: int
+    in_tiles: bool
+
+    def by_filter(self, op: str) -> ByFilter | None:
+        """What computes the gradient by the weights; None: the op's own function."""
+        if self.in_tiles or op != "Conv2D":
+            return None
+        from pocketgraph.kernels.nn.convolution_gradients import plain_backprop_filter
+
+        return plain_backprop_filter
 
     def given(
         self, run: Any, kind: ConvolutionKind, weights: Array, bias: Array | None = None
@@ -68,4 +80,4 @@ class TrainedConvolutions(NamedTuple):
 
 def trained_convolutions(plan: Plan) -> TrainedConvolutions:
     """Those of a plan."""
-    return TrainedConvolutions(plan.threads if plan.uses(PASS) else 0)
+    return TrainedConvolutions(plan.threads if plan.uses(PASS) else 0, plan.uses("tiled_gradients"))

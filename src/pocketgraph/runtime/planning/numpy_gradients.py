@@ -13,6 +13,7 @@ from typing import Any
 from pocketgraph.graph import Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.kernels.nn.overlapping_windows import MOST_TAPS
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
     FEWEST_LEFT_ALONE,
@@ -260,7 +261,17 @@ def _depthwise_by_image(node: Node, inferred: Any, static: Collection[str]) -> b
 
 def _of_max_pool(node: Node, inferred: Any, static: Collection[str]) -> bool:
     images = _sizes(inferred, canonical(node.data_inputs[0]))
-    return images is not None and _count(images) >= LEAST_NUMPY_GRADIENT and _is_side_by_side(node, inferred)
+    if images is None or _count(images) < LEAST_NUMPY_GRADIENT:
+        return False
+    return _is_side_by_side(node, inferred) or _is_without_gaps(node)
+
+
+def _is_without_gaps(node: Node) -> bool:
+    """Windows along rows and columns that overlap, or lie side by side (kernels/nn/overlapping_windows.py)."""
+    window, steps = (tuple(node.attr(name, ())) for name in ("ksize", "strides"))
+    if node.attr("data_format", b"NHWC") != b"NHWC" or len(window) != 4 or window[0] != 1 or window[3] != 1:
+        return False
+    return all(step <= taps <= MOST_TAPS for taps, step in zip(window[1:3], steps[1:3], strict=True))
 
 
 def _is_side_by_side(node: Node, inferred: Any, *, must_cover: bool = True) -> bool:

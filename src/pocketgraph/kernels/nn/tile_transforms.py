@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pocketgraph.graph.record import Record
-from pocketgraph.litert.constant import Array
+from pocketgraph.kernels.arrays import Array
 
 if TYPE_CHECKING:
     from fractions import Fraction
