@@ -59,7 +59,10 @@ def kept_answers(
         most = most if most is not None else LOST_ANSWERS
         lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
         words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
-        return KeptAnswers(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
+        words += f"; same answer in {beside.agreement:.1%}"
+        is_stuck = len(after.answers.given) == 1 < len(before.answers.given)  # right, where one class is rare
+        words += ", as it gives one answer for all" if is_stuck else ""
+        return KeptAnswers(lost <= most and not is_stuck, words, f"{most:g} points")
     if beside.has_classes and assumed is None:
         most = most if most is not None else CHANGED_ANSWERS
         divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""

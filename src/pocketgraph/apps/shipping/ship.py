@@ -347,7 +347,7 @@ class _Work:
             self.notify(note)
         before, after = found_all[0], found_all[1]
         result.unknown += [text for text in unsaid_scaling(found_all) if text not in result.unknown]
-        is_judged = before.accuracy is not None or before.answers.are_varied
+        is_judged = before.accuracy is not None or before.answers.are_varied or bool(before.not_finite)
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         main, *further = self.outputs
