@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -138,16 +137,8 @@ def check_labels(names: Sequence[str], model: RunnableModel, data: Dataset, outp
     check_count(names, scores.shape[-1], output)
 
 
-def row_labels(
-    graph: Graph, output: str, labels: Sequence[str] | str | os.PathLike[str]
-) -> Sequence[str] | str | os.PathLike[str]:
-    """The labels for a file's metadata, which have one for each score of a row; none of a single score for the second
-    of two classes.
-
-    Args:
-        graph: the model.
-        output: what the labels are of.
-        labels: the names, or the file that has them.
-    """
+def takes_labels(graph: Graph, output: str) -> bool:
+    """Whether a file's metadata and apps take labels of an output: one for each score of a row, and so none of a single
+    score for the second of two classes."""
     sizes = infer(graph).shape(canonical(output)).dims
-    return () if sizes and sizes[-1] == 1 else labels
+    return not sizes or sizes[-1] != 1
