@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import pocketgraph
 from command_line import call
 from pocketgraph.apps.label_image import label_image
 from pocketgraph.apps.picture_model import PictureModel
@@ -577,12 +578,37 @@ def test_a_finished_file_goes_in_as_it_is(tmp_path: pathlib.Path) -> None:
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other", engine="tflite")
     with pytest.raises(UsageError, match=r"is finished already; .* or the SavedModel$"):
         make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
-    (tmp_path / "frozen.pb").touch()
-    with pytest.raises(UsageError, match=r"is finished already; .*, such as .*frozen\.pb'? beside it$"):
-        make_project("linux", tmp_path / "net.tflite", tmp_path / "other")
     with pytest.raises(UsageError, match=r"a project for ios with engine=coreml starts from .* or engine=tflite"):
         make_project("ios", tmp_path / "net.tflite", tmp_path / "other")
     assert not (tmp_path / "other").exists()
+
+
+def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_graphs(tmp_path: pathlib.Path) -> None:
+    """As ``ship`` leaves both; with the labels and normalization that the file states."""
+    pocketgraph.save(graph("classifier"), tmp_path / "frozen.pb")
+    export(graph("classifier"), tmp_path / "model.tflite", labels=LABELS, input_mean=127.5, input_std=64.0)
+    made = make_project("linux", tmp_path / "model.tflite", tmp_path / "of_file", name="One")
+    plain = make_project(
+        "linux", tmp_path / "frozen.pb", tmp_path / "of_graph", name="One", labels=LABELS, input_mean=127.5,
+        input_std=64.0,
+    )  # fmt: skip
+    (note,) = [note for note in made.notes if "is built of the graph" in note]
+    assert "frozen.pb" in note
+    assert set(plain.notes) == set(made.notes) - {note}
+    for name in ("README.md", "main.c"):
+        assert (tmp_path / "of_file" / name).read_text() == (tmp_path / "of_graph" / name).read_text()
+
+
+@pytest.mark.parametrize("kind", ["web", "linux"])
+def test_labels_beside_a_model_name_the_classes_of_a_project(kind: str, tmp_path: pathlib.Path) -> None:
+    net = graph("classifier")
+    pocketgraph.save(net.replace(outputs=()), tmp_path / "net.pb")
+    (tmp_path / "flower_labels.txt").write_text("\n".join(LABELS))
+    told: list[str] = []
+    made = make_project(kind, tmp_path / "net.pb", tmp_path / "out", notify=told.append)
+    assert any("flower_labels.txt' names the classes" in line for line in told)
+    text = "".join(pathlib.Path(file).read_text("utf-8", "replace") for file in made.files if not file.endswith(".png"))
+    assert sum(label.encode("ascii", "ignore").decode() in text for label in LABELS) >= 2  # C escapes some letters
 
 
 @pytest.mark.parametrize(

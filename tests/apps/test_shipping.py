@@ -16,6 +16,7 @@ from PIL import Image
 import pocketgraph
 from command_line import call
 from pocketgraph.apps.shipping import form_gain
+from pocketgraph.apps.shipping.answer_judging import kept_answers
 from pocketgraph.apps.shipping.form_gain import comparison
 from pocketgraph.apps.shipping.resuming import key_of
 from pocketgraph.apps.shipping.ship import ship
@@ -24,6 +25,8 @@ from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.quantization.evaluation.model_verdict import ModelVerdict
+from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison
 from support import ROOT
 
 DIGITS = ROOT / "examples" / "digits"
@@ -344,6 +347,37 @@ def test_one_score_is_judged_by_how_many_answers_are_right(
     assert re.match(r"(79|81)\.\d% of 48 answers are right, 79.2% before; same answer in (97|98|100)\.", words)
     assert re.search(r"; 'extra': signal to noise \d+\.\d dB on 48 samples$", words) or not with_names
     assert made.is_proved
+
+
+def test_a_model_that_gives_nan_is_not_shipped(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,4])
+        least = Const(float 1.0)
+        below = Sub(x, least, T=float)
+        y = Log(below, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    np.savez(tmp_path / "rows.npz", x=np.random.default_rng(1).uniform(0, 1, (30, 4)).astype(np.float32))
+    made = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "rows.npz")
+    assert made.verdict.startswith(
+        "Do not ship model.tflite (floats) yet: frozen.pb gives NaN or infinity for 12 of 12"
+    )
+    assert "it begins in 'y' (Log)" in made.verdict
+    assert "inf dB" not in made.tried[-1].words
+
+
+def test_a_form_that_gives_one_answer_for_all_is_not_kept_where_one_class_is_rare() -> None:
+    """Of 60 samples 2 are of the rare class: 58 right answers are within 5 points."""
+    verdicts = [ModelVerdict(name, accuracy=ClassAccuracy()) for name in ("float", "form")]
+    verdicts[1].comparison = Comparison()
+    for at in range(60):
+        wanted = np.float32([[0, 1] if at < 2 else [1, 0]])
+        verdicts[0].add(wanted, wanted, int(at < 2), None)
+        verdicts[1].add(wanted, np.float32([[1, 0]]), int(at < 2), None)
+    found = kept_answers(*verdicts, 60, most=5.0, assumed=None)
+    assert found.words.startswith("96.7% of 60 answers are right, 100.0% before")
+    assert found.words.endswith("as it gives one answer for all")
+    assert not found.is_kept
 
 
 def test_a_made_up_size_of_pictures_is_said(tmp_path: pathlib.Path) -> None:

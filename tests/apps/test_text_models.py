@@ -80,6 +80,9 @@ def test_texts_are_labelled_by_the_graph_and_by_the_file(
         assert call("label_text", *model, "--labels=opinions.txt", "-k1", "a lovely film", "quite dull") == 0
         lines = capsys.readouterr().out.splitlines()
         assert [line.split(" ")[0] for line in lines if "score" in line] == ["good", "bad"]
+    (folder / "opinions.txt").rename(folder / "reviews_labels.txt")
+    assert call("label_text", "--graph=reviews.pb", "-k1", "a lovely film") == 0
+    assert capsys.readouterr().out.startswith("good ")
     assert call("label_text", *file, "--data=reviews.csv", "--json") == 0
     rows = json.loads(capsys.readouterr().out)
     texts = dict(reviews())

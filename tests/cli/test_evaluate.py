@@ -226,7 +226,9 @@ def test_answers_that_are_right_by_chance_are_doubted(tmp_path: pathlib.Path, ca
     linear(tmp_path / "net.pb", 3)
     np.savez(tmp_path / "data.npz", x=ROWS, labels=np.random.default_rng(5).integers(0, 3, 30))
     assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "data.npz") == 0
-    assert "guessing among 3 classes would be in 33.3%" in capsys.readouterr().err
+    told = capsys.readouterr().err
+    assert "guessing among 3 classes would be in 33.3%" in told
+    assert "If so, the model itself is poor on these samples" in told
 
 
 def test_one_score_tells_two_classes_apart(tmp_path: pathlib.Path, capsys: Any) -> None:
@@ -273,6 +275,38 @@ def test_labels_of_two_classes_judge_one_score(labels: Any, output: str, tmp_pat
         assert row.accuracy.top1 == 0.9
     assert found[1].comparison is not None
     assert found[1].comparison.agreement == 1
+
+
+def test_what_gives_nan_is_named(tmp_path: pathlib.Path, capsys: Any) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        w = Const(float [[1,1],[1,-1]])
+        dense = MatMul(x, w, T=float)
+        log = Log(dense, T=float)
+        y = Neg(log, T=float)
+    """)
+    save(graph, tmp_path / "net.pb")
+    rows = np.float32([[3, 1], [2, 1], [1, 2], [5, 2], [1, 3]])  # the logarithm of 1 - 2, and of 1 - 3
+    np.savez(tmp_path / "rows.npz", x=rows)
+    assert call("evaluate", tmp_path / "net.pb", "--data", tmp_path / "rows.npz") == 0
+    told = capsys.readouterr().err
+    assert "net.pb gives NaN or infinity for 2 of 5 samples, the first is number 3 of those judged" in told
+    assert "it begins in 'log' (Log), behind the layer 'dense'" in told
+
+
+def test_scores_that_are_masked_by_infinity_are_compared() -> None:
+    """Both models mask the same: what is left is compared, and NaN is not."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        mask = Const(float [0,-inf,0])
+        logits = AddV2(x, mask, T=float)
+    """)
+    rows = np.random.default_rng(1).normal(size=(20, 3)).astype(np.float32)
+    found = evaluate([graph, graph], {"x": rows})
+    assert found[1].comparison is not None
+    assert found[1].comparison.snr == np.inf
+    assert found[1].comparison.mean_error == 0
+    assert not found[0].doubt
 
 
 def test_numbers_that_are_no_scores_are_not_judged_by_two_classes() -> None:

@@ -20,7 +20,7 @@ def folder(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> pathlib.P
         scores = Mean(x, axes, T=float, Tidx=int32, keep_dims=false)
     """)
     save(graph, tmp_path / "graph.pb")
-    (tmp_path / "labels.txt").write_text("red\ngreen\nblue\n")
+    (tmp_path / "names.txt").write_text("red\ngreen\nblue\n")
     Image.new("RGB", (5, 7), (255, 102, 0)).save(tmp_path / "orange.png")
     Image.new("RGB", (5, 7), (0, 0, 254)).save(tmp_path / "blue.bmp")
     (tmp_path / "notes.txt").write_text("not a picture")
@@ -36,7 +36,7 @@ def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, 
     return code, out, err
 
 
-ORIGINAL = ("--graph=graph.pb", "--labels=labels.txt", "--input_width=2", "--input_height=2", "--input_mean=0")
+ORIGINAL = ("--graph=graph.pb", "--labels=names.txt", "--input_width=2", "--input_height=2", "--input_mean=0")
 ORIGINAL += ("--input_std=255", "--input_layer=x", "--output_layer=scores:0")
 
 
@@ -52,17 +52,17 @@ def test_the_python_style(folder: pathlib.Path, capsys: pytest.CaptureFixture[st
 
 
 def test_several_pictures(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "--graph=graph.pb", "--labels=labels.txt", "--top=1", "orange.png", "blue.bmp")
+    code, out, _ = run(capsys, "--graph=graph.pb", "--labels=names.txt", "--top=1", "orange.png", "blue.bmp")
     assert code == 0
     assert out == "orange.png:\nred (0): 1\n\nblue.bmp:\nblue (2): 0.996078\n"
 
 
 def test_the_model_may_be_listed_first(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    code, out, _ = run(capsys, "graph.pb", "--labels=labels.txt", "--top=1", "orange.png")
+    code, out, _ = run(capsys, "graph.pb", "--labels=names.txt", "--top=1", "orange.png")
     assert code == 0
     assert out == "red (0): 1\n"
     save(load("graph.pb"), "model", form="saved_model")
-    assert run(capsys, "model", "--labels=labels.txt", "--top=1", "orange.png")[:2] == (code, out)
+    assert run(capsys, "model", "--labels=names.txt", "--top=1", "orange.png")[:2] == (code, out)
 
 
 def test_json(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -74,7 +74,7 @@ def test_root_dir_is_for_graph_and_image(folder: pathlib.Path, capsys: pytest.Ca
     (folder / "elsewhere").mkdir()
     for name in ("graph.pb", "orange.png"):
         (folder / name).rename(folder / "elsewhere" / name)
-    code, out, _ = run(capsys, "--root_dir=elsewhere", "--graph=/graph.pb", "--image=orange.png", "--labels=labels.txt")
+    code, out, _ = run(capsys, "--root_dir=elsewhere", "--graph=/graph.pb", "--image=orange.png", "--labels=names.txt")
     assert code == 0
     assert out.startswith("red (0): 1\n")
 
@@ -88,7 +88,7 @@ def test_one_bad_picture_does_not_stop_the_others(folder: pathlib.Path, capsys: 
 
 
 def test_too_few_labels_are_told(folder: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (folder / "labels.txt").write_text("red\n")
+    (folder / "names.txt").write_text("red\n")
     code, out, err = run(capsys, *ORIGINAL, "orange.png")
     assert code == 0
     assert out.splitlines()[1] == "class 1 (1): 0.4"
@@ -119,7 +119,7 @@ def test_presets_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
         (["--graph=graph.pb", "notes.txt"], 1, "notes.txt: this is not a JPEG, PNG, BMP, GIF or WebP picture"),
         (["--graph=graph.pb", "--labels=none.txt", "orange.png"], 1, "none.txt: the labels cannot be read"),
         (["--graph=graph.pb", "--labels=graph.pb", "orange.png"], 1, "graph.pb: this is not a labels file"),
-        (["--graph=labels.txt", "orange.png"], 1, "labels.txt"),
+        (["--graph=names.txt", "orange.png"], 1, "names.txt"),
         (["--graph=graph.pb", "--input_width=299", "orange.png"], 2, "takes 2 here, not --input_width=299"),
         (["--graph=graph.pb", "--input_layer=y", "orange.png"], 2, "--input_layer: the graph has no node 'y'"),
         (["--graph=graph.pb", "--output_layer=score", "orange.png"], 2, "did you mean 'scores'?"),
@@ -152,7 +152,7 @@ def test_a_line_end_in_a_name_ends_no_line(folder: pathlib.Path, capsys: pytest.
     mark[0x0112] = 6
     for name in ("a\nb.jpg", "c.jpg"):
         Image.new("RGB", (8, 8)).save(folder / name, exif=mark if name == "c.jpg" else Image.Exif())
-    code, out, err = run(capsys, "--graph=graph.pb", "--labels=labels.txt", "a\nb.jpg", "c.jpg")
+    code, out, err = run(capsys, "--graph=graph.pb", "--labels=names.txt", "a\nb.jpg", "c.jpg")
     assert code == 0
     assert "a\\nb.jpg:\n" in out
     assert err.count("mark to be turned") == 1

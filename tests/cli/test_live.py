@@ -88,16 +88,24 @@ def test_one_picture(model: pathlib.Path, capsys: Any) -> None:
 
 
 def test_without_labels_it_is_said_how_to_give_them(model: pathlib.Path, capsys: Any) -> None:
+    (model.parent / "labels.txt").rename(model.parent / "names.txt")  # else it is found beside the model
     assert call("live", model, f"--input={model.parent / 'photos'}", "--output=-") == 0
     out = capsys.readouterr()
     assert json.loads(out.out.splitlines()[0])["classes"][0]["label"] == "class 0"
     assert "note: nothing names the classes, so they are numbers; --labels names a file" in out.err
-    assert live(model, "photos", "-") == 0
-    assert "--labels" not in capsys.readouterr().err
     assert call("label_image", model, model.parent / "photos" / "a.png") == 0
     assert "--labels names a file" in capsys.readouterr().err
-    assert call("label_image", model, model.parent / "photos" / "a.png", f"--labels={model.parent / 'labels.txt'}") == 0
+    assert call("label_image", model, model.parent / "photos" / "a.png", f"--labels={model.parent / 'names.txt'}") == 0
     assert "--labels" not in capsys.readouterr().err
+    (model.parent / "names.txt").rename(model.parent / "labels.txt")
+    for command in (
+        ("label_image", model, model.parent / "photos" / "a.png"),
+        ("live", model, f"--input={model.parent / 'photos'}", "--output=-"),
+    ):
+        assert call(*command) == 0
+        out = capsys.readouterr()
+        assert "labels.txt' names the classes" in out.err
+        assert "class 0" not in out.out
 
 
 def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:

@@ -12,10 +12,12 @@ from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.formats.files import write_atomically
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import ReadyModel, read_model
 from pocketgraph.freezing.tables import FILLERS
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import INT32, INT64, STRING
+from pocketgraph.graph.model_file_graph import is_litert_file
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -68,31 +70,57 @@ def class_names_of_model(
     if not names and found.freezing is not None and found.freezing.outputs:
         with contextlib.suppress(PocketgraphError):
             names = class_names(read_model(model, signature=signature), scores)
-    return names if names or notify is None else _labels_beside(model, found.graph, scores, notify)
+    if names or notify is None or node_name(scores) not in found.graph or not says_scores(found.graph, scores):
+        return names
+    return labels_beside(model, found.graph, scores, notify)
 
 
-def _labels_beside(model: str | os.PathLike[str], graph: Graph, scores: str, notify: Notify) -> list[str]:
+def labels_of(
+    labels: str | None, model: str | os.PathLike[str], graph: Graph, scores: str, notify: Notify
+) -> list[str]:
+    """The names of the classes of a classifier: those in the file that the caller names; else of a LiteRT file's
+    metadata, of a table of the graph, or of a file of labels beside the model.
+
+    Args:
+        labels: the path of a file; None or "" where the caller names none.
+        model: the path of the model.
+        graph: what was read there.
+        scores: the tensor of its scores.
+        notify: told which file of labels is taken.
+    """
+    if labels:
+        return read_labels(labels)
+    about = metadata(graph.extra) if is_litert_file(graph) else None
+    return (
+        list(about.labels if about is not None else ())
+        or class_names(graph, scores)
+        or labels_beside(model, graph, scores, notify)
+    )
+
+
+def labels_beside(model: str | os.PathLike[str], graph: Graph, scores: str, notify: Notify) -> list[str]:
     """The names in a file of labels among a SavedModel's assets or beside a model; none where no such file, or several
-    different ones, name as many classes as there are scores."""
+    different ones, name as many classes as there are scores. One score may be for the second of two."""
     if node_name(scores) not in graph:
         return []
-    sizes = infer(graph).shape(canonical(scores)).dims if says_scores(graph, scores) else None
+    sizes = infer(graph).shape(canonical(scores)).dims
     if not sizes or sizes[-1] is None:
         return []
+    count = max(sizes[-1], 2)
     place = os.path.normpath(model)
     fitting: dict[str, list[str]] = {}
     for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place)):
         for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*label*.txt"))):
             with contextlib.suppress(PocketgraphError):
                 names = read_labels(path)
-                if len(names) == sizes[-1]:
+                if len(names) == count:
                     fitting[path] = names
         if fitting:
             break
     if len({tuple(names) for names in fitting.values()}) != 1:
         return []
     path, names = next(iter(fitting.items()))
-    notify(f"'{path}' names the classes, as it has a line for each score; {option('labels')} takes another file")
+    notify(f"'{path}' names the classes, as it has a line for each; {option('labels')} takes another file")
     return names
 
 

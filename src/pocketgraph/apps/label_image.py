@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names, class_names_of_model
+from pocketgraph.apps.class_names import class_names, class_names_of_model, labels_beside
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
@@ -99,7 +99,7 @@ def label_image(
         model: the classifier: a graph, a model file, or the directory of a SavedModel or a training.
         pictures: files, folders of them, or pixels, uint8 [height, width, 3]; one or several.
         labels: one name for each score, or the file with one a line; by default those that a LiteRT file
-            or a table of the graph holds.
+            or a table of the graph holds, or, with ``notify``, a file of labels beside the model.
         top: how many labels to give.
         preset, input_layer, output_layer: see ``PictureModel``; found where they are not given.
         input_width, input_height, input_mean, input_std: likewise; pixels are fed as (pixel - mean) / std.
@@ -141,6 +141,7 @@ def labeler_of(
 ) -> Labeler:
     """The labeler of a model; ``how`` as for Labeler, the other arguments as for label_image."""
     names = read_labels(labels) if isinstance(labels, str | os.PathLike) else labels
+    place: str | os.PathLike[str] | None = None
     if not isinstance(model, Graph):
         wanted = [how["output_layer"]] if how.get("output_layer") else None
         found = ready(model, wanted, signature=signature)
@@ -149,8 +150,10 @@ def labeler_of(
                 notify(note)
         if wanted and not names:
             names = class_names_of_model(model, found, wanted[0], signature)
-        model = found.graph
+        place, model = model, found.graph
     labeler = Labeler(model, names, preset=preset, **how)
+    if place is not None and not labeler.labels and notify is not None:
+        labeler.labels = tuple(labels_beside(place, model, labeler.outputs[0], notify))
     of_file = labeler.metadata_of_file
     says_scaling = of_file is not None and of_file.scaling is not None
     if labeler.preset and not preset and not says_scaling and notify is not None:

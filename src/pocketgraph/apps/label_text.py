@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from pocketgraph.datasets.class_labels import best_classes, of_two
+from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.text_tables import read_text_table
@@ -30,6 +31,10 @@ class TextLabeler:
         outputs: the tensor of the scores; by default the likely one.
         threads: how many to compute with.
 
+    Attributes:
+        labels: of the scores.
+        scores: the graph and the tensor that gives them; None of a file without its graph.
+
     Raises:
         UsageError: the model takes no texts.
     """
@@ -48,6 +53,8 @@ class TextLabeler:
         models: list[RunnableModel] = [opened]
         if reader is not None:
             models = with_texts([open_model(reader, outputs=outputs, threads=threads), opened])
+        graphs = (one for one in (opened, *models) if isinstance(one, GraphModel))
+        self.scores = next(((one.graph, one.outputs[0]) for one in graphs), None)
         self._model = models[-1]
         if not any(item.takes_text for item in self._model.inputs):
             taken = ", ".join(f"{item.name} {list(item.shape)}" for item in self._model.inputs)
@@ -70,7 +77,8 @@ class TextLabeler:
             scores = np.asarray(self._model.run(sample)[0])
             if scores.dtype.kind not in "fiu":
                 raise UsageError(f"the output is {scores.dtype}, not scores", hint="name another output")
-            best = best_classes(of_two(scores, self.labels).reshape(-1), (), top)
+            is_logit = self.scores is not None and may_give_logits(*self.scores)
+            best = best_classes(of_two(scores, self.labels, is_logit=is_logit).reshape(-1), (), top)
             yield [(self.labels[at] if at < len(self.labels) else str(at), at, score) for at, score in best]
 
 

@@ -87,8 +87,8 @@ def says_scores(graph: Graph, output: str) -> bool:
     >>> says_scores(graph, "y"), says_scores(graph, "forecast")
     (True, False)
     """
-    node = graph.find_producer(output, HANDS_ON)
-    ops = {*SHARES, "LogSoftmax", _BEST} | _FIRST_FEW
+    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    ops = {*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
 
 

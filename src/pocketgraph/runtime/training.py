@@ -8,18 +8,11 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Graph, Node, canonical
-from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.opdefs import known_output_dtypes
-from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.graph import Graph
+from pocketgraph.runtime.not_finite import first_not_finite, is_not_finite, where_of
 from pocketgraph.runtime.session import Session
 
-LAYERS = ops_with("layer", "fused_batch_norm")
-SKIPPED = ops_with("placeholder", "constant", "variable", "reference")
 HINT = "look at the batch, or lower the learning rate"
-MOST_CHECKED = 400
-"""Tensors that are looked at in one run for the first that is not finite."""
 
 
 def train(
@@ -102,42 +95,13 @@ def _explained(session: Session, loss: str, batch: Mapping[str, Any], number: in
     if np.isfinite(value).all():
         return None
     said = f"the loss is {np.sum(value)} at step {number}"
-    fed = [name for name, array in batch.items() if _is_broken(np.asarray(array))]
+    fed = [name for name, array in batch.items() if is_not_finite(np.asarray(array))]
     if fed:
         return RunError(f"{said}: the input '{fed[0]}' is not finite", hint="look at the batch")
-    broken = [name for name, array in session.variables().items() if _is_broken(array)]
+    broken = [name for name, array in session.variables().items() if is_not_finite(array)]
     if broken:
         return RunError(f"{said}: the variable '{broken[0]}' is not finite since step {number - 1}", hint=HINT)
-    node = _first_broken(session, loss, batch)
+    node = first_not_finite(session, loss, batch)
     if node is None:
         return RunError(said, hint=HINT)
-    layer = _layer(session.graph, node)
-    where = f"in '{node.name}' ({node.op})" + (f", behind the layer '{layer}'" if layer and layer != node.name else "")
-    return RunError(f"{said}; it began {where}", hint=HINT)
-
-
-def _is_broken(array: Array) -> bool:
-    return array.dtype.kind in "fV" and not bool(np.isfinite(array.astype(np.float64)).all())
-
-
-def _first_broken(session: Session, loss: str, batch: Mapping[str, Any]) -> Node | None:
-    """The first node whose result is not finite, in an order in which they run."""
-    graph = session.graph
-    fed = {canonical(name) for name in batch}
-    nodes = [
-        node for node in in_order(graph, [loss])
-        if node.op not in SKIPPED and f"{node.name}:0" not in fed
-        and (dtypes := known_output_dtypes(node)) and dtypes[0] is not None and dtypes[0].is_floating
-    ]  # fmt: skip
-    for start in range(0, len(nodes), MOST_CHECKED):
-        some = nodes[start : start + MOST_CHECKED]
-        for node, array in zip(some, session.run([f"{node.name}:0" for node in some], batch), strict=True):
-            if _is_broken(array):
-                return node
-    return None
-
-
-def _layer(graph: Graph, node: Node) -> str:
-    """The nearest layer that the node's value comes from."""
-    layers = [other.name for other in in_order(graph, [node.name]) if other.op in LAYERS]
-    return layers[-1] if layers else ""
+    return RunError(f"{said}; it began {where_of(session.graph, node)}", hint=HINT)

@@ -9,16 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names
+from pocketgraph.apps.class_names import class_names, labels_beside
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
 from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.apps.shipping.answer_judging import takes_labels
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
-from pocketgraph.apps.shipping.shipment import frozen_beside, frozen_of, takes_recordings
+from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of, takes_recordings
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
-from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES
+from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES, says_scores
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
@@ -30,6 +31,7 @@ from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export
+from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
@@ -44,6 +46,7 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
+OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
 MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
@@ -135,6 +138,12 @@ def make_project(
     names = app_name(title, package)
     where = None if isinstance(source, Graph) else os.fspath(source)
     check_target(place, is_folder=True, force=force, source=where)
+    frozen = "" if where is None or "tflite" in chosen.engines else _graph_of(where)
+    own = [OF_GRAPH.format(kind=kind, frozen=quoted(frozen), file=quoted(where or ""))] if frozen else []
+    about = metadata(load(where or "").extra) if frozen else None
+    if frozen:
+        source, labels = frozen, labels or (about.labels if about is not None else ())
+        where = frozen
     wanted = chosen.wanted_outputs
     if app and wanted is None:
         raise UsageError(
@@ -145,14 +154,21 @@ def make_project(
         outputs = wanted(graph, app)
         source = source if outputs is None or is_model_file(graph) else graph
     reading = SampleReading(preset, input_mean, input_std, input_width, input_height, sample_rate, notify or unheard)
+    if about is not None and about.scaling is not None and input_mean is None and input_std is None:
+        reading = replace(reading, input_mean=about.scaling[0], input_std=about.scaling[1])
     model = model_to_export(
         source, reading, inputs=inputs, outputs=outputs, signatures=signatures, shapes=shapes, values=values,
         labels=labels, samples=samples, threads=threads, progress=progress, about=About(name=names.title),
     )  # fmt: skip
     model, finished = _as_it_is(model, where, kind, built_on)
+    scores = model.main.outputs[0].tensor
     if not finished and not model.labels:
-        model = replace(model, labels=tuple(class_names(model.graph, model.main.outputs[0].tensor)))
-    model, own = as_large_as_resized(model)
+        model = replace(model, labels=tuple(class_names(model.graph, scores)))
+    is_told = model.labels or not (says_scores(model.graph, scores) and takes_labels(model.graph, scores))
+    if where is not None and not is_told:
+        model = replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify or unheard)))
+    model, resized = as_large_as_resized(model)
+    own += resized
     if finished and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
@@ -165,6 +181,12 @@ def make_project(
         written = put_in_place(made, place)
     size = sum(os.path.getsize(file) for file in written)
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
+
+
+def _graph_of(path: str) -> str:
+    """The graph beside a finished LiteRT file that ``ship`` wrote; "" where there is none, or the path is another."""
+    is_file = os.path.isfile(path) and os.path.basename(path) != FROZEN
+    return frozen_of(path) if is_file and is_litert_file(load(path)) else ""
 
 
 def _check_installed(kind: ProjectKind, engine: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -59,7 +58,10 @@ def kept_answers(
         most = most if most is not None else LOST_ANSWERS
         lost = 100 * (before.accuracy.top1 - after.accuracy.top1)
         words = f"{after.accuracy.top1:.1%} of {count} answers are right, {before.accuracy.top1:.1%} before"
-        return KeptAnswers(lost <= most, f"{words}; same answer in {beside.agreement:.1%}", f"{most:g} points")
+        words += f"; same answer in {beside.agreement:.1%}"
+        is_stuck = len(after.answers.given) == 1 < len(before.answers.given)  # right, where one class is rare
+        words += ", as it gives one answer for all" if is_stuck else ""
+        return KeptAnswers(lost <= most and not is_stuck, words, f"{most:g} points")
     if beside.has_classes and assumed is None:
         most = most if most is not None else CHANGED_ANSWERS
         divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""
@@ -135,16 +137,8 @@ def check_labels(names: Sequence[str], model: RunnableModel, data: Dataset, outp
     check_count(names, scores.shape[-1], output)
 
 
-def row_labels(
-    graph: Graph, output: str, labels: Sequence[str] | str | os.PathLike[str]
-) -> Sequence[str] | str | os.PathLike[str]:
-    """The labels for a file's metadata, which have one for each score of a row; none of a single score for the second
-    of two classes.
-
-    Args:
-        graph: the model.
-        output: what the labels are of.
-        labels: the names, or the file that has them.
-    """
+def takes_labels(graph: Graph, output: str) -> bool:
+    """Whether a file's metadata and apps take labels of an output: one for each score of a row, and so none of a single
+    score for the second of two classes."""
     sizes = infer(graph).shape(canonical(output)).dims
-    return () if sizes and sizes[-1] == 1 else labels
+    return not sizes or sizes[-1] != 1

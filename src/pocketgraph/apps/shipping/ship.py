@@ -23,7 +23,7 @@ from pocketgraph.apps.shipping.answer_judging import (
     check_labels,
     kept_answers,
     likely_numbers,
-    row_labels,
+    takes_labels,
     unjudged,
 )
 from pocketgraph.apps.shipping.device_times import device_times
@@ -303,7 +303,7 @@ class _Work:
             def make(path: str) -> Sequence[str]:
                 texts = self.data if text_inputs(graph, self.outputs) else None
                 normalized = {name: self.reading[name] for name in ("preset", "input_mean", "input_std")}
-                names = row_labels(graph, self.outputs[0], self.labels or self.names)
+                names = (self.labels or self.names) if takes_labels(graph, self.outputs[0]) else ()
                 made = export(
                     graph, path, target="tflite", outputs=self.outputs, threads=self.threads, force=True,
                     shapes=self.sizes, labels=names, samples=texts, limit=MOST_CHECKED, **normalized, **how,
@@ -347,7 +347,7 @@ class _Work:
             self.notify(note)
         before, after = found_all[0], found_all[1]
         result.unknown += [text for text in unsaid_scaling(found_all) if text not in result.unknown]
-        is_judged = before.accuracy is not None or before.answers.are_varied
+        is_judged = before.accuracy is not None or before.answers.are_varied or bool(before.not_finite)
         result.doubt = self.doubt(before.doubt if is_judged else "")
         result.milliseconds = before.as_dict()["milliseconds"], after.as_dict()["milliseconds"]
         main, *further = self.outputs

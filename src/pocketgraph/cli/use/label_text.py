@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from pocketgraph.cli.shared.data_options import with_model
+from pocketgraph.cli.shared.data_options import say, with_model
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import UsageError
@@ -22,7 +22,7 @@ SHOWN = 60  # characters of a text
 )
 @click.option("--graph", help="The model: a graph, a directory, or a .tflite file; it may stand before the texts, too.")
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
-@click.option("--labels", help="A file with one label a line; without it indexes are shown.")
+@click.option("--labels", help="A file with one label a line; default: one beside the graph, else indexes.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip
@@ -45,6 +45,7 @@ def command(
       pocketgraph label_text --graph=reviews.pb --labels=opinions.txt "a lovely film" "a dull one"
       pocketgraph label_text --graph=out/model.tflite --reader=out/frozen.pb --data=reviews.csv
     """
+    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_text import TextLabeler, texts_of
     from pocketgraph.datasets.class_labels import read_labels
 
@@ -55,6 +56,8 @@ def command(
         graph, read_labels(labels) if labels else (), reader=reader, outputs=names(output_name or "") or None,
         threads=threads,
     )  # fmt: skip
+    if labeler.scores is not None:
+        labeler.labels = tuple(labels_of(labels, graph, *labeler.scores, say))
     shown = texts_of(data) if data else list(texts)
     results = []
     for text, best in zip(shown, labeler(data if data else list(texts), how_many_labels), strict=False):

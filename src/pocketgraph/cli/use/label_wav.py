@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from pocketgraph.cli.shared.data_options import rate_option, with_model
+from pocketgraph.cli.shared.data_options import rate_option, say, with_model
 from pocketgraph.cli.shared.output import echo
 from pocketgraph.errors import FormatError, PocketgraphError, UsageError
 from pocketgraph.pages.quantities import counted
@@ -21,7 +21,7 @@ from pocketgraph.pages.quantities import counted
 @click.option("--wav", multiple=True, help="A recording; may be repeated, and recordings may just be listed.")
 @click.option("--wav_dir", help="A folder whose .wav files are labelled, each under its name.")
 @click.option("--graph", help="The frozen model, .pb or .pbtxt; it may be listed before the recordings, too.")
-@click.option("--labels", help="A file with one label a line; without it indexes are shown.")
+@click.option("--labels", help="A file with one label a line; default: one beside the graph, else indexes.")
 @click.option("--input_name", help="The tensor of a file's content; default: the one that is decoded.")
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @rate_option
@@ -53,8 +53,8 @@ def command(
     \b
       pocketgraph label_wav --graph=speech.pb --labels=words.txt yes.wav
     """
+    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_wav import WavLabeler
-    from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
 
     graph, recordings = with_model(graph, recordings)
@@ -67,7 +67,8 @@ def command(
     if not paths:
         raise UsageError("no recording is given", hint="pass --wav=RECORDING, or list recordings at the end")
     loaded = read_model(graph, [how["output_name"]] if how["output_name"] else None)
-    labeler = WavLabeler(loaded, read_labels(labels) if labels else (), **how)
+    labeler = WavLabeler(loaded, **how)
+    labeler.labels = tuple(labels_of(labels, graph, loaded, labeler.model.output, say))
     results = []
     failures = 0
     for path in paths:

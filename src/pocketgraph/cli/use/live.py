@@ -93,8 +93,9 @@ def command(
 
 def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
     """The application that the flags describe."""
+    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_image import without_names
-    from pocketgraph.apps.live.application_choice import APPLICATIONS, application, misfit, shows_numbers
+    from pocketgraph.apps.live.application_choice import APPLICATIONS, application, chosen, misfit, shows_numbers
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
@@ -104,7 +105,12 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     how["feeds"] = feeds(how.pop("feed"))
     wanted = [how["output_layer"]] if how["output_layer"] else None
     graph = read_model(model, wanted, signature=signature, notify=say)
-    made: Application = application(graph, kind, read_labels(labels) if labels else (), **how)
+    found, output = chosen(graph, how["output_layer"], kind)
+    if found == "classify" and output is not None:
+        given = labels_of(labels, model, graph, output, say)
+    else:
+        given = read_labels(labels) if labels else []
+    made: Application = application(graph, kind, given, **how)
     if warning := misfit(graph, made):
         echo(f"warning: {warning}", err=True)
     if shows_numbers(made):

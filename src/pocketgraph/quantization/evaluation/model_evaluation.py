@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -155,6 +156,7 @@ def judge_models(
             verdict.add(own, answer, label, None if numbers is None else numbers[done])
     if len(data) < LEAST_TIMED and cluster.current() is None and not any(map(_has_effects, models)):
         _time_again(verdicts, answering, data)
+    verdicts[0].not_finite = _not_finite(verdicts[0], models[0], data)
     is_guessed = is_guessed and classes is not None
     told = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
     return Evaluation(verdicts, len(data), told)
@@ -168,6 +170,24 @@ def _check_inputs(models: Sequence[RunnableModel]) -> None:
                 f"it takes {_shapes(model)}, and {models[0].path} takes {_shapes(models[0])}", where=model.path,
                 hint="evaluate models of different inputs one by one",
             )  # fmt: skip
+
+
+def _not_finite(verdict: ModelVerdict, model: RunnableModel, data: Dataset) -> str:
+    """That a model gives no numbers for some samples, where that begins, and what helps; "" where it gives some."""
+    if not verdict.without_numbers:
+        return ""
+    first = verdict.without_numbers[0]
+    sample = next(data.after(first).samples() if first else data.samples())
+    began = model.where_not_finite(sample) if isinstance(model, GraphModel) else ""
+    many = len(verdict.without_numbers)
+    which = "it is" if many == 1 else "the first is"
+    named = os.path.basename(data.files[first]) if data.files else f"number {first + 1} of those judged"
+    return (
+        f"{verdict.model} gives NaN or infinity for {many} of {counted(verdict.samples, 'sample')}, {which} {named}"
+        f"{f'; it begins {began}' if began else ''}. Are samples prepared as in training ({option('preset')}, "
+        f"{option('input_mean')}, {option('input_std')}; gaps, units)? If so, the graph has to keep what it takes "
+        "logarithms or roots of, or divides by, above 0"
+    )
 
 
 def _time_again(verdicts: Sequence[ModelVerdict], answering: _Answering, data: Dataset) -> None:
@@ -377,5 +397,5 @@ def notes(
     if doubt := verdicts[0].doubt:
         yield doubt
     compared = [verdict.comparison for verdict in verdicts if verdict.comparison is not None]
-    if not all(math.isfinite(comparison.mean_error) for comparison in compared):
+    if not verdicts[0].not_finite and not all(math.isfinite(comparison.mean_error) for comparison in compared):
         yield f"some results are not finite numbers; look for NaN and infinities in {data.place}"

@@ -45,6 +45,9 @@ class ModelVerdict:
         errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
         times: seconds of each sample.
         answers: which classes it gave.
+        samples: how many were taken in.
+        without_numbers: the places of the samples for which it gave NaN, or nothing but infinity.
+        not_finite: that there are such, and where it begins, in a sentence; empty where there are none.
     """
 
     path: str
@@ -54,6 +57,9 @@ class ModelVerdict:
     errors: Statistic[float] | None = None
     times: list[float] = field(default_factory=list)
     answers: AnswerCounts = field(default_factory=AnswerCounts)
+    samples: int = 0
+    without_numbers: list[int] = field(default_factory=list)
+    not_finite: str = ""
 
     def add(self, reference: Array, answer: Array, label: int | None, numbers: Array | None) -> None:
         """Takes in one sample's output, beside that of the first model and beside what the data tell.
@@ -64,6 +70,9 @@ class ModelVerdict:
         if answer.dtype.kind in "OSU":
             hint = f"name the numbers that the texts are made of, with {option('outputs')}"
             raise UsageError("the output is of texts, and numbers are judged", where=self.path, hint=hint)
+        if answer.dtype.kind == "f" and answer.size and (np.isnan(answer).any() or not np.isfinite(answer).any()):
+            self.without_numbers.append(self.samples)
+        self.samples += 1
         if self.comparison is not None:
             self.comparison.add(reference, answer)
         if self.accuracy is not None and label is not None:
@@ -80,7 +89,7 @@ class ModelVerdict:
     @property
     def doubt(self) -> str:
         """What speaks against its answers, whatever they are compared with; empty where nothing does."""
-        return self.answers.doubt(self.model, self.accuracy)
+        return self.not_finite or self.answers.doubt(self.model, self.accuracy)
 
     def as_dict(self) -> dict[str, Any]:
         """All numbers by name; None for what is not known."""

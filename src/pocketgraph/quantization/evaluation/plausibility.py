@@ -18,6 +18,7 @@ FEWEST = 20  # samples; fewer may be alike unless the data tell their classes, a
 FEWEST_TOLD = 5  # samples of known classes; fewer say nothing of how often a model is right
 ALL_ALIKE = 0.95  # of the samples, from which answers count as always the same
 VARIED = 0.8  # of the samples have one class at most, where answers that are always the same are wrong
+POOR = "If so, the model itself is poor on these samples, before any bits are saved: train it longer, or ship another"
 SUM_TOLERANCE = 1e-2  # by which shares may miss 1 in all
 
 
@@ -76,7 +77,7 @@ class AnswerCounts:
         count = self.given.total()
         if count < FEWEST_TOLD:
             return ""
-        remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores?"
+        remedy = f"{self.way_in}{', and ' if self.way_in else ''}are the labels in the order of the scores? {POOR}"
         most = self.given.most_common(1)[0][1]
         is_varied = not self.labels or self.labels.most_common(1)[0][1] <= VARIED * count
         is_enough = count >= FEWEST or bool(self.labels) or self.are_varied

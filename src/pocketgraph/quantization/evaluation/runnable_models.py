@@ -14,7 +14,7 @@ import numpy as np
 from pocketgraph.datasets.class_scores import judged_outputs
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import other_sizes_hint
-from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.errors import FormatError, PocketgraphError, UsageError, option
 from pocketgraph.freezing.ready_models import Tell, read_model
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.entry_points import check_names, unknown_node_hint
@@ -193,8 +193,20 @@ class GraphModel:
 
     def run(self, sample: Sample) -> list[Array]:
         """The outputs for one sample."""
-        feeds = {item.name: array for item, array in zip(self.inputs, sample, strict=True)}
-        return self._session.run(self.outputs, {**feeds, **self.values})
+        return self._session.run(self.outputs, self._feeds(sample))
+
+    def _feeds(self, sample: Sample) -> dict[str, Any]:
+        return {**{item.name: array for item, array in zip(self.inputs, sample, strict=True)}, **self.values}
+
+    def where_not_finite(self, sample: Sample) -> str:
+        """Where the first NaN or infinity of a run begins, in words, see ``where_of``; "" where nothing tells."""
+        from pocketgraph.runtime.not_finite import first_not_finite, where_of
+
+        try:
+            node = first_not_finite(self._session, self.outputs[0], self._feeds(sample))
+        except PocketgraphError:
+            return ""  # what is inside of loops and branches cannot be looked at
+        return "" if node is None else where_of(self._session.graph, node)
 
     def identity(self) -> str:
         """Of the graph, its outputs, inputs and other feeds."""

@@ -22,6 +22,8 @@ SURE = 1.959964  # standard deviations to each side that 95 % of a normal distri
 
 def noise_words(snr: float, same: str = "the same results") -> str:
     """A signal-to-noise ratio, in dB, in words; ``same`` for numbers that float32 does not tell apart."""
+    if snr == -math.inf:
+        return "no signal to noise, as results are 0, NaN or infinite"
     return same if snr > EXACT_DECIBELS else f"signal to noise {snr:.1f} dB"
 
 
@@ -183,8 +185,11 @@ class Likeness:
         for start in range(0, first.size, BLOCK):
             left = first[start : start + BLOCK].astype(np.float64)
             right = second[start : start + BLOCK].astype(np.float64)
-            with np.errstate(invalid="ignore"):  # masked scores are infinite on both sides
+            with np.errstate(invalid="ignore"):
                 apart = left - right
+            if not np.isfinite(apart).all():  # masked scores are infinite on both sides
+                is_same = np.isinf(left) & (left == right)
+                left, right, apart = left[~is_same], right[~is_same], apart[~is_same]
             self.signal += float(left @ left)
             self.noise += float(apart @ apart)
             self.across += float(left @ right)
@@ -231,9 +236,9 @@ class Comparison(Likeness):
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's outputs, of the same size; the shape of the reference says what is an answer."""
         super().add(reference, answer)
-        right = answer.reshape(-1).astype(np.float64)
+        left, right = (array.reshape(-1).astype(np.float64) for array in (reference, answer))
         with np.errstate(invalid="ignore"):
-            apart = np.abs(reference.reshape(-1).astype(np.float64) - right)
+            apart = np.where(np.isinf(left) & (left == right), 0, np.abs(left - right))
         wanted = None if self.are_forecasts else scores_of_classes(reference)
         self.width = 0 if wanted is None or is_reconstruction(self.distance, self.spread) else wanted.shape[1]
         if are_picks(reference) and reference.size and not self.are_forecasts:
