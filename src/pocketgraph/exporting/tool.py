@@ -14,7 +14,7 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.errors import UsageError, path_of
-from pocketgraph.exporting.checking import Checked, check
+from pocketgraph.exporting.export_verification import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Progress, Source
 from pocketgraph.exporting.opening import Sizes, opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop

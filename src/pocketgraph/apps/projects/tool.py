@@ -22,7 +22,7 @@ from pocketgraph.datasets.class_scores import HANDS_ON, SHARES
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
-from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
+from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source, check_sizes
 from pocketgraph.exporting.opening import Sizes, as_large_as_resized, with_fixed_shapes
