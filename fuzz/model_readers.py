@@ -14,9 +14,10 @@ from fuzz.targets import ROOT, files, stored, target
 from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import required_ops
-from pocketgraph.formats import content, facts, graphdef, memmapped, meta_graph, onnx_file, saver_def, sealed, tflite
+from pocketgraph.formats import content, graphdef, memmapped, meta_graph, onnx_file, saver_def, sealed, tflite
 from pocketgraph.formats.detect import identify
 from pocketgraph.formats.graphdef_text import print_message
+from pocketgraph.formats.model_file_facts import facts
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Func, Graph, Node, Tensor, opdefs
 from pocketgraph.graph.order import topological
@@ -207,14 +208,14 @@ def read_sealing_key(data: bytes) -> None:
 
 
 @target(
-    "formats/content.py formats/detect.py formats/facts.py",
+    "formats/content.py formats/detect.py formats/model_file_facts.py",
     lambda: [*written().values(), *litert_files()[:8], *files("*.index", "*.ckpt", "checkpoint", most=2048)],
     (*PROTO_WORDS, b"TFL3", b"node {", b"<html", b"version https://git-lfs", b"\x89HDF", b"PK\x03\x04"),
 )  # fmt: skip
 def read_any_file(data: bytes) -> None:
     path = stored(data, "any")
     identify(path)
-    facts.facts(path)
+    facts(path)
 
 
 @functools.lru_cache(maxsize=1)

@@ -8,7 +8,7 @@ import os
 import pathlib
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -109,3 +109,17 @@ def assert_close(actual: Any, expected: Any, relative_to_peak: float = 1e-4) -> 
     peak = np.max(np.abs(wanted), initial=0.0)
     difference = np.max(np.abs(tame - wanted), initial=0.0)
     assert difference <= relative_to_peak * max(peak, 1e-30), f"largest difference {difference}, peak {peak}"
+
+
+def listed(numbers: Iterable[int]) -> str:
+    """Numbers as an attribute's list in the text form."""
+    return f"list[{','.join(map(str, numbers))}]"
+
+
+def window_text(window: Mapping[str, Any]) -> str:
+    """A convolution's window in the text form: ``strides`` and ``dilations`` of both axes, ``padding`` a name or
+    pairs of pixels."""
+    stride, padding, dilation = window["strides"], window["padding"], window["dilations"]
+    border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
+    kind = padding if isinstance(padding, str) else "EXPLICIT"
+    return f'strides=list[1,{stride},{stride},1], padding="{kind}", dilations=list[1,{dilation},{dilation},1]{border}'

@@ -19,7 +19,7 @@ from typing import Any
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import TARGETS, export
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.support import support
+from pocketgraph.exporting.target_support import support
 
 BROKEN = "BROKEN"
 """What stands before an error that is none of pocketgraph's own."""

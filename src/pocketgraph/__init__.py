@@ -45,6 +45,7 @@ import gc
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.lazy_members import lazy_members
 from pocketgraph.version import VERSION
 
 if TYPE_CHECKING:
@@ -100,20 +101,19 @@ __all__ = [
 ]  # fmt: skip
 
 
+_member = lazy_members(__name__, _HOME)
+
+
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        collects = gc.isenabled()
-        gc.disable()  # what modules make stays, and would be looked at again and again
-        try:
-            value = getattr(import_module(f"pocketgraph.{_HOME[name]}"), name)
-        finally:
-            if collects:
-                gc.enable()
-        globals()[name] = value
-        return value
     if name in ("formats", "graph", "runtime", "transforms", "inspect", "kernels"):
         return import_module(f"pocketgraph.{name}")
-    raise AttributeError(f"module 'pocketgraph' has no attribute '{name}'")
+    collects = gc.isenabled()
+    gc.disable()  # what modules make stays, and would be looked at again and again
+    try:
+        return _member(name)
+    finally:
+        if collects:
+            gc.enable()
 
 
 def __dir__() -> list[str]:

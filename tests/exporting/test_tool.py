@@ -14,7 +14,7 @@ import pocketgraph
 from pocketgraph.apps.shipping.preparation import prepared
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError, UsageError
 from pocketgraph.exporting import targets, tool
-from pocketgraph.exporting.checking import DifferenceError
+from pocketgraph.exporting.export_verification import DifferenceError
 from pocketgraph.exporting.labels import check_labels
 from pocketgraph.exporting.model import CODED_TOLERANCE, Normalization, Written
 from pocketgraph.exporting.opening import opened, with_fixed_shapes, with_sizes

@@ -21,8 +21,8 @@ from pocketgraph import formats
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import sealed
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
-from pocketgraph.formats.facts import facts
 from pocketgraph.formats.graphdef_text import print_message
+from pocketgraph.formats.model_file_facts import facts
 from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, const
 
 FLOAT = DType.named("float")

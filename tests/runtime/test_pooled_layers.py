@@ -20,7 +20,7 @@ from pocketgraph.litert.packing import changing_weights
 from pocketgraph.runtime.engines import trained_convolutions
 from pocketgraph.runtime.engines.layer_nodes import LayerCall
 from pocketgraph.runtime.planning import numpy_gradients
-from support import ROOT, assert_close
+from support import ROOT, assert_close, listed, window_text
 
 FIXTURES = ROOT / "tests" / "fixtures"
 sys.path.insert(0, str(FIXTURES))
@@ -59,19 +59,12 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return taken
 
 
-def listed(numbers: Sequence[int]) -> str:
-    return f"list[{','.join(map(str, numbers))}]"
-
-
 def layer(name: str) -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
     """(a case's graph, its feeds, TensorFlow's results)."""
     case = CASES[name]
     with np.load(FIXTURES / "pooled_layers.npz") as data:
         wanted = {key: data[f"{name} {key}"] for key in (*KEYS, "slopes")}
-    stride, padding, dilation = case.window["strides"], case.window["padding"], case.window["dilations"]
-    border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
-    kind = padding if isinstance(padding, str) else "EXPLICIT"
-    window = f'strides=list[1,{stride},{stride},1], padding="{kind}", dilations=list[1,{dilation},{dilation},1]{border}'
+    window = window_text(case.window)
     size = listed((1, *case.pool, 1))
     pool = f'T=float, ksize={size}, strides={size}, padding="{case.padding}"'
     text = f"""

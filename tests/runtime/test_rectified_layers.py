@@ -18,7 +18,7 @@ from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
 from pocketgraph.runtime.engines import trained_convolutions
 from pocketgraph.runtime.planning import numpy_gradients
-from support import ROOT, assert_close
+from support import ROOT, assert_close, window_text
 
 FIXTURES = ROOT / "tests" / "fixtures"
 sys.path.insert(0, str(FIXTURES))
@@ -80,19 +80,12 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return taken
 
 
-def listed(numbers: Sequence[int]) -> str:
-    return f"list[{','.join(map(str, numbers))}]"
-
-
 def layer(name: str, more: str = "") -> tuple[Graph, Feeds, dict[str, np.ndarray[Any, Any]]]:
     """(a case's graph, its feeds, TensorFlow's results by what is fetched)."""
     case, given = CASES[name], drawn(name)
     with np.load(FIXTURES / "rectified_layers.npz") as data:
         wanted = {key: data[f"{name} {key}"] for key in ("rectified", "slopes", "x", "w", "b")}
-    stride, padding, dilation = case.window["strides"], case.window["padding"], case.window["dilations"]
-    border = "" if isinstance(padding, str) else f", explicit_paddings={listed([n for pair in padding for n in pair])}"
-    kind = padding if isinstance(padding, str) else "EXPLICIT"
-    window = f'strides=list[1,{stride},{stride},1], padding="{kind}", dilations=list[1,{dilation},{dilation},1]{border}'
+    window = window_text(case.window)
     text = "".join(
         f"{key} = Placeholder(dtype=float, shape=[{','.join(map(str, value.shape))}])\n"
         for key, value in {**given, "slopes": wanted["slopes"]}.items()

@@ -13,6 +13,7 @@ from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import DType, Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.audio_preprocessing import AudioPreprocessing
+from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
 from pocketgraph.runtime.feeding.open_shapes import is_told_by_weights
 from pocketgraph.runtime.session import Session
@@ -23,8 +24,6 @@ Samples: TypeAlias = Callable[[], Iterable[Feeds]]
 """Gives all samples anew each time it is called."""
 Run: TypeAlias = Callable[[str, Feeds], dict[str, Array]]
 """Runs what was written: the name of an entry point and its inputs make its outputs, by their public names."""
-Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is being done, how many steps of it are done, and of how many."""
 CODED_TOLERANCE = 0.02
 """Of a model that computes with few bits: the mean difference from the reference engine, as a share of the peak."""
 Source: TypeAlias = "Graph | str | os.PathLike[str]"
@@ -166,7 +165,7 @@ class ExportModel:
     texts: TextPreprocessing | None = None
     sample_rate: int | None = None
     notes: tuple[str, ...] = ()
-    progress: Progress = lambda stage, done, total: None
+    progress: Progress = silent
     variables: Mapping[str, Array] = field(default_factory=dict)
     original: Callable[[], Session] | None = None
 

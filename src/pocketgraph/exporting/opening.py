@@ -29,7 +29,7 @@ from pocketgraph.quantization.audio_preprocessing import (
     behind_audio_preprocessing,
 )
 from pocketgraph.quantization.float_program import with_value
-from pocketgraph.quantization.stated_sizes import by_tensor
+from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
 from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import (
     default_fetches,
@@ -41,7 +41,6 @@ from pocketgraph.runtime.feeding.synthetic_feeds import (
 )
 from pocketgraph.runtime.tensor_names import feed_endpoint, feed_endpoints, fetch_endpoint
 
-Sizes = Mapping[str, Sequence[int]]
 VARIABLE = "variable "
 """Before a variable's name, so that it is none of an input's or output's."""
 

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.exporting.checking import Checked, check
+from pocketgraph.exporting.export_verification import Checked, check
 from pocketgraph.exporting.model import ExportModel, Feeds, Port, Written
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.graph import Shape

@@ -14,9 +14,9 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.errors import UsageError, path_of
-from pocketgraph.exporting.checking import Checked, check
-from pocketgraph.exporting.model import About, ExportModel, Progress, Source
-from pocketgraph.exporting.opening import Sizes, opened
+from pocketgraph.exporting.export_verification import Checked, check
+from pocketgraph.exporting.model import About, ExportModel, Source
+from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
@@ -28,6 +28,8 @@ from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import bytes_text
+from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.stated_sizes import Sizes
 
 Lines: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
 """Lines of text, or the path of a file with them."""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pocketgraph.errors import FormatError, UsageError, path_of
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor, check_graph
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
+from pocketgraph.lazy_members import lazy_members
 
 if TYPE_CHECKING:
     from pocketgraph.formats.content import Kind
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Identity", "Kind", "from_bytes", "identify", "load", "open_checkpoint", "save", "to_bytes"]
 
-HOMES = {"Identity": "detect", "identify": "detect", "Kind": "content"}
-"""What is imported when it is asked for: a session that finds its plan in the cache reads GraphDefs only."""
+__getattr__ = lazy_members(__name__, {"Identity": "detect", "identify": "detect", "Kind": "content"})
+"""A session that finds its plan in the cache reads GraphDefs only."""
 FIRST_BYTE = 0x0A  # of a GraphDef that begins with a node
 HEAD = 64  # bytes by which a form may say that a file is its own
 STUMP = 64  # bytes; what a cut left of a GraphDef may look like text when it is shorter
@@ -214,12 +215,3 @@ def _undetected(buffer: Buffer, kind: Kind, name: str) -> Graph:
         if len(graph):
             return graph
     raise identity_of(name, kind).refusal()
-
-
-def __getattr__(name: str) -> Any:
-    """The members of ``HOMES``."""
-    if name not in HOMES:
-        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
-    from importlib import import_module
-
-    return getattr(import_module(f"{__name__}.{HOMES[name]}"), name)

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from pocketgraph.errors import FreezeError, nearest, option
+from pocketgraph.formats.checkpoints.bundle_proto import Extent
 from pocketgraph.formats.checkpoints.checkpoint_base import Checkpoint, resolved
 from pocketgraph.formats.object_graph import keys_by_variable
 from pocketgraph.freezing.graph_variables import VariableNode
-from pocketgraph.freezing.savers import Extent, SavedAs
+from pocketgraph.freezing.savers import SavedAs
 from pocketgraph.graph import Tensor
 
 _PARTITION = re.compile(r"(?P<whole>.+)/part_(?P<number>\d+)")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pocketgraph.formats.checkpoints.bundle_proto import Extent
 from pocketgraph.formats.function_def import arguments
 from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
 from pocketgraph.freezing.variables_in_calls import CALLS, function_attributes
@@ -12,7 +13,6 @@ from pocketgraph.graph import Graph, Node, Tensor, parse_ref
 from pocketgraph.graph.attr import Func
 from pocketgraph.graph.op_traits import ops_with
 
-Extent = tuple[int, int]
 _RESTORES: dict[str, tuple[int, int | None]] = {"RestoreV2": (1, 2), "RestoreSlice": (1, 2), "Restore": (1, None)}
 """The ops that read a checkpoint, and which of their inputs are the names and the slices."""
 LONGEST = 40  # characters of a part of a slice: two numbers of 64 bits

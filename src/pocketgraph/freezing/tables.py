@@ -10,8 +10,9 @@ import numpy as np
 
 from pocketgraph.errors import FormatError
 from pocketgraph.formats import function_def
-from pocketgraph.graph import DType, Graph, Node, Tensor, const, node_name
+from pocketgraph.graph import Graph, Node, Tensor, const, node_name
 from pocketgraph.graph.attr import Func
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import ops_with
 
 TABLES = ops_with("table")
@@ -46,12 +47,11 @@ def with_assets(graph: Graph, files: Mapping[str, str]) -> Graph:
             for user in graph.consumers.get(variable, ()):
                 if user.op == "ReadVariableOp":
                     paths[user.name] = names[node_name(node.data_inputs[1])]
-    string = DType.named("string")
 
     def change(node: Node) -> Node:
         if node.name not in paths:
             return node
-        value = Tensor.from_numpy(np.array(paths[node.name].encode(), object), string)
+        value = Tensor.from_numpy(np.array(paths[node.name].encode(), object), STRING)
         return const(node.name, value)
 
     return graph.map_nodes(change)

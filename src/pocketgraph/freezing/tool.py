@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pocketgraph.errors import FreezeError, UsageError, option
+from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
 from pocketgraph.freezing.checkpoint_values import values_of
@@ -23,7 +24,7 @@ from pocketgraph.freezing.serving_signatures import left_signatures
 from pocketgraph.freezing.stored_tables import has_stored_tables
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.freezing.table_contents import lookups_without_filler, with_table_contents
-from pocketgraph.freezing.trained_model import Checkpoint, PathLike, opened
+from pocketgraph.freezing.trained_model import Checkpoint, opened
 from pocketgraph.freezing.training_batch_norms import (
     TrainingBatchNormError,
     refuse_training_batch_norms,

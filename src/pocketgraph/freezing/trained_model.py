@@ -6,13 +6,13 @@ import os
 from collections.abc import Mapping
 
 from pocketgraph.formats.checkpoints.checkpoint import open_checkpoint
+from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import training_dir
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.freezing.tables import with_assets
 from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.graph import Graph, Tensor
 
-PathLike = str | os.PathLike[str]
 Checkpoint = PathLike | Mapping[str, Tensor]
 
 

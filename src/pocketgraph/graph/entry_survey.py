@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from pocketgraph.graph.adversarial_networks import generated
-from pocketgraph.graph.exploration import OVERRULING, greedy_scores
+from pocketgraph.graph.epsilon_greedy import OVERRULING, greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref

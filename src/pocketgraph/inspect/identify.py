@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import PocketgraphError, quoted
 from pocketgraph.formats import Kind
 from pocketgraph.formats.content import WITH_GRAPH
-from pocketgraph.formats.facts import GRAPHS, FileFacts, GraphFacts, facts
+from pocketgraph.formats.model_file_facts import GRAPHS, FileFacts, GraphFacts, facts
 from pocketgraph.formats.tflite import DeclaredTensor
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.pages.quantities import bytes_text, counted

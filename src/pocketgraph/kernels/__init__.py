@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pocketgraph.lazy_members import lazy_members
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.registry import KERNELS, Context, Kernel, evaluate, kernel
 
 __all__ = ["KERNELS", "Context", "Kernel", "evaluate", "kernel"]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'pocketgraph.kernels' has no attribute '{name}'")
-    from pocketgraph.kernels import registry  # which a plan of compiled parts does without
-
-    value = getattr(registry, name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_members(__name__, dict.fromkeys(__all__, "registry"))  # which a plan of compiled parts does without

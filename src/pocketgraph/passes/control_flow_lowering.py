@@ -8,9 +8,9 @@ import numpy as np
 
 from pocketgraph.errors import FreezeError
 from pocketgraph.graph import AttrValue, DType, Node, const, node_name
+from pocketgraph.graph.dtype import BOOL, INT32
 from pocketgraph.graph.function_body import FunctionBody, InlinedBody, copied
 
-BOOL = DType.named("bool")
 PARALLEL = 10  # iterations of a loop that says nothing; TensorFlow's own default
 
 
@@ -88,7 +88,7 @@ def lowered_case(
 
     def rest(inner: str, values: Sequence[str], waits: Sequence[str]) -> InlinedBody:
         one = const(f"{inner}/one", np.int32(1), inputs=waits)
-        less = Node(f"{inner}/index", "Sub", [values[-1], one.name], {"T": DType.named("int32")})
+        less = Node(f"{inner}/index", "Sub", [values[-1], one.name], {"T": INT32})
         found = lowered_case(f"{inner}/rest", less.name, values[:-1], types, branches[1:], result_types, waits)
         return InlinedBody([one, less, *found.nodes], found.results, found.effects)
 
@@ -96,9 +96,9 @@ def lowered_case(
         return branches[0](inner, values[:-1], waits)
 
     zero = const(f"{prefix}/zero", np.int32(0), inputs=[f"^{node_name(index)}", *controls])
-    same = Node(f"{prefix}/is_first", "Equal", [index, zero.name], {"T": DType.named("int32")})
+    same = Node(f"{prefix}/is_first", "Equal", [index, zero.name], {"T": INT32})
     choice = lowered_if(
-        prefix, same.name, [*arguments, index], [*types, DType.named("int32")], first, rest, result_types, controls
+        prefix, same.name, [*arguments, index], [*types, INT32], first, rest, result_types, controls
     )  # fmt: skip
     return InlinedBody([zero, same, *choice.nodes], choice.results, choice.effects)
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from pocketgraph.errors import option
 from pocketgraph.graph import DType, Graph, Node, const, node_name, parse_ref
+from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import descendants
 from pocketgraph.passes.dropout_removal import DEPTH, MASKS, OF_RATE, with_invariants_passed_on, without_dropout
 
 FLAG = re.compile(r"(?i)(^|[/_])(is_?)?(train|training|train_?(phase|mode|flag)|phase_?train|learning_?phase)(_\d+)?$")
-BOOL = DType.named("bool")
 FED = frozenset({"Placeholder", "PlaceholderV2"})
 """Not a trait: placeholders without a value of their own."""
 

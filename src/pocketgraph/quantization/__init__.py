@@ -21,7 +21,9 @@ The way of a model, and the room that holds each step:
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pocketgraph.lazy_members import lazy_members
 
 if TYPE_CHECKING:
     from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -38,12 +40,4 @@ _HOME = {
     "evaluate": "evaluation.evaluator",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pocketgraph.quantization' has no attribute '{name}'")
-    from importlib import import_module
-
-    value = getattr(import_module(f"pocketgraph.quantization.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_members(__name__, _HOME)

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name
-from pocketgraph.graph.dtype import BOOL, FLOAT
+from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64
 from pocketgraph.graph.node import parse_ref
 
 POOLINGS = {"SparseSegmentMean": -1.0, "SparseSegmentSqrtN": -0.5, "SparseSegmentSum": 0.0}
 """The power of the number of words by which the sum is multiplied."""
 STEPS, WEIGHTS = "/steps", "/weights"
 """What the names of ids and weights end in, behind that of the pooling."""
-INT32, INT64 = (DType.named(name) for name in ("int32", "int64"))
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, option
 from pocketgraph.freezing.tables import empty_tables
 from pocketgraph.graph import DType, Graph, Node, canonical, const, node_name
-from pocketgraph.graph.dtype import RESOURCE, STRING, VARIANT
+from pocketgraph.graph.dtype import COMPLEX64, COMPLEX128, RESOURCE, STRING, VARIANT
 from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable, topological
@@ -38,7 +38,7 @@ MOST_PROBED = 200  # texts that are looked at for their length
 MOST_LENGTH = 512  # steps of a text; longer ones are cut
 MOST_TRIES = 40  # places for the cut
 SMALL = 64  # elements of a constant that is no weight
-NOT_ON_LITERT = (STRING, DType.named("complex64"), DType.named("complex128"))
+NOT_ON_LITERT = (STRING, COMPLEX64, COMPLEX128)
 USUAL_LENGTH = 64  # steps of a text where none are given to try with
 FEWEST = 4  # made-up texts to try with
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from pocketgraph.lazy_members import lazy_members
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.comparison.verification import Report, verify
@@ -42,12 +44,4 @@ _HOME = {
     "verify": "comparison.verification",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'pocketgraph.runtime' has no attribute '{name}'")
-    from importlib import import_module
-
-    value = getattr(import_module(f"pocketgraph.runtime.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = lazy_members(__name__, _HOME)

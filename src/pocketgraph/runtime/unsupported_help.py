@@ -8,7 +8,7 @@ from collections.abc import Collection
 from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, INT32, INT64, STRING
-from pocketgraph.graph.exploration import gives_random_numbers, greedy_scores
+from pocketgraph.graph.epsilon_greedy import gives_random_numbers, greedy_scores
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import dependents, inside_loops, reachable
 from pocketgraph.passes.dropout_removal import is_noise_of_dropout

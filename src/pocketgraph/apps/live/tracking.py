@@ -49,7 +49,6 @@ class Track:
         speed: shares a second, of its center's y and x.
         time, seen: seconds, of ``box`` and of the last detection.
         hits: how many detections it had.
-        begun: its center's x when it appeared.
         side: -1 or 1, on which side of the line it last was; 0 before.
     """
 
@@ -60,7 +59,6 @@ class Track:
     seen: float
     speed: Array = field(default_factory=lambda: np.zeros(2))
     hits: int = 1
-    begun: float = 0.0
     side: int = 0
 
     def at(self, time: float) -> Array:
@@ -108,7 +106,7 @@ class Tracker:
             if column not in taken:
                 self.numbered += 1
                 box = np.array(entry.box)
-                track = Track(self.numbered, entry, box, time, time, begun=float(box[1] + box[3]) / 2)
+                track = Track(self.numbered, entry, box, time, time)
                 track.side = self._side(track)
                 self.tracks.append(track)
                 result[column] = replace(entry, identity=self.numbered)

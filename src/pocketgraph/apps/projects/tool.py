@@ -23,10 +23,10 @@ from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES, 
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
-from pocketgraph.exporting.checking import COMPUTES_WITH_CODES
+from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
-from pocketgraph.exporting.model import About, ExportModel, Normalization, Progress, Source, check_sizes
-from pocketgraph.exporting.opening import Sizes, as_large_as_resized, with_fixed_shapes
+from pocketgraph.exporting.model import About, ExportModel, Normalization, Source, check_sizes
+from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
 from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
@@ -37,6 +37,8 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.graph.tensor import Array
+from pocketgraph.quantization.core.quantization_options import Progress
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.session import Session
 
 NUMBERS = frozenset(("float", "int32", "int64", "uint8", "int8", "bool"))

@@ -8,11 +8,10 @@ from dataclasses import replace
 from pocketgraph.apps.projects.project import Project
 from pocketgraph.errors import UsageError
 from pocketgraph.exporting.model import Port
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph.dtype import INT32, INT64
 from pocketgraph.graph.edit import free_name
 from pocketgraph.graph.tensor import Array
-
-INT32, INT64 = DType.named("int32"), DType.named("int64")
 
 
 def narrow_integers(project: Project) -> None:

@@ -12,7 +12,7 @@ from pocketgraph.cli.shared.output import echo
 from pocketgraph.pages.quantities import counted
 
 if TYPE_CHECKING:
-    from pocketgraph.exporting.support import Support
+    from pocketgraph.exporting.target_support import Support
 
 MOST_NAMED = 3  # nodes named of each group; --json lists all
 
@@ -37,7 +37,7 @@ def command(model: str, targets: str, inputs: str, outputs: str, as_json: bool) 
       pocketgraph check frozen.pb --target=tflite,onnx,c --json
       pocketgraph check frozen.pb --target=tfmobile,android,ios
     """
-    from pocketgraph.exporting.support import support, targets_of
+    from pocketgraph.exporting.target_support import support, targets_of
 
     asked = {name: targets_of(name) for name in names(targets)}
     found = {

@@ -22,7 +22,7 @@ from pocketgraph.exporting.devices.family_times import (
 from pocketgraph.exporting.devices.latency_model import Latency, estimate, machine_ratios
 from pocketgraph.exporting.devices.memory_plan import MemoryPlan, in_eight_bits, memory_plan, program_of_nodes
 from pocketgraph.exporting.model import ExportModel, Source, check_sizes
-from pocketgraph.exporting.opening import Sizes, opened
+from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import LackingError, float_program
 from pocketgraph.exporting.samples import made_feeds
 from pocketgraph.graph.model_file_graph import TYPES, is_model_file
@@ -30,6 +30,7 @@ from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
 from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.comparison.compare import plain_values
 
 MOST_NAMED = 5

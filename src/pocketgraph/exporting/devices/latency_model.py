@@ -18,7 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from pocketgraph.exporting.devices.family_times import (
     yardstick_operations,
     yardstick_times,
 )
+from pocketgraph.graph.tensor import Array
 
 EQUAL = 0.05  # how much it counts that families are slowed down equally, beside one device's published times
 ROUNDS = 20  # at most, of fitting weights and slowdowns in turn
@@ -37,8 +38,6 @@ STEPS = 200  # at most, of the fit of weights
 STILL = 1e-7  # a change that is none
 INSIDE = 0.9  # share of the estimates that are within the error bar
 RULE_OF_THUMB = 3.0  # how many times as long it may take where only operations a second are known
-
-Array: TypeAlias = "np.ndarray[Any, Any]"
 
 
 class PublishedTime(NamedTuple):

@@ -25,14 +25,7 @@ class RecurrentCell(RecurrentBody):
         if self.source(self.item(squashed, "Tanh").data[0]) != following[state]:
             raise NoMatch
         gates["o"], bias_out = self.gate(self.item(out, "Sigmoid").data[0])
-        kept, new = self.pair(following[state], "Add", "AddV2")
-        if not any(self.is_state(e, state) for e in self.item(kept, "Mul").data):
-            kept, new = new, kept
-        forget, old = self.pair(kept, "Mul")
-        if not self.is_state(old, state):
-            forget, old = old, forget
-        if not self.is_state(old, state):
-            raise NoMatch
+        forget, _, new = self.kept_and_new(following[state], state)
         gates["f"], forget_bias = self.gate(self.item(forget, "Sigmoid").data[0])
         into, candidate = self.pair(new, "Mul")
         if self.items[self.source(into).node].node.op == "Tanh":
@@ -123,12 +116,7 @@ class RecurrentCell(RecurrentBody):
 
     def mixed(self, state: str) -> tuple[Endpoint, Endpoint, Endpoint]:
         """The update gate, the last output and the candidate of ``update * last + (1 - update) * candidate``."""
-        kept, new = self.pair(self.source(self.heads[state][1]), "Add", "AddV2")
-        if not any(self.is_state(e, state) for e in self.item(kept, "Mul").data):
-            kept, new = new, kept
-        update, old = self.pair(kept, "Mul")
-        if not self.is_state(old, state):
-            update, old = old, update
+        update, old, new = self.kept_and_new(self.source(self.heads[state][1]), state)
         rest, candidate = self.pair(new, "Mul")
         if self.items[self.source(rest).node].node.op == "Tanh":
             rest, candidate = candidate, rest
@@ -136,9 +124,19 @@ class RecurrentCell(RecurrentBody):
         ones = self.constant(one)
         if ones is None or not (ones == 1).all() or self.source(same) != self.source(update):
             raise NoMatch
+        return update, old, candidate
+
+    def kept_and_new(self, following: Endpoint, state: str) -> tuple[Endpoint, Endpoint, Endpoint]:
+        """The gate, the last value of ``state`` and the other product of ``following``: ``gate * last + product``."""
+        kept, new = self.pair(following, "Add", "AddV2")
+        if not any(self.is_state(e, state) for e in self.item(kept, "Mul").data):
+            kept, new = new, kept
+        gate, old = self.pair(kept, "Mul")
+        if not self.is_state(old, state):
+            gate, old = old, gate
         if not self.is_state(old, state):
             raise NoMatch
-        return update, old, candidate
+        return gate, old, new
 
     def gru(
         self, state: str, x: OnnxValue, weights: tuple[Array, Array], bias: Array, *, resets_behind: bool

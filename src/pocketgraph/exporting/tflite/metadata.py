@@ -130,14 +130,14 @@ def _outputs(model: ExportModel, files: dict[str, bytes]) -> list[Table]:
         return [((0, "string", port.name), (3, "table", _content(FEATURE, ()))) for port in ports]
     check_labels(model)
     scores = scores_of(model)
-    return [_scores(model, port, files) if port is scores else _plain(port) for port in ports]
+    return [_scores(model, files) if port is scores else _plain(port) for port in ports]
 
 
 def _plain(port: Port) -> Table:
     return ((0, "string", port.name), (3, "table", _content(FEATURE, ())))
 
 
-def _scores(model: ExportModel, port: Port, files: dict[str, bytes]) -> Table:
+def _scores(model: ExportModel, files: dict[str, bytes]) -> Table:
     """The scores of a classifier, with its labels and their calibration."""
     entries: list[Entry] = [(0, "string", "probability"), (3, "table", _content(FEATURE, ()))]
     associated: list[Table] = []

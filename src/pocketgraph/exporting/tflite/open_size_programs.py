@@ -131,13 +131,13 @@ def _try(entry: EntryPoint, model: ExportModel, axes: Sequence[list[int]]) -> Op
         if a.shape != b.shape and a.constant is None
     }
     if has_batch:
-        by_batch = _by_batch(entry, axes, first, pairs)
+        by_batch = _by_batch(entry, axes, pairs)
         if isinstance(by_batch, str):
             return by_batch
     return Opened(first, shapes, _with_sizes(entry, axes, OTHER_BATCH, 1))
 
 
-def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], first: Program, pairs: dict[Value, Value]) -> str | None:
+def _by_batch(entry: EntryPoint, axes: Sequence[list[int]], pairs: dict[Value, Value]) -> str | None:
     """Gives every value the shape that it has for the batch of ``sizes``, by how it grew."""
     batch = next((port.sizes or (1,))[0] for port, opened in zip(entry.inputs, axes, strict=True) if 0 in opened)
     for a, b in pairs.items():

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pocketgraph.graph import DType, Graph, Node, Shape, node_name, opdefs, parse_ref
+from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.order import descendants, reachable
 
 _SOURCES = ("QueueDequeue", "IteratorGetNext", "ReaderRead", "Unstage", "StageGet", "BoundaryDequeue")
 """Not a trait: how the names of ops begin that feed training."""
 _TYPES = ("component_types", "output_types", "dtypes")
-STRING = DType.named("string")
 
 
 def repaired(graph: Graph) -> tuple[Graph, list[str]]:

@@ -11,6 +11,7 @@ import numpy as np
 
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT64, STRING
 from pocketgraph.kernels.arrays import Array, ints, kept, reserve, strings
 from pocketgraph.kernels.registry import Context, kernel
 from pocketgraph.protobuf.wire import (
@@ -25,8 +26,6 @@ from pocketgraph.protobuf.wire import (
     varint,
 )
 
-STRING = DType.named("string")
-LONG = DType.named("int64")
 FIELDS = {"float": (5, "<f4"), "double": (6, "<f8"), "complex64": (9, "<f4"), "complex128": (12, "<f8")}
 """By type: the field of a TensorProto that lists such elements, and how they lie in it; other numbers are varints."""
 VARINTS = {"int32": 7, "int16": 7, "int8": 7, "uint8": 7, "uint16": 7, "half": 13, "bfloat16": 13, "int64": 10,
@@ -132,7 +131,7 @@ def serialize_sparse(
     sparse_indices: Array, sparse_values: Array, sparse_shape: Array, *, T: DType, out_type: DType = STRING
 ) -> Array:
     """(3,): the messages of indices, values and shape, or these themselves as variants."""
-    parts = [(sparse_indices, LONG), (sparse_values, T), (sparse_shape, LONG)]
+    parts = [(sparse_indices, INT64), (sparse_values, T), (sparse_shape, INT64)]
     return _together([_component(value, kind, out_type) for value, kind in parts], (3,))
 
 
@@ -181,10 +180,10 @@ def serialize_many_sparse(
     sparse_indices: Array, sparse_values: Array, sparse_shape: Array, *, T: DType, out_type: DType = STRING
 ) -> Array:
     """(rows, 3): each row of the first axis serialized by itself, as strings or variants."""
-    rest = _component(sparse_shape[1:], LONG, out_type)
+    rest = _component(sparse_shape[1:], INT64, out_type)
     found: list[Array | bytes] = []
     for indices, values in rows_of(sparse_indices, sparse_values, sparse_shape):
-        found += [_component(indices, LONG, out_type), _component(values, T, out_type), rest]
+        found += [_component(indices, INT64, out_type), _component(values, T, out_type), rest]
     return _together(found, (len(found) // 3, 3))
 
 
@@ -208,7 +207,7 @@ def deserialize_sparse(serialized_sparse: Array, *, dtype: DType) -> tuple[Array
         raise RunError(f"Each serialized SparseTensor should have 3 components: {list(serialized_sparse.shape)}")
     parts = []
     for indices, values, shape in serialized_sparse.reshape(-1, 3).tolist():
-        places, sizes = _part(indices, LONG), ints(_part(shape, LONG))
+        places, sizes = _part(indices, INT64), ints(_part(shape, INT64))
         if places.ndim != 2 or places.shape[1] != len(sizes):
             raise RunError(f"indices of shape {list(places.shape)} in a sparse tensor of {len(sizes)} dimensions")
         parts.append((places, _part(values, dtype), sizes))

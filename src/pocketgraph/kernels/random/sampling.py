@@ -178,8 +178,7 @@ def chosen_classes(logits: Array, count: int, draw: Callable[[int, int], Array],
 def random_gamma(shape: Array, alpha: Array, *, context: Context, seed: int = 0, seed2: int = 0) -> Array:
     """Right in distribution; the numbers themselves are not TensorFlow's."""
     sizes = reserve((*ints(shape), *alpha.shape), np.float64)
-    generator = drawing(context, seed, seed2, 1)
-    source = np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
+    source = _numpy_generator(context, seed, seed2)
     return source.standard_gamma(widened(alpha).astype(np.float64), size=sizes).astype(alpha.dtype)
 
 
@@ -189,10 +188,14 @@ def random_poisson(
 ) -> Array:
     """Right in distribution; the numbers themselves are not TensorFlow's."""
     sizes = reserve((*ints(shape), *rate.shape), np.float64)
-    generator = drawing(context, seed, seed2, 1)
-    source = np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
+    source = _numpy_generator(context, seed, seed2)
     kind = dtype.numpy if "dtype" in context.node.attrs else rate.dtype
     return source.poisson(widened(rate).astype(np.float64), size=sizes).astype(kind)
+
+
+def _numpy_generator(context: Context, seed: int, seed2: int) -> np.random.Generator:
+    generator = drawing(context, seed, seed2, 1)
+    return np.random.default_rng([generator.key & MASK, generator.counter & MASK, generator.counter >> 64])
 
 
 def stateless(seed: Array) -> Philox:

@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.murmur_hash import GOLDEN_RATIO, SEED
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.sparse.feature_crosses import LARGEST, _crossed, _number, sparse_cross
 from pocketgraph.kernels.text.hashing import MASK
 
-SEED = 0xDECAFCAFFE
-GOLDEN = 0x9E3779B97F4A7800
 SIGN = 1 << 63
 
 
 def _combined(first: int, second: int) -> int:
     """The older way to make one 64-bit hash of two; the shift to the right keeps the sign, as in the original."""
     signed = first - (SIGN << 1) if first & SIGN else first
-    return first ^ (second + GOLDEN + (first << 10 & MASK) + (signed >> 4)) & MASK
+    return first ^ (second + GOLDEN_RATIO + (first << 10 & MASK) + (signed >> 4)) & MASK
 
 
 @kernel("SparseFeatureCross")

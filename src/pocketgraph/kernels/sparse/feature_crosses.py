@@ -14,11 +14,11 @@ import numpy as np
 from pocketgraph.budgets import check_memory, check_time
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, ints, strings
+from pocketgraph.kernels.murmur_hash import MULTIPLIER
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.hashing import CATEGORIES, MASK, fingerprint64
 from pocketgraph.kernels.text.keyed_hashing import sip_hash
 
-MULTIPLIER = 0xC6A4A7935BD1E995
 LARGEST = 2**63 - 1
 SEEN = 4
 """Bytes of an int64 of a sparse column that SparseCrossHashed looks at: the original takes the type code's size."""

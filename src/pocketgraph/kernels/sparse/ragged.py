@@ -9,15 +9,14 @@ import numpy as np
 from pocketgraph.budgets import check_memory
 from pocketgraph.errors import RunError
 from pocketgraph.graph import DType
+from pocketgraph.graph.dtype import INT64
 from pocketgraph.kernels.arrays import Array, ints, reserve
 from pocketgraph.kernels.range_length import steps_between
 from pocketgraph.kernels.registry import kernel
 
-LONG = DType.named("int64")
-
 
 @kernel("RaggedRange")
-def ragged_range(starts: Array, limits: Array, deltas: Array, *, Tsplits: DType = LONG) -> tuple[Array, Array]:
+def ragged_range(starts: Array, limits: Array, deltas: Array, *, Tsplits: DType = INT64) -> tuple[Array, Array]:
     """(row splits, values): a range for each row; a scalar goes for all rows."""
     sizes = {v.size for v in (starts, limits, deltas) if v.ndim}
     if len(sizes) > 1 or any(v.ndim > 1 for v in (starts, limits, deltas)):

@@ -13,6 +13,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.murmur_hash import hash64
 from pocketgraph.kernels.registry import kernel
 from pocketgraph.kernels.text.strings import as_string
 
@@ -120,22 +121,6 @@ def _long(data: bytes) -> int:
         place += 64
     first = _paired(v[0], w[0], mul) + _mixed(y) * K0 + z & MASK
     return _paired(first, _paired(v[1], w[1], mul) + x & MASK, mul)
-
-
-MURMUR, SEED = 0xC6A4A7935BD1E995, 0xDECAFCAFFE
-
-
-def hash64(data: bytes) -> int:
-    """Murmur's second hash of 64 bits (Austin Appleby, public domain), with the seed that TensorFlow gives it."""
-    found = SEED ^ (len(data) * MURMUR & MASK)
-    whole = len(data) // 8 * 8
-    for place in range(0, whole, 8):
-        word = _word(data, place) * MURMUR & MASK
-        word = _mixed(word) * MURMUR & MASK
-        found = (found ^ word) * MURMUR & MASK
-    if whole < len(data):
-        found = (found ^ int.from_bytes(data[whole:], "little")) * MURMUR & MASK
-    return _mixed(_mixed(found) * MURMUR)
 
 
 @kernel("Fingerprint")

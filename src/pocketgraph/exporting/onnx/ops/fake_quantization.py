@@ -9,11 +9,11 @@ from pocketgraph.exporting.onnx.converter_table import converts
 from pocketgraph.exporting.onnx.layout import is_first
 from pocketgraph.exporting.onnx.onnx_emitter import OnnxEmit
 from pocketgraph.exporting.onnx.onnx_program import OnnxValue
-from pocketgraph.exporting.onnx.ops.quantized import F32, linear, stored
+from pocketgraph.exporting.onnx.ops.quantized import linear, stored
 from pocketgraph.exporting.onnx.stored_codes import FAKES
 from pocketgraph.graph import Node
 from pocketgraph.graph.dtype import FLOAT, INT8, UINT8
-from pocketgraph.kernels.quantized.eight_bit_arithmetic import nudged
+from pocketgraph.kernels.quantized.eight_bit_arithmetic import F32, nudged
 from pocketgraph.litert.constant import Array
 
 

@@ -23,6 +23,8 @@ from pocketgraph.exporting.onnx.stored_codes import codes_and_steps
 from pocketgraph.graph import DType, Node
 from pocketgraph.graph.dtype import DOUBLE, FLOAT, INT32
 from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
+    F32,
+    WIDE,
     codes_of,
     dequantized,
     half_away,
@@ -35,9 +37,7 @@ from pocketgraph.kernels.quantized.eight_bit_arithmetic import (
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.operands import attr_text
 
-F32 = np.float32
 BYTES = ("uint8", "int8")
-WIDE = codes_of(np.dtype(np.int32))
 AWAY = 1 - 2.0**-24
 """A step instead of 1: QuantizeLinear takes the even one of two codes that are equally near, the original the one
 farther from zero, to which a quotient larger by a unit in the last place goes."""

@@ -46,19 +46,11 @@ class Windows(NamedTuple):
 
     def fitted(self, emit: Emit, image: Value) -> Value:
         """The image in the windows' ``reach``; what lies outside of it is never the largest."""
-        (_, height, width, _), (_, tall, wide, _) = self.image, self.reach
-        smaller = [self.image[0], min(height, tall), min(width, wide), self.image[3]]
-        image = cut(emit, image, [0] * 4, smaller)
-        borders = np.array([(0, 0), (0, tall - smaller[1]), (0, wide - smaller[2]), (0, 0)], np.int32)
-        return pad(emit, image, borders, float("-inf"))
+        return _cut_and_padded(emit, image, self.image, self.reach, float("-inf"))
 
     def returned(self, emit: Emit, covered: Value) -> Value:
         """What lies in the windows' ``reach`` in the image's shape; zeros where there is no window."""
-        (_, height, width, _), (_, tall, wide, _) = self.image, self.reach
-        smaller = [self.image[0], min(height, tall), min(width, wide), self.image[3]]
-        covered = cut(emit, covered, [0] * 4, smaller)
-        borders = np.array([(0, 0), (0, height - smaller[1]), (0, width - smaller[2]), (0, 0)], np.int32)
-        return pad(emit, covered, borders)
+        return _cut_and_padded(emit, covered, self.reach, self.image)
 
     def places(self, row: int, column: int) -> Array:
         """The position of one pixel of each window in the image (batch, height, width and channels flat); that of the
@@ -70,6 +62,15 @@ class Windows(NamedTuple):
         pixels = np.where(inside, (rows + row) * width + columns + column, rows * width + columns)
         images = np.arange(batch).reshape(-1, 1, 1, 1) * (height * width * depth)
         return np.asarray(images + pixels[None, :, :, None] * depth + np.arange(depth), np.int64)
+
+
+def _cut_and_padded(
+    emit: Emit, value: Value, given: Sequence[int], wanted: Sequence[int], fill: float | None = None
+) -> Value:
+    """An image of the shape ``given``, cut or extended at its ends to the shape ``wanted``."""
+    smaller = [min(sizes) for sizes in zip(given, wanted, strict=True)]
+    borders = np.array([(0, size - rest) for size, rest in zip(wanted, smaller, strict=True)], np.int32)
+    return pad(emit, cut(emit, value, [0] * 4, smaller), borders, fill)
 
 
 def windows_of(emit: Emit, node: Node, image: tuple[int, ...]) -> Windows:

@@ -13,7 +13,7 @@ from pocketgraph.datasets.sample_reading import SampleReading
 from pocketgraph.errors import MissingExtraError, PocketgraphError, UsageError, did_you_mean
 from pocketgraph.exporting import tfmobile
 from pocketgraph.exporting.model import Source
-from pocketgraph.exporting.opening import Sizes, opened
+from pocketgraph.exporting.opening import opened
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import with_samples
 from pocketgraph.exporting.target_options import arguments_of
@@ -23,6 +23,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.order import reachable
+from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.tensor_names import before_rounds
 from pocketgraph.runtime.unsupported_help import help_with

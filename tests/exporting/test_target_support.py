@@ -14,7 +14,7 @@ from loop_text import counted_loop
 from pocketgraph.errors import PocketgraphError, UsageError
 from pocketgraph.exporting import export, opened
 from pocketgraph.exporting.programs import LackingError
-from pocketgraph.exporting.support import DEVICES, support, targets_of
+from pocketgraph.exporting.target_support import DEVICES, support, targets_of
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.formats import save
 from pocketgraph.graph.text_format import parse
