@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import filecmp
+import json
 import pathlib
+import re
 import shlex
+import subprocess
+import sys
 import wave
 
 import numpy as np
@@ -16,6 +21,7 @@ from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.shipment import TARGETS
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 
 PICTURES = """
     x = Placeholder(dtype=float, shape=[1,8,8,3])
@@ -85,8 +91,10 @@ def write_recordings(folder: pathlib.Path) -> None:
                 file.writeframes(rng.integers(-9000, 9000, 4000).astype("<i2").tobytes())
 
 
-def test_an_app_that_hears_is_made_of_the_graph(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The file begins behind the spectrogram, and a project of it says what to take in its place."""
+def test_an_app_that_hears_is_made_of_the_file_beside_its_graph(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The file, in eight bits, begins behind the spectrogram; the graph tells the app what to do in front of it."""
     write_recordings(tmp_path / "wavs")
     pathlib.Path("labels.txt").write_text("one\ntwo\n")
     found = ship(saved(SOUND, 120, 2), "out", data="wavs", labels="labels.txt", target="pi")
@@ -94,9 +102,23 @@ def test_an_app_that_hears_is_made_of_the_graph(tmp_path: pathlib.Path, capsys: 
         assert runs(command) == 0, command
     assert "written: out_pi, a program that takes recordings, " in capsys.readouterr().out
     assert pathlib.Path("out_pi/labels.txt").read_text() == "one\ntwo\n"
-    made = make_project("pi", "out/model.tflite", "silent")
-    assert any("an app that hears is made of out/frozen.pb" in note for note in made.notes)
-    assert not (tmp_path / "silent" / "sound.py").exists()
+    assert found.commands[-1].startswith("pocketgraph app pi out/model.tflite ")
+    assert filecmp.cmp("out_pi/model.tflite", "out/model.tflite", shallow=False)
+    with Session("out/frozen.pb") as session:
+        content = pathlib.Path("wavs/one/0.wav").read_bytes()
+        (wanted,) = session.run(["labels_softmax"], {"wav": content})
+    words = [sys.executable, "main.py", "--recording=../wavs/one/0.wav"]
+    said = subprocess.run(words, cwd="out_pi", capture_output=True, text=True, check=True, timeout=300).stdout
+    shares = {label: float(share) for label, share in re.findall(r"(\w+) \(\d\): ([\d.]+)", said)}
+    assert list(shares) == ["one", "two"] if wanted.argmax() == 0 else ["two", "one"]
+    assert [shares["one"], shares["two"]] == pytest.approx(wanted.reshape(-1).tolist(), abs=0.1)
+    make_project("web", "out/model.tflite", "page")
+    told = json.loads(pathlib.Path("page/public/model.json").read_text())
+    assert (told["kind"], [step["op"] for step in told["front"]]) == ("speech", ["AudioSpectrogram", "Mfcc"])
+    saved(PICTURES, 3, 3, 3, 5)
+    pathlib.Path("net.pb").replace("out/frozen.pb")
+    make_project("pi", "out/model.tflite", "silent")
+    assert not (tmp_path / "silent" / "sound.py").exists()  # that graph is of another model
 
 
 def test_what_was_judged_on_data_is_judged_so_again(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -473,6 +473,97 @@ def test_pi_hears_what_the_graph_hears(tmp_path: pathlib.Path) -> None:
     assert "40 mel bands" in (tmp_path / "out/README.md").read_text()
 
 
+SOUND = {
+    "samples": ("wave = Reshape(wav, row, T=float, Tshape=int32)", "wav = Placeholder(dtype=float, shape=[4000, 1])"),
+    "decoded": ("wave = Reshape(wav, row, T=float, Tshape=int32)", ""),
+    "spectrogram": ("""
+        sums = AudioSpectrogram(wav, window_size=480, stride=440, magnitude_squared=true)
+        spectrum = Sqrt(sums, T=float)
+        far = Const(int32 [1, 2313])
+        some = Reshape(spectrum, far, T=float, Tshape=int32)
+        left = Const(int32 [0, 0])
+        wave = Slice(some, left, size, T=float, Index=int32)
+        size = Const(int32 [1, 2000])
+    """, ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("form", SOUND)
+def test_pi_hears_samples_and_spectrograms(form: str, tmp_path: pathlib.Path) -> None:
+    middle, source = SOUND[form]
+    decoded = """
+        content = Placeholder(dtype=string, shape=[])
+        wav = DecodeWav(content, desired_channels=1, desired_samples=4000)
+    """
+    count = 2000 if form == "spectrogram" else 4000
+    nodes = parse(f"""
+        {source or decoded}
+        row = Const(int32 [1, 4000])
+        {middle}
+        logits = MatMul(wave, w, T=float)
+        y = Softmax(logits, T=float)
+    """)
+    rng = np.random.default_rng(2)
+    whole = Graph([*nodes, const("w", rng.normal(size=(count, 3)).astype(np.float32))])
+    made = make_project("pi", whole, tmp_path / "out", labels=["a", "b", "c"], sample_rate=16000)
+    assert made.shown == "a program that takes recordings"
+    samples = rng.integers(-9000, 9000, 4000).astype("<i2")
+    with wave.open(str(tmp_path / "sound.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 4000, "NONE", ""))
+        file.writeframes(samples.tobytes())
+    content = (tmp_path / "sound.wav").read_bytes()
+    feeds: dict[str, Any] = {"wav": samples[:, None] / np.float32(32768)} if source else {"content": content}
+    with Session(whole, engine="reference") as session:
+        (wanted,) = session.run(["y"], feeds)
+    said = ran([sys.executable, "main.py", f"--recording={tmp_path / 'sound.wav'}"], tmp_path / "out")
+    shares = {label: float(share) for label, share in re.findall(r"(\w) \(\d\): ([\d.]+)", said)}
+    assert [shares[label] for label in "abc"] == pytest.approx(wanted.reshape(-1).tolist(), abs=1e-3)
+
+
+def test_a_model_of_samples_hears_on_a_pi_where_its_rate_is_said(tmp_path: pathlib.Path) -> None:
+    """Other long rows are measurements."""
+    row = parse("x = Placeholder(dtype=float, shape=[1,4000])\ny = Softmax(x, T=float)")
+    make_project("pi", row, tmp_path / "out")
+    refused = subprocess.run(
+        [sys.executable, "main.py", "--recording=x.wav"],
+        cwd=tmp_path / "out",
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert refused.returncode == 1
+    assert "make the project with --sample_rate" in refused.stderr
+
+
+SPECTRUM = """
+    wave = Placeholder(dtype=float, shape=[1,512])
+    length = Const(int32 [512])
+    spectrum = RFFT(wave, length, Treal=float, Tcomplex=complex64)
+    loudness = ComplexAbs(spectrum, T=complex64, Tout=float)
+    y = Softmax(loudness, T=float)
+"""
+RATE = """
+    samples = Placeholder(dtype=float, shape=[4000,1])
+    rate = Placeholder(dtype=int32, shape=[])
+    spectrum = AudioSpectrogram(samples, window_size=480, stride=320, magnitude_squared=true)
+    mfcc = Mfcc(spectrum, rate, dct_coefficient_count=10)
+    y = Softmax(mfcc, T=float)
+"""
+
+
+def test_a_page_is_not_fed_samples_in_the_place_of_a_spectrum(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match=r"the model takes 'loudness' \[1, 257\].*; live hears with the whole graph"):
+        make_project("web", parse(SPECTRUM), tmp_path / "site", app="speech")
+    assert list(tmp_path.iterdir()) == []
+    assert "again and again" in make_project("web", parse(SPECTRUM), tmp_path / "site").shown
+    with pytest.raises(UsageError, match=r"input 'rate' as \[\].*; set it for good, as in values=rate=16000"):
+        make_project("web", parse(RATE), tmp_path / "other")
+    with pytest.raises(
+        UsageError, match=r"AudioSpectrogram.*; the spectrum is the app's: inputs=mfcc names what to feed"
+    ):
+        make_project("web", parse(RATE), tmp_path / "other", values={"rate": np.int32(16000)})
+
+
 @pytest.mark.skipif(shutil.which("cc") is None or shutil.which("make") is None, reason="there is no C compiler or make")
 def test_linux_without_labels(tmp_path: pathlib.Path) -> None:
     make_project("linux", graph("classifier"), tmp_path / "out", name="Plain")

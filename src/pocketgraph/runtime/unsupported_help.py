@@ -71,6 +71,9 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
         spectrum = _first_real(graph, node)
         if spectrum:
             return f"the spectrum is the app's: {option('inputs')}={spectrum} names what to feed"
+    if node.op in ("AudioSpectrogram", "Mfcc"):
+        mfcc = (user.name for user in graph.consumers.get(node.name, ()) if user.op == "Mfcc")
+        return f"the spectrum is the app's: {option('inputs')}={next(mfcc, node.name)} names what to feed"
     switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
     if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
         given = " ".join(f"{feed}={switch}=false" for switch in switches)

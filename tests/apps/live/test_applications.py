@@ -379,7 +379,24 @@ def test_a_model_of_any_length_hears_as_much_as_is_said() -> None:
         app.change("heard_ms", 0)
 
 
-@needs_shared
+def test_a_rate_that_a_model_takes_is_fed() -> None:
+    graph = parse("""
+        samples = Placeholder(dtype=float, shape=[1600,1])
+        rate = Placeholder(dtype=int32, shape=[])
+        spectrum = AudioSpectrogram(samples, window_size=480, stride=320, magnitude_squared=true)
+        mfcc = Mfcc(spectrum, rate, dct_coefficient_count=10)
+        all = Const(int32 [1, 40])
+        row = Reshape(mfcc, all, T=float, Tshape=int32)
+        y = Softmax(row, T=float)
+    """)
+    app = application(graph)
+    heard = np.random.default_rng(1).normal(0, 0.1, 1600).astype(np.float32)
+    best, _ = app(Sound(heard, 16000, 0.0)).classes[0]
+    ring = np.append(np.zeros(160), heard[:1440])[:, None]  # three strides of 30 ms
+    (wanted,) = pocketgraph.Session(graph, engine="reference").run(["y"], {"samples": ring, "rate": 16000})
+    assert best == f"class {int(wanted.argmax())}"
+
+
 def test_logits_of_words_are_judged_as_shares() -> None:
     """By a threshold of shares any of them were words, or none."""
     graph = parse("""
@@ -401,6 +418,7 @@ def test_logits_of_words_are_judged_as_shares() -> None:
     assert (word[0], round(word[1], 3)) == ("b", round(wanted[0], 3))
 
 
+@needs_shared
 def test_a_model_of_one_length_has_no_other() -> None:
     app = SpeechApp(SoundModel(pocketgraph.load(model_dir("kws_ds_cnn_s") / model_info("kws_ds_cnn_s")["file"])))
     assert "heard_ms" not in [row.name for row in app.settings()]

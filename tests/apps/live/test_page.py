@@ -251,6 +251,35 @@ def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
         assert page.inner_text("#classes li:first-child span") == "blue"
 
 
+DROPPED = """async ([name, type, colour]) => {
+    const canvas = new OffscreenCanvas(64, 48), pen = canvas.getContext("2d");
+    pen.fillStyle = colour;
+    pen.fillRect(0, 0, 64, 48);
+    const content = colour ? await canvas.convertToBlob() : "words", data = new DataTransfer();
+    data.items.add(new File([content], name, { type }));
+    const told = (kind) => new DragEvent(kind, { bubbles: true, cancelable: true, dataTransfer: data });
+    return ["dragover", "drop"].map((kind) => document.body.dispatchEvent(told(kind)));
+}"""
+
+
+def test_a_file_that_is_dropped_is_the_photo_and_a_wrong_one_is_told_of_for_as_long_as_it_takes_to_read() -> None:
+    with served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        answers_go_on(page)
+        assert page.evaluate(DROPPED, ["notes.txt", "text/plain", ""]) == [False, False]  # the browser does not open it
+        until(page, "document.querySelector('#message').textContent.includes('notes.txt is no picture')")
+        answers_go_on(page)
+        assert page.is_visible("#message")
+        page.click("#message button")
+        assert page.is_hidden("#message")
+        page.evaluate(DROPPED, ["blue.png", "image/png", "#00f"])
+        until(page, "document.querySelector('#classes li:first-child span').textContent === 'blue'")
+        page.evaluate(DROPPED, ["notes.txt", "text/plain", ""])
+        until(page, "document.querySelector('#message').textContent.includes('notes.txt is no picture')")
+        assert page.inner_text("#message button") == "Back to the camera"
+
+
 def test_the_keyboard_reaches_the_photo_and_presses_the_button_that_it_is_on(tmp_path: pathlib.Path) -> None:
     Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "blue.png")
     with served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _), browser(FAKE) as chromium:

@@ -144,9 +144,16 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
             hint += "; a file that takes a spectrum or an Mfcc is judged by evaluate, behind the graph that makes it"
         raise UsageError("this graph takes no sound", hint=hint)
     others = [node.name for node in places if node is not best[0]]
+    rate = _fed_rate(graph, needed)
     if others:
         raise UsageError(f"this graph needs more than sound: {', '.join(others[:5])}")
-    return f"{best[0].name}:0", "", max(size or 0 for size in best[1]), model_sample_rate(graph)
+    return f"{best[0].name}:0", rate, max(size or 0 for size in best[1]), model_sample_rate(graph)
+
+
+def _fed_rate(graph: Graph, needed: set[str]) -> str:
+    """The placeholder of samples a second, which an Mfcc takes beside its spectrogram; "" where none is fed."""
+    rates = {node_name(node.data_inputs[1]) for node in graph if node.op == "Mfcc" and node.name in needed}
+    return next((f"{name}:0" for name in sorted(rates) if _is_fed(graph, graph[name])), "")
 
 
 def _is_fed(graph: Graph, node: Node) -> bool:

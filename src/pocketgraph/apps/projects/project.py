@@ -12,7 +12,7 @@ import numpy as np
 
 from pocketgraph.apps.live.application_choice import APPLICATIONS
 from pocketgraph.apps.projects.app_names import AppName
-from pocketgraph.apps.projects.sound import MfccParameters
+from pocketgraph.apps.projects.sound import SoundParameters
 from pocketgraph.errors import option
 from pocketgraph.exporting.model import ExportModel, Port
 from pocketgraph.exporting.targets import TARGETS
@@ -57,7 +57,7 @@ class Project:
         tolerance: the difference from these that is allowed, as a share of the output's peak.
         by_mean: whether that is the mean difference, as of a model that rounds to codes on its way; else the largest.
         front: what has to be computed in front of the model on the device, in words; "" for nothing.
-        sound: the same as numbers, where it is a spectrogram and its Mfcc.
+        sound: what goes in of a recording, as numbers: samples, a spectrogram or its Mfcc; None for anything else.
         notes: what a person should know.
         boxes: a file with a detector's priors or anchors; "" for none.
         app: what a web page uses the model for, one of APPLICATIONS; "" for what it is for, which its writer finds out.
@@ -75,7 +75,7 @@ class Project:
     tolerance: float
     by_mean: bool
     front: str
-    sound: MfccParameters | None
+    sound: SoundParameters | None
     notes: list[str]
     boxes: str = ""
     app: str = ""

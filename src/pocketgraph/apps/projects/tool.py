@@ -13,7 +13,7 @@ from pocketgraph.apps.class_names import class_names, labels_beside
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
-from pocketgraph.apps.projects.sound import sound_of
+from pocketgraph.apps.projects.sound import front_beside, sound_in_a_row, sound_of
 from pocketgraph.apps.shipping.answer_judging import takes_labels
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of, takes_recordings
@@ -51,8 +51,8 @@ ship writes the words of the tables into files, and texts to test these steps wi
 OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
-MFCC = """ as TensorFlow's AudioSpectrogram and Mfcc do: {sound}. docs/shipping.md of pocketgraph
-has it in Python, and so does `sound.py` of a project for the Raspberry Pi"""
+OF_A_RECORDING = """ as TensorFlow does with {sound.ops}: {sound}. docs/shipping.md of pocketgraph has it in
+Python, and so does `sound.py` of a project for the Raspberry Pi"""
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,9 @@ def make_project(
         model = replace(model, labels=tuple(labels_beside(where, model.graph, scores, notify or unheard)))
     model, resized = as_large_as_resized(model)
     own += resized
-    if finished and _picture(model) is None and takes_recordings(frozen_of(where)):
+    if finished and model.front is None:
+        model = replace(model, front=front_beside(frozen_of(where), model))
+    if finished and model.front is None and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
@@ -235,12 +237,14 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
     try:
         feeds, wanted = _golden(model)
     except RunError as error:
-        scalar = next((port.name for port in model.main.inputs if port.sizes == ()), None)
+        scalar = next((port for port in model.main.inputs if port.sizes == ()), None)
         if scalar is None:
             raise
+        sizes = f"say its sizes, as in {option('input_shape', 'shapes')}={scalar.name}:1,224,224,3"
+        number = f"set it for good, as in {option('feed', 'values')}={scalar.name}=16000"
         raise UsageError(
-            f"the graph states the input '{scalar}' as [], and does not run on that: {error.what}",
-            hint=f"say its sizes, as in {option('input_shape', 'shapes')}={scalar}:1,224,224,3",
+            f"the graph states the input '{scalar.name}' as [], and does not run on that: {error.what}",
+            hint=sizes if scalar.dtype.is_floating else number,
         ) from None
     outputs = tuple(
         replace(port, sizes=wanted[port.name].shape, shape=wanted[port.name].shape) for port in model.main.outputs
@@ -261,11 +265,11 @@ def _project(kind: str, engine: str, names: Any, model: ExportModel, source: str
             ) from None
     is_coded = any(SCALES in node.attrs and any(_scales(node.attrs[SCALES])) for node in model.graph)
     rounds = any(COMPUTES_WITH_CODES.match(node.op) for node in model.graph)
-    front, sound = "", None
+    front, sound = "", sound_in_a_row(model)
     if model.front is not None:
         sound = sound_of(model.front)
         names_of = ", ".join(f"`{name}`" for name in model.front.shapes)
-        front = FRONT.format(names=names_of, how="" if sound is None else MFCC.format(sound=sound))
+        front = FRONT.format(names=names_of, how="" if sound is None else OF_A_RECORDING.format(sound=sound))
     if model.texts is not None:
         names_of = ", ".join(f"`{cut.name}`" for cut in model.texts.cuts)
         steps = "".join(f"- {step}\n" for step in text_steps(model.texts, {}))

@@ -68,11 +68,19 @@ def write(project: Project, folder: str) -> None:
     """Writes the project.
 
     Raises:
-        UsageError: a detector needs boxes that were not given, or a finished file takes or gives int64.
+        UsageError: a detector needs boxes that were not given, a finished file takes or gives int64, or a page for
+            sound would have to compute a spectrum that it does not know.
     """
     path = os.path.join(folder, "public", "model.tflite")
     narrow_integers(project)
     kind = "speech" if project.model.front is not None else chosen(project.model.graph, None, project.app or None)[0]
+    if kind == "speech" and (spectrum := _other_spectrum(project)):
+        if project.app:
+            raise UsageError(
+                f"the page computes no other spectrum than AudioSpectrogram and Mfcc, and the model takes {spectrum}",
+                hint=f"live hears with the whole graph; {option('app')}=benchmark makes a page that times the rest",
+            )
+        kind = "benchmark"
     sizes = _other_sizes(project) if kind == "stylize" and not project.source else {}
     project.model = replace(project.model, entries=(project.model.main, *sizes.values()))
     if kind in ("classify", "speech"):
@@ -269,6 +277,16 @@ def _anchors(project: Project, need: str, shapes: list[Any]) -> list[float] | No
             hint=f"pass {option('priors', 'boxes')}=FILE, or {option('app')}=benchmark for a page that only runs it",
         )
     return [float(v) for v in made.reshape(-1)]
+
+
+def _other_spectrum(project: Project) -> str:
+    """What a model takes of a recording that the page does not make of it, in words; "" where it makes all."""
+    front_part, port = project.model.front, project.inputs[0]
+    if front_part is not None:
+        several = len(front_part.shapes) > 1
+        return f"{len(front_part.shapes)} tensors that the graph makes of a recording" if several else ""
+    is_row = project.model.texts is None and sum(size > 1 for size in port.sizes or ()) == 1
+    return "" if is_row else f"'{port.name}' {list(port.sizes or ())}, which is made of samples"
 
 
 def _sound(project: Project) -> dict[str, Any]:

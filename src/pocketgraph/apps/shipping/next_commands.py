@@ -11,7 +11,7 @@ from pocketgraph.apps.live.anchors import ssd_anchors
 from pocketgraph.apps.live.application_choice import chosen
 from pocketgraph.apps.live.detection import recognised
 from pocketgraph.apps.shipping.input_sizes import benchmark_command
-from pocketgraph.apps.shipping.shipment import FROZEN, MODEL, takes_recordings
+from pocketgraph.apps.shipping.shipment import FROZEN, MODEL
 from pocketgraph.errors import quoted
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, canonical
@@ -63,7 +63,7 @@ def app_command(folder: str, outputs: Sequence[str], target: str) -> str:
     frozen = os.path.join(folder, FROZEN)
     name = os.path.basename(os.path.normpath(folder))
     place = f"{os.path.normpath(folder)}_{target}" if name not in ("", ".", "..") else f"app_{target}"
-    if takes_recordings(frozen) or (target == "web" and _has_int64(graph)):
+    if target == "web" and _has_int64(graph):
         labels = os.path.join(folder, "labels.txt")
         options = f" --outputs={quoted(','.join(outputs))}"
         options += f" --labels={quoted(labels)}" if os.path.isfile(labels) else ""

@@ -228,16 +228,27 @@ at("report").onclick = async () => {
   }
 };
 at("remember").onclick = () => { if (at("label").value.trim()) engine.remember(at("label").value.trim()); };
-at("photo").onchange = async (event) => {
-  const [file] = event.target.files;
-  event.target.value = "";
+// With a button, as the next answer takes away what has none.
+async function choose(file) {
+  const back = () => { photo = null; };
   try {
     photo = file ? await photoOf(file) : null;
-    say(photo ? "This is the photo." : "", "Back to the camera", () => { photo = null; });
+    say(photo ? "This is the photo." : "", "Back to the camera", back);
   } catch {
-    say(`${file.name} is no picture that this browser opens.`);
+    say(`${file.name} is no picture that this browser opens.`, photo ? "Back to the camera" : "Good", back);
   }
+}
+at("photo").onchange = (event) => {
+  const [file] = event.target.files;
+  event.target.value = "";
+  choose(file);
 };
+document.addEventListener("dragover", (event) => event.preventDefault());
+document.addEventListener("drop", (event) => {  // a browser would leave the page for the file
+  event.preventDefault();
+  const [file] = event.dataTransfer.files;
+  if (file && about && !at("photo").closest("[hidden]")) choose(file);
+});
 at("still").onsubmit = async (event) => {
   event.preventDefault();
   try {
