@@ -16,6 +16,7 @@ def test_digits_that_are_no_numbers_are_names() -> None:
 
 def test_folders_are_found_by_the_labels_that_retrain_gives_them() -> None:
     assert indices(["Golden_Retriever", "Grün & Blau", "cat"], ["cat", "golden retriever", "grün blau"], 3) == [1, 2, 0]
+    assert indices(["Grün", "rot"], ["gr n", "rot"], 2) == [0, 1]  # as retrain.py calls it
     with pytest.raises(UsageError, match="does not have the class 'c#'"):  # which would be the same as c++
         indices(["C++", "C#"], ["c", "d"], 2)
     with pytest.raises(UsageError, match="the class 'c' 2 times"):

@@ -8,7 +8,7 @@ import struct
 import numpy as np
 import pytest
 
-from pocketgraph.datasets.recordings import content_at, rate_of, resampled, samples_at
+from pocketgraph.datasets.recordings import content_at, problem, rate_of, resampled, samples_at
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.errors import FormatError
 from pocketgraph.graph.text_format import parse
@@ -197,3 +197,14 @@ def test_the_rate_that_a_fourier_transform_tells(count: int, length: int, rate: 
         energies = ComplexAbs(spectrum)
     """)
     assert model_sample_rate(graph) == rate
+
+
+def test_what_is_wrong_with_a_recording(tmp_path: pathlib.Path) -> None:
+    whole = wav(tmp_path / "whole.wav", tone(440, 16000), 16000)
+    assert not problem(str(whole))
+    (tmp_path / "cut.wav").write_bytes(whole.read_bytes()[:40])
+    (tmp_path / "empty.wav").touch()
+    for name in ("cut", "empty"):
+        assert problem(str(tmp_path / f"{name}.wav")).startswith("this is no recording")
+    with pytest.raises(FormatError, match="No such file"):
+        problem(str(tmp_path / "none.wav"))

@@ -85,10 +85,18 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
 
 
 def _by_labels(wanted: list[str], called: dict[str, str]) -> tuple[list[str], dict[str, str]]:
-    """Both as the labels of folders, which ``retrain`` writes, where each class is then found and no two become one."""
-    labels, by_label = [label_of(name) for name in wanted], {name: label_of(name) for name in called}
-    found = {*by_label.values()}
-    return (labels, by_label) if found <= {*labels} and len(found) == len({*called.values()}) else (wanted, called)
+    """Both as the labels of folders, which ``retrain`` and retrain.py of TensorFlow write, if each class is then found
+    and no two become one."""
+    for form in (label_of, _original_label):
+        labels, by_label = [form(name) for name in wanted], {name: form(name) for name in called}
+        found = {*by_label.values()}
+        if found <= {*labels} and len(found) == len({*called.values()}):
+            return labels, by_label
+    return wanted, called
+
+
+def _original_label(folder: str) -> str:
+    return re.sub(r"[^a-z0-9]+", " ", folder.lower()).strip()
 
 
 def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str] | None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays
+from pocketgraph.datasets import class_labels, csv_tables, file_lists, image_loading, named_arrays, recordings
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.model_input import ModelInput, RecordingReader
 from pocketgraph.datasets.named_arrays import SampleSource
@@ -232,14 +232,16 @@ class Dataset:
         )
 
     def without_broken(self) -> tuple[Dataset, dict[str, str]]:
-        """The samples without the pictures that cannot be read, and what is wrong with each of these.
+        """The samples without the pictures and recordings that cannot be read, and what is wrong with each of these.
 
         Raises:
             FormatError: none can be read, or there is no such file.
         """
-        if not self.files or self.front is not None or self.are_recordings:
+        if not self.files:
             return self, {}
-        broken = {path: text for path in self.files if (text := image_loading.problem(path))}
+        hears = self.front is not None or self.are_recordings
+        problem = recordings.problem if hears else image_loading.problem
+        broken = {path: text for path in self.files if (text := problem(path))}
         if len(broken) == len(self.files):
             raise FormatError(next(iter(broken.values())), where=self.files[0])
         return self._chosen(np.array([at for at, path in enumerate(self.files) if path not in broken])), broken

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import FormatError, UsageError
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".bmp", ".gif", ".webp")
 RECORDINGS = (".wav",)
 TEXTS = (".txt",)
-UNREAD = (".heic", ".heif", ".avif", ".tif", ".tiff", ".jp2", ".jxl", ".dng")
-HIDDEN = (".", "__MACOSX")
-"""How files and folders begin that a system put beside those of the user."""
+UNREAD = {
+    "JPEG": (".heic", ".heif", ".avif", ".tif", ".tiff", ".jp2", ".jxl", ".dng"),
+    "WAV": (".mp3", ".m4a", ".aac", ".ogg", ".opus", ".flac", ".webm"),
+}
+"""Endings of pictures and recordings that are not read, by what to make of them."""
+BACKGROUND_NOISE = "_background_noise_"
+"""The folder of long noises in data sets of words, as of Speech Commands: no word, and no class."""
+HIDDEN = (".", "__MACOSX", BACKGROUND_NOISE)
+"""How files and folders begin that hold no examples: a system put them beside those of the user, or they are noise."""
 
 
 def is_recording(path: str) -> bool:
@@ -55,13 +61,19 @@ def of_folder(name: str) -> tuple[list[str], list[str]]:
     found_here = files_in(name)
     files = [path for path in found_here if path.lower().endswith(SUFFIXES)] or list(filter(is_recording, found_here))
     if not files:
-        others = [path for path in found_here if path.lower().endswith(UNREAD)]
-        hint = f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
-        if others:
-            named = os.path.basename(others[0])
-            hint = f"files such as {named} are of kinds that are not read; make JPEG files of them"
+        hint = unread(found_here) or f"it may hold {', '.join((*SUFFIXES, *RECORDINGS))}"
         raise UsageError("there are no pictures in this folder, nor recordings", where=name, hint=hint)
     return _with_classes(name, files)
+
+
+def unread(paths: Iterable[str]) -> str:
+    """What to do with pictures and recordings of kinds that are not read; "" where there are none."""
+    for path in paths:
+        for form, endings in UNREAD.items():
+            if path.lower().endswith(endings):
+                name = os.path.basename(path)
+                return f"files such as {name} are of kinds that are not read; make {form} files of them"
+    return ""
 
 
 def texts_of_folder(name: str) -> tuple[list[str], list[str]]:

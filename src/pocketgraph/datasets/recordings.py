@@ -103,6 +103,23 @@ def _heads(path: str) -> Iterator[tuple[int, int | None]]:
         return
 
 
+def problem(path: str) -> str:
+    """What is wrong with a recording; "" for nothing. One whose header tells how many samples it has is not read.
+
+    Raises:
+        FormatError: there is no such file.
+    """
+    if sample_count(path, USUAL_RATE):
+        return ""
+    try:
+        recording(path)
+    except FormatError as error:
+        if not os.path.lexists(path):
+            raise
+        return error.what
+    return ""
+
+
 def resampled(samples: Array, given: int, wanted: int) -> Array:
     """What a recording of ``given`` samples a second is with ``wanted`` ones, float64.
 

@@ -28,6 +28,7 @@ pytest.importorskip("starlette", reason="Starlette is not installed (pocketgraph
 pytest.importorskip("websockets", reason="websockets is not installed (pocketgraph[live])")
 
 from pocketgraph.apps.labelling.labelling_server import LabelServer
+from pocketgraph.apps.page_server import Place
 
 CLASSES = ["cat", "dog", "eel"]
 
@@ -233,6 +234,111 @@ def test_boxes_of_before_outlive_a_key_that_comes_before_their_photo(tmp_path: p
     assert [box.x, box.y, box.width, box.height] == pytest.approx([4, 4, 20, 10], abs=0.5)
 
 
+def test_boxes_that_are_not_decided_outlive_looking_around_and_the_page(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 2)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES, True)
+    with browser() as chromium, served(tmp_path / "photos", names, labels, "ann") as url:
+        page = chromium.new_page()
+        page.goto(url)
+        until(page, "document.querySelector('.photo img')?.clientWidth > 50")
+        edge = page.locator(".photo").bounding_box()
+        assert edge is not None
+        page.mouse.move(edge["x"] + 10, edge["y"] + 10)
+        page.mouse.down()
+        page.mouse.move(edge["x"] + 90, edge["y"] + 90)
+        page.mouse.up()
+        text_is(page, "#said", "not decided yet")
+        for key, other in (("ArrowRight", names[1]), ("ArrowLeft", names[0]), ("d", ""), ("d", names[0])):
+            page.keyboard.press(key)
+            text_is(page, "#path", other)
+        page.reload()
+        text_is(page, "#said", "not decided yet")
+        until(page, "document.querySelectorAll('.photo svg rect').length === 1")
+        page.keyboard.press("Enter")
+        text_is(page, "#path", names[1])
+        until(page, "!localStorage.length")
+    labels.refresh()
+    assert [box.label for box in labels.of("ann")[names[0]].boxes] == ["cat"]
+
+
+def test_two_tabs_of_one_rater_lose_nothing_and_see_what_the_other_decided(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 6)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)
+    with browser() as chromium, served(tmp_path / "photos", names, labels, "ann") as url:
+        context = chromium.new_context()
+        one, two = context.new_page(), context.new_page()
+        for page in (one, two):
+            page.goto(url)
+            text_is(page, "#path", names[0])
+        one.keyboard.press("1")
+        until(one, "!localStorage.length")
+        two.evaluate("document.dispatchEvent(new Event('visibilitychange'))")
+        text_is(two, "#path", names[1])
+        context.set_offline(True)
+        for page, key, steps in ((one, "2", 0), (two, "3", 1)):
+            for _ in range(steps):
+                page.keyboard.press("ArrowRight")
+            page.keyboard.press(key)
+            text_is(page, "#message", "1 decision waits")
+        one.close()
+        two.close()
+        context.set_offline(False)
+        page = context.new_page()
+        page.goto(url)
+        until(page, "!localStorage.length")
+    labels.refresh()
+    assert {path: one.label for path, one in labels.of("ann").items()} == dict(zip(names, CLASSES, strict=False))
+
+
+def test_a_page_that_outlives_a_server_of_other_photos_shows_the_right_ones(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 5)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)
+    with browser() as chromium:
+        page = chromium.new_page()
+        with served(tmp_path / "photos", names[1:], labels, "ann") as url:
+            page.goto(url)
+            text_is(page, "#path", names[1])
+        place = Place(port=int(url.rstrip("/").rpartition(":")[2]))
+        server = LabelServer(str(tmp_path / "photos"), names, labels, "ann", place=place)
+        server.bind()
+        server.start()
+        try:
+            page.keyboard.press("1")
+            text_is(page, "#path", names[2])  # it came ahead of time, when the server was the old one
+            page.keyboard.press("2")  # the next photo's number is another photo's by now
+            text_is(page, "#path", names[0])
+            until(page, "document.querySelector('#stage img').naturalWidth > 0")
+        finally:
+            server.stop()
+    labels.refresh()
+    assert {path: one.label for path, one in labels.of("ann").items()} == {names[1]: "cat", names[2]: "dog"}
+
+
+def test_decisions_wait_where_a_new_server_has_another_token(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 2)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)
+    port = 0
+    with browser() as chromium:
+        page = chromium.new_page()
+        for token in ("before", "after"):
+            server = LabelServer(str(tmp_path / "photos"), names, labels, "ann", place=Place(port=port, token=token))
+            url = server.bind()
+            port = server.port
+            server.start()
+            try:
+                if token == "after":
+                    page.keyboard.press("2")
+                    text_is(page, "#message", "1 decision waits: the token in the address is wrong")
+                    page.on("dialog", lambda dialog: dialog.accept())
+                page.goto(url)
+                text_is(page, "#path", names[token == "after"])
+                until(page, "!localStorage.length")
+            finally:
+                server.stop()
+    labels.refresh()
+    assert {path: one.label for path, one in labels.of("ann").items()} == {names[0]: "dog"}
+
+
 def test_disputed_photos_are_side_by_side_and_settled(tmp_path: pathlib.Path) -> None:
     names = photos_in(tmp_path / "photos", 3)
     labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)
@@ -303,6 +409,7 @@ def test_who_is_not_let_in(tmp_path: pathlib.Path) -> None:
 
     with served(tmp_path / "photos", names, labels, "ann") as url:
         assert ask("photo/0") == 200
+        assert ask("photo/0?order=another") == 410
         for path in ("photo/1", "photo/-1", "photo/..%2Fsecret.png", "..%2Fsecret.png", "nothing.js"):
             assert ask(path) == 404, path
         for path in ("about", "photo/0", "disputed", ""):

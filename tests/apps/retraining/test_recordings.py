@@ -9,9 +9,11 @@ import pytest
 
 from command_line import call
 from pocketgraph.apps.retraining.distortions import Distortions
+from pocketgraph.apps.retraining.example_lists import examples_of
 from pocketgraph.apps.retraining.fine_tuning import Tuning
 from pocketgraph.apps.retraining.recording_features import distorted
 from pocketgraph.apps.retraining.tool import retrain
+from pocketgraph.datasets.file_lists import RECORDINGS, of_folder
 from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.graph import Graph
@@ -70,6 +72,10 @@ def test_a_classifier_of_tones(tones: pathlib.Path, tmp_path: pathlib.Path, caps
     flags = [f"--graph={out}", f"--labels={tmp_path / 'labels.txt'}", f"--wav={tones / 'high' / '3.wav'}"]
     assert call("label_wav", *flags, "--how_many_labels=1") == 0
     assert capsys.readouterr().out.startswith("high (score = 0.")
+    assert call("evaluate", out, f"--data={tones}", f"--labels={tmp_path / 'labels.txt'}") == 0
+    said = capsys.readouterr()
+    assert "broken.wav is left out: this is no recording" in said.err
+    assert "90 samples" in said.out + said.err
 
 
 def test_the_same_tones_give_the_same_graph_and_distorted_ones_another(tones: pathlib.Path) -> None:
@@ -94,3 +100,16 @@ def test_a_distorted_recording_is_moved_louder_or_softer() -> None:
 def test_frames_that_are_the_batch_cannot_be_trained(tones: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="one example at a time"):
         retrain(base(), tones, tuning=Tuning(1, steps=10))
+
+
+def test_the_folders_of_speech_commands_that_are_no_words(tmp_path: pathlib.Path) -> None:
+    for name in ("Yes", "no", "_silence_", "_unknown_", "_background_noise_"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "a.wav").touch()
+    (tmp_path / "no" / "b.MP3").touch()
+    told: list[str] = []
+    labels, _ = examples_of(str(tmp_path), testing=0, validation=0, suffixes=RECORDINGS, warn=told.append)
+    assert sorted(labels) == ["_silence_", "_unknown_", "no", "yes"]  # live tells none as a word that begins with "_"
+    assert any("'_background_noise_' is no word and is left out" in text for text in told)
+    assert "'no': files such as b.MP3 are of kinds that are not read; make WAV files of them" in told
+    assert sorted({*of_folder(str(tmp_path))[1]}) == ["Yes", "_silence_", "_unknown_", "no"]

@@ -67,7 +67,7 @@ def test_what_no_photo_can_be_read_from_is_none_and_kinds_that_are_not_read_are_
     examples = examples_of(str(tmp_path), testing=0, validation=0, warn=told.append)[1]
     assert [os.path.basename(entry.path) for entry in examples] == ["a.png", "link.jpg", "a.png"]
     assert [os.path.basename(entry.path) for entry in photos_in(str(tmp_path))] == ["a.png", "link.jpg", "a.png"]
-    assert "files such as b.HEIC in 'dog' are of kinds that are not read; make JPEG files of them" in told
+    assert "'dog': files such as b.HEIC are of kinds that are not read; make JPEG files of them" in told
 
 
 def test_minimized_finds_the_bottom_of_a_valley() -> None:

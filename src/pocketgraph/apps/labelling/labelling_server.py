@@ -50,6 +50,7 @@ class LabelServer(PageServer):
             raise UsageError(f"'{rater}' is no name of a rater")
         self._folder, self._photos, self._labels, self._rater = folder, list(photos), labels, rater
         self._places = {path: number for number, path in enumerate(self._photos)}
+        self._order = hashlib.sha256("\0".join(self._photos).encode("utf-8", "surrogatepass")).hexdigest()[:16]
         self._suggested = list(suggested) or [None] * len(self._photos)
         super().__init__("pocketgraph.apps.labelling", place, shared=("style.css",))
 
@@ -70,6 +71,7 @@ class LabelServer(PageServer):
         return {
             "folder": os.path.basename(os.path.abspath(self._folder)),
             "session": hashlib.sha256(session.encode()).hexdigest()[:16],
+            "order": self._order,
             "rater": self._rater,
             "classes": self._labels.classes,
             "boxes": self._labels.has_boxes,
@@ -91,6 +93,7 @@ class LabelServer(PageServer):
         found = await asyncio.to_thread(agreement, self._labels)
         by_rater = {name: self._labels.of(name) for name in found.raters}
         return {
+            "order": self._order,
             "raters": found.raters,
             "pairs": [[*pair[:3], _finite(pair[3])] for pair in found.pairs],
             "fleiss": _finite(found.fleiss),
@@ -110,6 +113,8 @@ class LabelServer(PageServer):
         """A photo's file."""
         from starlette.responses import FileResponse, PlainTextResponse
 
+        if request.query_params.get("order", self._order) != self._order:
+            return PlainTextResponse("the photos are others since the command was started again\n", 410)
         number = request.path_params["number"]
         path = self._file_of(self._photos[number]) if number < len(self._photos) else ""
         if not os.path.isfile(path):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets.class_labels import label_of
-from pocketgraph.datasets.file_lists import HIDDEN, SUFFIXES, UNREAD, names_in
+from pocketgraph.datasets.file_lists import BACKGROUND_NOISE, HIDDEN, RECORDINGS, SUFFIXES, names_in, unread
 from pocketgraph.errors import FormatError, UsageError, option
 
 MOST_OF_A_CLASS = (1 << 27) - 1
@@ -82,18 +82,21 @@ def examples_of(
     if not os.path.isdir(folder):
         raise FormatError(f"Image directory '{folder}' not found.", where=folder)
     check_shares(testing, validation)
+    if suffixes is RECORDINGS and os.path.isdir(os.path.join(folder, BACKGROUND_NOISE)):
+        warn(f"'{BACKGROUND_NOISE}' is no word and is left out; clips in a folder _silence_ are told apart from words")
     found: dict[str, list[Example]] = {}
     for name in sorted(os.listdir(folder)):
         inner = os.path.join(folder, name)
         if not os.path.isdir(inner) or name.startswith(HIDDEN):
             continue
-        files, others = names_in(inner, suffixes), names_in(inner, UNREAD)
-        if others:
-            warn(f"files such as {others[0]} in '{name}' are of kinds that are not read; make JPEG files of them")
+        files = names_in(inner, suffixes)
+        if others := unread(sorted(os.listdir(inner))):
+            warn(f"'{name}': {others}")
         if not files:
             warn(f"'{name}' has no examples and is left out")
             continue
-        label = label_of(name)
+        is_reserved = suffixes is RECORDINGS and name.startswith("_") and name.endswith("_")  # no word: _silence_
+        label = name.lower() if is_reserved else label_of(name)
         if label in found:
             raise UsageError(f"two folders have the label '{label}'", where=inner, hint="rename one")
         if len(files) == 1:

@@ -75,33 +75,56 @@ def solved(
     Returns:
         the head, and its place for ``start``.
     """
-    mean = features.mean(axis=0, dtype=np.float64)
-    spread = np.sqrt(features.var(axis=0, dtype=np.float64).mean())
-    scale = 1 / max(float(spread), LEAST_SPREAD)
-    centred, axes = _within_span((features - mean) * scale)
-    x = np.concatenate([centred, np.ones((len(features), 1))], axis=1)
-    wanted = np.eye(count)[classes]
-    shares = np.ones(len(x)) if class_weights is None else class_weights[classes].astype(np.float64)
-    shares = shares / shares.sum()
-    penalty = 1 / (strength * len(x))
+    problem = HeadProblem(features, classes, count, class_weights)
+    return problem.solved(strength, most=most, start=start, on_step=on_step)
 
-    def loss(flat: Array) -> tuple[float, Array]:
+
+class HeadProblem:
+    """What of a head's examples does not depend on the strength, of which several are tried.
+
+    Args:
+        features, classes, count, class_weights: as in ``solved``.
+    """
+
+    def __init__(self, features: Array, classes: Array, count: int, class_weights: Array | None = None) -> None:
+        self._mean = features.mean(axis=0, dtype=np.float64)
+        spread = np.sqrt(features.var(axis=0, dtype=np.float64).mean())
+        self._scale = 1 / max(float(spread), LEAST_SPREAD)
+        centred, self._axes = _within_span((features - self._mean) * self._scale)
+        self._x = np.concatenate([centred, np.ones((len(features), 1))], axis=1)
+        self._wanted = np.eye(count)[classes]
+        shares = np.ones(len(features)) if class_weights is None else class_weights[classes].astype(np.float64)
+        self._shares = shares / shares.sum()
+
+    def solved(
+        self,
+        strength: float,
+        *,
+        most: int = 500,
+        start: Array | None = None,
+        on_step: Callable[[int, float], None] | None = None,
+    ) -> tuple[Head, Array]:
+        """As the function ``solved``."""
+        x, count = self._x, self._wanted.shape[1]
+        begin = np.zeros(x.shape[1] * count) if start is None else start
+        flat = minimized(lambda flat: self._loss(flat, 1 / (strength * len(x))), begin, most=most, on_step=on_step)
         table = flat.reshape(x.shape[1], count)
+        weights = (table[:-1] if self._axes is None else self._axes @ table[:-1]) * self._scale
+        biases = table[-1] - self._mean @ weights
+        return Head(weights.astype(np.float32), biases.astype(np.float32), strength), flat
+
+    def _loss(self, flat: Array, penalty: float) -> tuple[float, Array]:
+        """The loss and its gradient."""
+        x, shares = self._x, self._shares
+        table = flat.reshape(x.shape[1], -1)
         logits = x @ table
         top = logits.max(axis=1)
         powers = np.exp(logits - top[:, None])
         total = powers.sum(axis=1)
-        value = float((shares * (np.log(total) + top - (logits * wanted).sum(axis=1))).sum())
-        slope = x.T @ ((powers / total[:, None] - wanted) * shares[:, None])
+        value = float((shares * (np.log(total) + top - (logits * self._wanted).sum(axis=1))).sum())
+        slope = x.T @ ((powers / total[:, None] - self._wanted) * shares[:, None])
         slope[:-1] += penalty * table[:-1]
         return value + 0.5 * penalty * float((table[:-1] ** 2).sum()), slope.reshape(-1)
-
-    begin = np.zeros(x.shape[1] * count) if start is None else start
-    flat = minimized(loss, begin, most=most, on_step=on_step)
-    table = flat.reshape(x.shape[1], count)
-    weights = (table[:-1] if axes is None else axes @ table[:-1]) * scale
-    biases = table[-1] - mean @ weights
-    return Head(weights.astype(np.float32), biases.astype(np.float32), strength), flat
 
 
 def _within_span(table: Array) -> tuple[Array, Array | None]:
@@ -235,9 +258,9 @@ def cross_validated(
         if not outside.any() or not inside.any():
             continue
         start = None
+        problem = HeadProblem(*joined(features, classes, variants, inside), count, class_weights)
         for number, strength in enumerate(strengths):
-            x, y = joined(features, classes, variants, inside)
-            head, start = solved(x, y, count, strength, class_weights=class_weights, start=start)
+            head, start = problem.solved(strength, start=start)
             held[number, outside] = head.scores(features[outside])
     right = (held.argmax(axis=2) == classes).sum(axis=1)
     losses = -np.log(np.maximum(held[:, np.arange(len(classes)), classes], 1e-12)).mean(axis=1)

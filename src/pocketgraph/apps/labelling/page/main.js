@@ -1,4 +1,5 @@
 // Photos one after the other, a key a class. A decision waits here, and in the browser's store, until it is on the disk.
+import { Drafts } from "./drafts.js";
 import { Outbox } from "./outbox.js";
 import { Panel } from "./panel.js";
 
@@ -6,9 +7,9 @@ const $ = (id) => document.getElementById(id);
 const RESERVED = "uszd";
 const KEYS = [..."1234567890", ..."abcdefghijklmnopqrstuvwxyz"].filter((key) => !RESERVED.includes(key));
 const token = new URLSearchParams(location.search).get("token");
-const address = (path) => path + (token ? `?token=${encodeURIComponent(token)}` : "");
+const address = (path) => `${path}?${new URLSearchParams({ ...(token ? { token } : {}), ...(about ? { order: about.order } : {}) })}`;
 
-let about, outbox, panels = [], at = 0, history = [], current = 0, disputes = null;
+let about, outbox, drafts, panels = [], at = 0, history = [], current = 0, disputes = null;
 let drawn = [];     // boxes of the photo on the stage, in shares of its width and height
 
 function tell(text) { $("message").textContent = text; $("message").hidden = !text; }
@@ -22,6 +23,7 @@ async function start() {
   $("rater").textContent = about.rater;
   history = about.history;
   outbox = new Outbox(`pocketgraph-labels-${about.session}`, address("decide"), tell);
+  drafts = new Drafts(`pocketgraph-boxes-${about.session}`);
   const numbers = new Map(about.photos.map((photo, number) => [photo.path, number]));
   for (const told of outbox.waiting()) {          // of a page that was closed while the server was away
     const number = numbers.get(told.path);
@@ -78,15 +80,16 @@ function show() {
   const views = disputes ? disputes.photos[at].said : [null];
   for (const view of views) {
     const panel = new Panel($("stage"), address(`photo/${place}`), about.boxes && (!disputes || view === views[0]));
-    panel.onbox = (box) => { drawn.push({ label: about.classes[current], box }); redraw(); };
-    panel.onbroken = () => { $("said").textContent = "This photo does not open: skip it."; };
+    panel.onbox = (box) => { drawn.push({ label: about.classes[current], box }); keep(); };
+    panel.onbroken = () => broken(place);
     panel.onready = redraw;
     if (view) panel.caption(`${view.rater}: ${view.decision === "boxes" ? boxesOf(view) : view.label ?? view.decision}`);
     panel.view = view;
     panels.push(panel);
   }
   const said = disputes ? null : photo.said;
-  if (said) $("said").textContent = said.decision === "skip" ? "skipped" : said.decision === "label" ? `you said: ${said.label}` : `you drew ${boxesOf(said)}`;
+  if (about.boxes && drafts.of(drafted())) $("said").textContent = NOT_YET;
+  else if (said) $("said").textContent = said.decision === "skip" ? "skipped" : said.decision === "label" ? `you said: ${said.label}` : `you drew ${boxesOf(said)}`;
   else if (photo.suggested && !about.boxes) $("said").textContent = `the model says ${photo.suggested}, in doubt by ${Math.round(100 * photo.doubt)} %`;
   mark(said?.decision === "label" ? said.label : about.boxes ? about.classes[current] : null, disputes ? null : photo.suggested);
   if (!disputes) {                                // the next photo is there when it is asked for
@@ -95,11 +98,40 @@ function show() {
   }
 }
 
+const NOT_YET = "drawn, and not decided yet: Enter";
+
+// Names what is drawn on the photo on the stage.
+function drafted() { return `${disputes ? "settles" : "says"} ${about.photos[list()[at]].path}`; }
+
+function keep() { drafts.put(drafted(), drawn); $("said").textContent = NOT_YET; redraw(); }
+
+async function broken(place) {
+  const reply = await fetch(address(`photo/${place}`)).catch(() => null);
+  if (reply?.status === 410) location.reload();   // the command was started again, and has other photos
+  else if (list()[at] === place) $("said").textContent = reply ? "This photo does not open: skip it." : "The server is away: start the command again, then load this page anew.";
+}
+
+// What another tab, or another person under this name, decided since.
+async function renew() {
+  await outbox.empty();
+  const reply = await fetch(address("about")).catch(() => null);
+  if (!reply?.ok) return;
+  const newer = await reply.json();
+  if (newer.order !== about.order) { location.reload(); return; }
+  const said = (photo) => `${photo.said?.decision} ${photo.said?.label}`;
+  if (disputes || outbox.queue.length || about.photos.every((photo, number) => said(photo) === said(newer.photos[number]))) return;
+  const wasOpen = about.photos[at] && !about.photos[at].said;
+  about.photos = newer.photos;
+  history = newer.history;
+  if (wasOpen && about.photos[at].said) at = next(at);
+  show();
+}
+
 function redraw() {
-  if (about.boxes && !disputes && panels[0].wide && !panels[0].isFilled) {   // boxes of before come in once, when the photo's size is known
+  if (about.boxes && panels[0].wide && !panels[0].isFilled) {   // boxes of before come in once, when the photo's size is known
     panels[0].isFilled = true;
-    const said = about.photos[at].said;
-    drawn = (said?.boxes ?? []).map((one) => ({ label: one.label, box: one.box ?? panels[0].shares(one.pixels) }));
+    const said = disputes ? null : about.photos[at].said;
+    drawn = drafts.of(drafted()) ?? (said?.boxes ?? []).map((one) => ({ label: one.label, box: one.box ?? panels[0].shares(one.pixels) }));
   }
   for (const panel of panels) {
     const theirs = panel.view?.boxes?.map((one) => ({ label: one.label, box: panel.shares(one.pixels) })) ?? [];
@@ -137,6 +169,7 @@ function decide(told) {
   const number = list()[at];
   if (number === undefined) return;
   const photo = about.photos[number];
+  drafts.drop(drafted());
   outbox.put({ ...told, path: photo.path, ...(disputes ? { settles: true } : {}) });
   if (disputes) { disputes.photos.splice(at, 1); at = Math.min(at, disputes.photos.length); settled.push(photo.path); show(); return; }
   photo.said = told;
@@ -168,7 +201,9 @@ async function dispute() {
   await outbox.empty();
   const reply = await fetch(address("disputed"));
   if (!reply.ok) { tell(await reply.text()); return; }
-  disputes = await reply.json();
+  const found = await reply.json();
+  if (found.order !== about.order) { location.reload(); return; }
+  disputes = found;
   at = 0;
   const table = document.createElement("table");
   const row = (...cells) => { const tr = table.insertRow(); for (const cell of cells) tr.insertCell().textContent = cell; };
@@ -188,7 +223,8 @@ function look(step) {
 }
 
 function boxesDone() {
-  const before = disputes ? null : about.photos[at]?.said?.boxes;
+  if (list()[at] === undefined) return;
+  const before = drafts.of(drafted()) ?? (disputes ? null : about.photos[at].said?.boxes);
   if (before?.length && !panels[0].isFilled) return;   // they come in with the photo, and would be lost
   decide({ decision: "boxes", boxes: drawn });
 }
@@ -197,7 +233,7 @@ const actions = {
   u: undo, s: () => decide({ decision: "skip" }), z: () => panels.forEach((panel) => panel.zoomIn()),
   d: () => disputes ? back() : dispute(), ArrowLeft: () => look(-1), ArrowRight: () => look(1),
   Enter: () => about.boxes ? boxesDone() : !disputes && accept(),
-  Backspace: () => about.boxes ? (drawn.pop(), redraw()) : undo(), Escape: () => disputes && back(),
+  Backspace: () => about.boxes ? drawn.pop() && keep() : undo(), Escape: () => disputes && back(),
 };
 
 document.addEventListener("keydown", (event) => {
@@ -214,4 +250,5 @@ for (const [id, key] of [["undo", "u"], ["skip", "s"], ["zoom", "z"], ["disputed
 const dark = matchMedia("(prefers-color-scheme: dark)");
 document.body.classList.toggle("dark", dark.matches);
 $("theme").addEventListener("click", () => document.body.classList.toggle("dark"));
+document.addEventListener("visibilitychange", () => { if (!document.hidden && outbox) renew(); });
 start().catch(() => tell("The server does not answer: start the command again, then load this page anew."));

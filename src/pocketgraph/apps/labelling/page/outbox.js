@@ -2,19 +2,21 @@
 export class Outbox {
   constructor(name, address, tell) {
     this.name = name; this.address = address; this.tell = tell;
-    try { this.queue = JSON.parse(localStorage.getItem(name)) ?? []; } catch { this.queue = []; }
+    this.queue = stored(name);
     window.addEventListener("beforeunload", (event) => { if (this.queue.length) event.preventDefault(); });
   }
 
   waiting() { return [...this.queue]; }
 
   put(told) {
-    this.queue.push({ ...told, id: key() });
-    this.keep();
+    const decision = { ...told, id: key() };
+    this.queue.push(decision);
+    // An item each: what another tab of the same rater keeps stays.
+    try { localStorage.setItem(`${this.name} ${decision.id}`, JSON.stringify(decision)); } catch { /* a full store: the page still has them */ }
     this.send();
   }
 
-  keep() { try { localStorage.setItem(this.name, JSON.stringify(this.queue)); } catch { /* a full store: the page still has them */ } }
+  done() { try { localStorage.removeItem(`${this.name} ${this.queue.shift().id}`); } catch { /* no store: nothing is there */ } }
 
   async send() {
     if (this.sending) return;
@@ -23,10 +25,9 @@ export class Outbox {
     while (this.queue.length) {
       try {
         const reply = await fetch(this.address, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(this.queue[0]) });
-        if (reply.status >= 500) throw new Error(await reply.text());
-        if (!reply.ok) { this.tell(`Not written: ${await reply.text()}`); this.queue.shift(); this.keep(); continue; }
-        this.queue.shift();
-        this.keep();
+        if (reply.status >= 500 || reply.status === 403) throw new Error(await reply.text());
+        if (!reply.ok) { this.tell(`Not written: ${await reply.text()}`); this.done(); continue; }
+        this.done();
         if (wasAway) { this.tell(""); wasAway = false; }
       } catch (error) {
         wasAway = true;
@@ -41,4 +42,19 @@ export class Outbox {
   async empty() { while (this.queue.length) await new Promise((done) => setTimeout(done, 50)); }
 }
 
-function key() { return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join(""); }
+// What tabs of before left, in the order in which it was decided.
+function stored(name) {
+  try {
+    const keys = Object.keys(localStorage).filter((key) => key.startsWith(`${name} `)).sort();
+    return keys.map((key) => JSON.parse(localStorage.getItem(key)));
+  } catch { return []; }
+}
+
+// Names a decision; later ones sort behind earlier ones.
+let last = 0;
+function key() {
+  last = Math.max(Date.now(), last + 1);
+  return last.toString(36).padStart(10, "0") + random();
+}
+
+function random() { return [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte.toString(16).padStart(2, "0")).join(""); }
