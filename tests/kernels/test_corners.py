@@ -217,3 +217,32 @@ def test_the_range_of_one_slice_is_a_vector_or_a_number(mode: bytes) -> None:
         low, high = np.full(shape, -1, "f4"), np.full(shape, 2, "f4")
         (found,) = run("Dequantize", codes, low, high, mode=mode, axis=0)
         np.testing.assert_allclose(found, [[-0.96470588, 0.17647064, 0.05882359]], rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("scale", "right"),
+    [
+        (np.nan, [[1, 1, 1], [0.5, 0.5, 0.5], [1, 1, 1]]), (np.inf, [[0, 0.375, 1], [0.5, 0.5, 0.5], [1, 0, 0]]),
+        (-np.inf, [[1, 1, 1], [0.5, 0.5, 0.5], [1, 1, 1]]), (-1, [[1, 1, 1], [0.5, 0.5, 0.5], [1, 1, 1]]),
+    ],
+)  # fmt: skip
+def test_a_saturation_that_is_no_number_is_grey(scale: float, right: list[list[float]]) -> None:
+    pixels = np.array([[[0.2, 0.5, 1], [0.5, 0.5, 0.5], [1, 0, 0]]], "f4")
+    np.testing.assert_allclose(run("AdjustSaturation", pixels, np.float32(scale))[0][0], right, atol=1e-6)
+
+
+def test_an_empty_placeholder_stands_between_any_two_bytes() -> None:
+    one, empty = np.float32(1.5), {"placeholder": b"", "summarize": 3}
+    assert run("StringFormat", one, template=b"ab", **empty)[0].tolist() == b"a1.5b"
+    assert run("StringFormat", one, template="ä".encode(), **empty)[0].tolist() == b"\xc31.5\xa4"
+    for template, count in ((b"ab", 0), (b"", 1), (b"ab", 3)):
+        with pytest.raises(RunError, match="num placeholders in template and num inputs must match"):
+            run("StringFormat", *[one] * count, template=template, **empty)
+
+
+@pytest.mark.parametrize("x", [1e-310, 1e-40, 1.0, 30.0])
+def test_incomplete_gamma_functions_of_the_smallest_numbers_are_their_limits(x: float) -> None:
+    """TensorFlow gives these for a = 1e-300; it takes subnormal numbers for 0, where there is no result."""
+    for a in (5e-324, 1e-310, 1e-300):
+        assert run("Igamma", np.array([a]), np.array([x]))[0].tolist() == pytest.approx([1], abs=1e-13)
+        assert run("Igammac", np.array([a]), np.array([x]))[0].tolist() == pytest.approx([0], abs=1e-13)

@@ -102,8 +102,9 @@ def adjust_hsv_in_yiq(images: Array, delta_h: Array, scale_s: Array, scale_v: Ar
 
 @kernel("AdjustSaturation")
 def adjust_saturation(images: Array, scale: Array) -> Array:
-    """The saturation multiplied, within [0, 1]."""
+    """The saturation multiplied, within [0, 1]; 0 where the product is no number."""
     _check_images(images)
     hsv = rgb_to_hsv(widened(_rgb(images)))
-    stronger = np.clip(hsv[..., 1:2] * hsv.dtype.type(number(scale)), 0, 1)
+    with np.errstate(invalid="ignore"):
+        stronger = np.fmin(np.fmax(hsv[..., 1:2] * hsv.dtype.type(number(scale)), 0), 1).astype(hsv.dtype)
     return hsv_to_rgb(np.concatenate([hsv[..., :1], stronger, hsv[..., 2:]], axis=-1)).astype(images.dtype)

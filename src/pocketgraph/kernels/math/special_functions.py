@@ -17,6 +17,7 @@ from pocketgraph.kernels.registry import kernel
 
 TINY = 1e-300
 """Stands in for 0 in continued fractions."""
+SMALLEST_NORMAL = float(np.finfo(np.float64).tiny)
 LARGE = 1e8
 """From here on the incomplete gamma functions are computed by their expansion for large a."""
 TERMS = 300
@@ -125,6 +126,8 @@ def gamma_share(a: float, x: float) -> tuple[float, float]:
         return 0.0 if math.isinf(a) else 1.0, 0.0
     if math.isinf(a):
         return 0.0, 1.0
+    if a < SMALLEST_NORMAL:  # its quotients may be infinite; of the rest of the way to 0 nothing is left
+        return 1.0, 0.0
     if a > LARGE:
         return _large_gamma_share(a, x)
     front = math.exp(a * math.log(x) - x - math.lgamma(a))

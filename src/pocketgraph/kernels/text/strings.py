@@ -271,8 +271,10 @@ def decode_base64(input: Array) -> Array:
 
 @kernel("StringFormat")
 def string_format(*inputs: Array, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> Array:
-    pieces = template.split(placeholder)
+    """The template with a text of each input for each placeholder; an empty one stands between any two bytes."""
+    whole, mark = (text.encode(errors="surrogateescape") for text in (template, placeholder))
+    pieces = whole.split(mark) if mark else [whole[i : i + 1] for i in range(len(whole))] or [b""]
     if len(pieces) != len(inputs) + 1:
         raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} and {len(inputs)}")
-    text = pieces[0] + "".join(nested(v, summarize) + rest for v, rest in zip(inputs, pieces[1:], strict=True))
-    return strings([text.encode(errors="surrogateescape")], ())
+    texts = [nested(value, summarize).encode(errors="surrogateescape") for value in inputs]
+    return strings([pieces[0] + b"".join(text + rest for text, rest in zip(texts, pieces[1:], strict=True))], ())
