@@ -130,7 +130,7 @@ def _served(
     steps = _program(request, items, part, inputs, outputs, executable)
     before = PartReference(graph, tuple(request.feeds), inputs, request.without, items)
     noted = partial(_noted, before, request.fetches, outputs)
-    return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
+    return ServedCalls(ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
 
 
 def _noted(
