@@ -11,6 +11,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
+from pocketgraph.litert.cost_model import ANSWERED_AGAIN
 from pocketgraph.runtime.planning.any_sizes import AnySizes, Pays, PlanItsOwn
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
@@ -41,6 +42,7 @@ class ResizableCalls:
         self.own: set[Shapes] = set()
         self._is_new = True
         self._may_answer = True
+        self._answering: tuple[ExecutionPlan, ReferenceAnswer] | None = None  # what may do it once more
         self._answer: ReferenceAnswer | None = None
         self._estimates: dict[CallKey, float] = {}  # by plan: how long NumPy would take, in microseconds
 
@@ -66,8 +68,7 @@ class ResizableCalls:
             if kept is not None:
                 self._served[kept[0]] = kept[1]
         opened = next((known for known in self._served if fits(key, known)), None)
-        if opened is None and compiled and self._may_answer:
-            self._may_answer = False
+        if opened is None and compiled and ANSWERED not in request.without:
             answered = self._answered(key, compiled[-1], request)
             if answered is not None:
                 return answered
@@ -85,16 +86,20 @@ class ResizableCalls:
         return served.for_all if served.takes(key.shapes) else None
 
     def _answered(self, key: CallKey, compiled: FixedPlan, request: Request) -> ExecutionPlan | None:
-        """What runs this call, once."""
-        if ANSWERED in request.without:
-            return None
-        from pocketgraph.runtime.planning.reference_answers import answered_by_reference
+        """What runs this call, once: the first one of other sizes, and one more that takes little."""
+        earlier, self._answering = self._answering, None
+        if self._may_answer:
+            self._may_answer = False
+            from pocketgraph.runtime.planning.reference_answers import answered_by_reference
 
-        found = answered_by_reference(key, compiled, request.replace(graph=compiled.graph))
-        if found is None:
+            self._answering = answered_by_reference(key, compiled, request.replace(graph=compiled.graph))
+            if self._answering is None:
+                return None
+            plan, self._answer = self._answering
+            return plan
+        if earlier is None or not earlier[1].is_quick(key, ANSWERED_AGAIN * compiled.seconds):
             return None
-        plan, self._answer = found
-        return plan
+        return earlier[0]
 
     def _opened(self, key: CallKey, compiled: Sequence[FixedPlan], request: Request, spent: float) -> CallKey | None:
         """Opens the program for the sizes that are the most like these, and says for which calls.
