@@ -20,7 +20,7 @@ from pocketgraph.litert.sizes import resizable
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning import opened_parts
+from pocketgraph.runtime.planning import operand_numbers
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 CONVOLUTIONS = parse("""
@@ -139,13 +139,13 @@ def test_crops_that_are_told_their_sizes_are_copied_by_rows(name: str, monkeypat
 @pytest.mark.parametrize("name", ["crops", "crops_again", "odd_transpose", "resizes"])
 def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
-    start = opened_parts._OperandNumbers.__init__
+    start = operand_numbers.OperandNumbers.__init__
 
     def noted(self: Any, *args: Any) -> None:
         start(self, *args)
         made.append(self)
 
-    monkeypatch.setattr(opened_parts._OperandNumbers, "__init__", noted)
+    monkeypatch.setattr(operand_numbers.OperandNumbers, "__init__", noted)
     graph = graph_file(GRAPHS, name)
     with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
         for size in (24, 20):
@@ -157,3 +157,47 @@ def test_numbers_are_those_of_the_whole_graph(name: str, monkeypatch: pytest.Mon
         whole = infer(graph, {"x:0": (FLOAT, Shape(shape))}, {}, numbers._operands)
         values = [whole.value(ref) for ref in numbers._operands]
         assert numbers([shape]) == tuple(tuple(each.reshape(-1)) for each in values if each is not None)
+
+
+TILED = parse("""
+    x = Placeholder(dtype=float, shape=[1, ?, 4])
+    k = Const(int32 1)
+    row = ExpandDims(x, k, T=float, Tdim=int32)
+    v = Const(float[1, 3, 4, 4] 0.1)
+    c = Conv2D(row, v, T=float, strides=[1, 1, 1, 1], padding="SAME")
+    h = Squeeze(c, T=float, squeeze_dims=[1])
+    s = Shape(h, T=float, out_type=int32)
+    one = Const(int32[1] [1])
+    two = Const(int32[1] [2])
+    steps = StridedSlice(s, one, two, one, T=int32, Index=int32, shrink_axis_mask=1)
+    times = Pack(k, steps, k, T=int32, N=3, axis=0)
+    mean = Mean(h, one, T=float, Tidx=int32, keep_dims=true)
+    all = Tile(mean, times, T=float, Tmultiples=int32)
+    y = AddV2(h, all, T=float)
+""")
+
+
+def test_numbers_that_follow_from_what_is_fed_alone_are_computed_and_not_inferred(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[Any] = []
+    start = operand_numbers.OperandNumbers.__init__
+
+    def noted(self: Any, *args: Any) -> None:
+        start(self, *args)
+        made.append(self)
+
+    monkeypatch.setattr(operand_numbers.OperandNumbers, "__init__", noted)
+    with Session(TILED, cache_dir="", without=["first_on_reference"]) as session:
+        for length in (9, 6, 30, 31, 2):
+            if length == 30:
+                monkeypatch.setattr(operand_numbers, "infer_again", lambda *_: pytest.fail("inferred"))
+            x = np.random.default_rng(length).standard_normal((1, length, 4)).astype(np.float32)
+            (found,) = session.run(["y"], {"x": x})
+            sums = np.pad(x.astype(np.float64).sum(-1), [(0, 0), (1, 1)])
+            h = 0.1 * (sums[:, :-2] + sums[:, 1:-1] + sums[:, 2:])[..., None]
+            np.testing.assert_allclose(
+                found, np.broadcast_to(h + h.mean(1, keepdims=True), x.shape), rtol=1e-4, atol=1e-5
+            )
+    assert made
+    assert made[0]([(1, 17, 4)]) == ((1, 17, 1),)

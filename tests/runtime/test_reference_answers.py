@@ -11,6 +11,8 @@ import pytest
 
 from function_text import with_functions
 from pocketgraph.graph import Graph
+from pocketgraph.graph.dtype import FLOAT
+from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels import blas_threads
@@ -18,7 +20,8 @@ from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.planning import opened_parts, opened_programs, reference_answers
+from pocketgraph.runtime.planning import opened_parts, opened_programs, reference_answers, resizable_calls
+from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
 from recorded_runs import assert_repeats
 
@@ -50,6 +53,7 @@ def asked(session: Session, length: int) -> Array:
 def ready(monkeypatch: pytest.MonkeyPatch) -> None:
     check_schedule.finish()  # what other tests left
     monkeypatch.setattr(check_schedule, "LOOK", 3600.0)  # what waits is done when a test says so
+    monkeypatch.setattr(resizable_calls, "ANSWERED_AGAIN", 0.0)  # which depends on what the machine does
 
 
 @pytest.fixture
@@ -117,6 +121,29 @@ def test_the_second_length_needs_no_program(answered: list[int], opened: list[in
             np.testing.assert_allclose(asked(session, length), asked(reference, length), rtol=1e-5, atol=1e-6)
     assert answered == [7]
     assert len(opened) == 1
+
+
+def test_what_took_little_answers_once_more(
+    answered: list[int], opened: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resizable_calls, "ANSWERED_AGAIN", 1e9)
+    with Session(TEXT, cache_dir="") as session, Session(TEXT, engine="reference") as reference:
+        for length in (5, 7, 9, 12, 8):
+            np.testing.assert_allclose(asked(session, length), asked(reference, length), rtol=1e-5, atol=1e-6)
+    assert answered == [7, 9]
+    assert len(opened) == 1
+
+
+def test_a_longer_one_is_taken_to_need_the_square_of_its_length() -> None:
+    def key(length: int) -> CallKey:
+        return CallKey(((Endpoint.of("x:0"), (FLOAT, (1, length, 4))),), (Endpoint.of("y:0"),))
+
+    answer = reference_answers.ReferenceAnswer(key(7), None)
+    assert not answer.is_quick(key(7), 1.0)  # it has answered nothing
+    answer.seconds = 0.1
+    assert answer.is_quick(key(5), 0.1)
+    assert answer.is_quick(key(14), 0.41)
+    assert not answer.is_quick(key(14), 0.39)
 
 
 def test_the_program_is_made_when_the_process_is_idle(answered: list[int], opened: list[int]) -> None:

@@ -36,6 +36,7 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 ANSWERED_SHARE = (
     0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 )
+ANSWERED_AGAIN = 0.25  # share: likewise, by the first answer, up to which NumPy gives one more: it takes half of that
 ANSWERED_MODULE = 500.0  # µs: importing a module of kernels
 ANSWERED_STEP = 25.0  # µs: a node that NumPy computes, as it is called the first time
 ANSWERED_PRODUCT = 1 / 25000  # µs: what each multiplication in a product of matrices adds

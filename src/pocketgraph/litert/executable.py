@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 import weakref
 from collections.abc import Callable, Collection, Sequence
@@ -269,6 +270,22 @@ class Executable:
         if self._runner is not None:
             self._runner.close()
             self._runner = None
+
+    def with_shapes(self, shapes: Sequence[tuple[int, ...]], fed: list[int], runner: Runner) -> Executable:
+        """The same part for inputs of other shapes.
+
+        Args:
+            shapes: those of its inputs.
+            fed: which of them the runner takes.
+            runner: runs it.
+        """
+        made = copy.copy(self)
+        inputs = zip(self.about["inputs"], shapes, strict=False)
+        made.about = {**self.about, "inputs": [(name, dtype, shape) for (name, dtype, _), shape in inputs], "fed": fed}
+        made._inputs = [(shape, dtype, name) for (_, dtype, name), shape in zip(self._inputs, shapes, strict=False)]
+        made._computed_in = self._computed_in[: len(shapes)]
+        made._fed, made._runner, made._lock = fed, runner, threading.Lock()
+        return made
 
     def beside(self, runner: Runner, engine: str) -> Executable:
         """The same part, run by another engine's runner."""

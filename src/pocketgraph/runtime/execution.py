@@ -99,6 +99,14 @@ class Running:
         if known is not None:
             return self._with_operations(again, known, feeds, goals, trace, deadline)
         if trace is None and deadline is None:
+            of_any_sizes = calls.any_sizes.get((wanted, goals, *feeds))
+            values = list(feeds.values())
+            served = of_any_sizes.plan(values) if of_any_sizes is not None else None
+            if of_any_sizes is not None and served is not None:
+                execution = self.execution(served)
+                if of_any_sizes.is_repeated:
+                    calls.remember(fetches, feeds, targets, execution)
+                return execution(values)
             earlier = self._plans.earlier(wanted, feeds, goals)
             if earlier is not None:
                 prepared, values = earlier
@@ -106,6 +114,7 @@ class Running:
                 is_same = all(given is value for given, value in zip(feeds.values(), values, strict=True))
                 if is_same:
                     calls.remember(fetches, feeds, targets, execution)
+                    calls.note_any_sizes(wanted, feeds, goals, prepared.any_sizes)
                 return execution(values)
         from pocketgraph.runtime.resolved_call import feed_specs, resolve_call
 
@@ -139,6 +148,7 @@ class Running:
             self._plans.keep_declared(feeds)
         else:
             calls.remember(fetches, feeds, targets, execution)
+            calls.note_any_sizes(wanted, feeds, goals, prepared.any_sizes)
         return execution(call.values)
 
     def _with_operations(

@@ -61,7 +61,7 @@ class Resizable:
         self._fits = fits
         self._tell = tell
         self._threads = 1 if about["one_thread"] else threads
-        self._kept_as = kept_as
+        self._part = Executable(about, None, None, self._threads, kept_as)
         self._runner = PlainRunner(model, self._threads, is_bare=False)
         self._shapes: Shapes = ()
         self._room = 0  # elements of the largest inputs so far
@@ -82,14 +82,12 @@ class Resizable:
         Raises:
             RunError: it does not take them.
         """
-        about = self.about
         fed, taken, told = self._taken(shapes)
         runner = _SizedRunner(self, taken, told)
         with self._lock:
             self._make_room(shapes)
             self._resize(taken)
-        inputs = [(name, dtype, shape) for (name, dtype, _), shape in zip(about["inputs"], shapes, strict=not told)]
-        return Executable({**about, "inputs": inputs, "fed": fed}, runner, None, self._threads, self._kept_as)
+        return self._part.with_shapes(shapes, fed, runner)
 
     def _taken(self, shapes: Sequence[tuple[int, ...]]) -> tuple[list[int], Shapes, int]:
         """Which inputs the model takes, the shapes of these and of what tells it numbers, and how many tell it such.

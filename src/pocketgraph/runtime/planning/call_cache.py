@@ -17,7 +17,7 @@ from pocketgraph.graph import DType, Graph, Shape
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes
 from pocketgraph.runtime.planning.call_key import CallKey, may_switch, spelled_key, switch_of
-from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, Request
+from pocketgraph.runtime.planning.execution_plan import Execution, ExecutionPlan, PlansAnySizes, Request
 
 if TYPE_CHECKING:
     from pocketgraph.graph.endpoint import Endpoint
@@ -40,6 +40,7 @@ class CallCache:
         plans: by key.
         fetched: which of the names that were fetched together are operations without outputs.
         outputs: the tensors that such names are, where none is an operation; values may need converting each time.
+        any_sizes: by what is fetched, run and fed, in order, what runs calls of any sizes.
         specs: what values must look like that were fed together under these names.
     """
 
@@ -48,6 +49,7 @@ class CallCache:
         self.plans: dict[CallKey, ExecutionPlan] = {}
         self.fetched: dict[tuple[str, ...], Fetched] = {}
         self.outputs: dict[tuple[str, ...], tuple[Endpoint, ...]] = {}
+        self.any_sizes: dict[tuple[Any, ...], PlansAnySizes] = {}
         self.specs: dict[tuple[Any, ...], tuple[FeedSpec, ...]] = {}
         self._spelled: dict[tuple[Any, ...], tuple[Execution, RepeatedCall | None]] = {}
 
@@ -94,6 +96,14 @@ class CallCache:
         if len(self.specs) < MOST_SPELLINGS:
             self.specs[names] = specs
 
+    def note_any_sizes(
+        self, fetches: tuple[str, ...], feeds: Iterable[Any], targets: tuple[str, ...], found: PlansAnySizes | None
+    ) -> None:
+        """Notes what runs calls of other sizes, with feeds of these names, if anything does."""
+        if found is not None and len(self.any_sizes) < MOST_SPELLINGS:
+            key = (fetches, targets, *feeds)
+            self.any_sizes[key] = found
+
     def add_plan(self, key: CallKey, plan: ExecutionPlan) -> ExecutionPlan:
         """Adds a plan, and lets the oldest go where there are too many."""
         self.plans[key] = plan
@@ -111,6 +121,7 @@ class CallCache:
         """Lets go of the ways to run; the plans stay."""
         self._spelled.clear()
         self.fetched.clear()
+        self.any_sizes.clear()
         self.last = None
 
     def close(self) -> None:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pocketgraph.graph import DType
+from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.feeding.feeds import is_bytes, is_switch
@@ -75,6 +75,16 @@ class CallKey(NamedTuple):
                 for feed, (end, (dtype, sizes)) in enumerate(self.feeds)
             ])
         )  # fmt: skip
+
+    @property
+    def shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of what is fed, where no size is left open."""
+        return tuple([Shape(sizes).known for _, (_, sizes) in self.feeds])
+
+    def with_shapes(self, shapes: Sequence[tuple[int, ...]]) -> CallKey:
+        """The key of a call with the same feeds in other shapes."""
+        pairs = zip(self.feeds, shapes, strict=True)
+        return self._replace(feeds=tuple([(end, (dtype, shape)) for (end, (dtype, _)), shape in pairs]))
 
     @property
     def of_ranks(self) -> CallKey:

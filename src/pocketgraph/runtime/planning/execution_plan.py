@@ -121,6 +121,7 @@ class ExecutionPlan:
         executables: what has to be closed.
         ran: is told how long each run took this thread, in seconds of the processor; None: nobody wants to know.
         inferred: what was known of the graph's tensors; None where an earlier process made the plan.
+        any_sizes: what runs calls of other sizes in the same way; None where nothing does.
         once_with: threads of NumPy's products in the only run that it serves; None where it serves any number.
     """
 
@@ -140,6 +141,7 @@ class ExecutionPlan:
         self.executables = executables
         self.ran = ran
         self.inferred: Inferred | None = None
+        self.any_sizes: PlansAnySizes | None = None
         self.once_with: int | None = None
 
     @property
@@ -168,6 +170,19 @@ class ExecutionPlan:
         """The quickest way to run ``whole``, on arrays of just its inputs' types and shapes."""
         assert self.whole is not None
         return self.whole.direct(self.whole_inputs)
+
+
+class PlansAnySizes(Protocol):
+    """What runs calls that differ in sizes alone.
+
+    Attributes:
+        is_repeated: whether the last call had the sizes of the one before.
+    """
+
+    is_repeated: bool
+
+    def plan(self, values: Sequence[Any]) -> ExecutionPlan | None:
+        """What runs a call with these values; None where that is not certain without looking up its names."""
 
 
 class FixedPlan(Record):

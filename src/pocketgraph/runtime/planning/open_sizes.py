@@ -21,6 +21,7 @@ from pocketgraph.litert.cost_model import LATER_SHARE, LEAST_PLANS, LEAST_PRICE,
 from pocketgraph.runtime.planning.call_key import CallKey
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.sizes.resizable import Shapes
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.execution_plan import FixedPlan
     from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
@@ -41,6 +42,7 @@ class SizedCalls:
         first_seconds: what the first took.
         spent: how long each shape has run with open sizes, in seconds of the processor; and what these were opened in,
             where it was for this shape.
+        served: how long a program that serves several sizes has run with these shapes, in seconds of the processor.
         refused: running with open sizes takes longer than planning.
         tried: how many runs with open sizes this was judged by so far.
         quickest: how long the quickest of these took, in seconds of the processor.
@@ -53,6 +55,7 @@ class SizedCalls:
         self.changing: set[tuple[int, int]] = set()
         self.plans, self.seconds, self.first_seconds = 0, 0.0, 0.0
         self.spent: dict[CallKey, float] = {}
+        self.served: dict[Shapes, float] = {}
         self.refused, self.tried, self.quickest = False, 0, math.inf
         self.compiled: deque[FixedPlan] = deque(maxlen=MOST_COMPILED)
         self.resizable: ResizableCalls | None = None
@@ -65,14 +68,17 @@ class SizedCalls:
     def is_due(self, key: CallKey) -> bool:
         """Whether a call is better run with open sizes than planned for."""
         is_dear = self.plans > 0 and self.price >= LEAST_PRICE
-        if self.refused or not (is_dear or (self.plans >= LEAST_PLANS and self.seconds >= LEAST_SPENT)):
+        is_its_own = self.resizable is not None and key.shapes in self.resizable.own
+        if self.refused or is_its_own or not (is_dear or (self.plans >= LEAST_PLANS and self.seconds >= LEAST_SPENT)):
             return False
         return self.spent.get(key, 0.0) < self.price
 
-    def pays(self, key: CallKey, seconds: float) -> bool:
+    def pays(self, shapes: Shapes, seconds: float) -> bool:
         """Notes a run of a program that serves several sizes; says whether these have run as long as a plan takes."""
-        self.note(key, seconds)
-        return self.spent[key] >= self.price
+        if len(self.served) >= MOST_SHAPES:
+            self.served.clear()
+        self.served[shapes] = spent = self.served.get(shapes, 0.0) + seconds
+        return spent >= self.price
 
     def note_planned(self, seconds: float) -> None:
         """Notes what a plan for one set of shapes took, be it to make or to read."""

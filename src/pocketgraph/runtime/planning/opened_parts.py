@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
+from pocketgraph.graph import Node, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.kernels.shapes.infer import in_order, infer_again
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
@@ -28,6 +26,7 @@ from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
 from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
+from pocketgraph.runtime.planning.operand_numbers import OperandNumbers
 from pocketgraph.runtime.planning.program_layers import ProgramLayers
 from pocketgraph.runtime.planning.served_calls import ServedCalls
 from pocketgraph.runtime.planning.sized_executables import SizedExecutables
@@ -36,7 +35,7 @@ from pocketgraph.runtime.planning.stand_ins import StandIns
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
     from pocketgraph.litert.sizes.operator_sizes import Sizes
-    from pocketgraph.litert.sizes.resizable import Resizable, Shapes
+    from pocketgraph.litert.sizes.resizable import Resizable
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
@@ -94,10 +93,10 @@ def opened_part(
         return None
     found = widened_for_all(found, request.without, strict=request.strict)
     of_types = {name: dtype for name, (dtype, _) in specs.items()}
-    tell = _OperandNumbers(request, of_types, found.size_inputs, of_sizes) if found.size_inputs else None
+    sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
+    tell = OperandNumbers(request, of_types, sizes_of, found.size_inputs, of_sizes) if found.size_inputs else None
     types = [dtype.numpy.name for dtype, _ in specs.values()]
     try:
-        sizes_of = list(zip(part.inputs, opened_sizes, strict=True))
         resizable = engine.resizable(
             found, list(part.inputs), types, request.threads, None, sizes_of, tell, AHEAD not in request.without
         )
@@ -130,7 +129,7 @@ def _served(
     steps = _program(request, items, part, inputs, outputs, executable)
     before = PartReference(graph, tuple(request.feeds), inputs, request.without, items)
     noted = partial(_noted, before, request.fetches, outputs)
-    return ServedCalls(lambda key: ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
+    return ServedCalls(ExecutionPlan(steps, executables=[executable]), comparison, noted=noted)
 
 
 def _noted(
@@ -174,73 +173,3 @@ def _program(
     outputs = tuple(Endpoint(stand_ins.names[0], port) for port in range(len(part.outputs)))
     steps = [CompiledPart(part.ops, compiled.inputs, outputs, compiled.executable).as_step(0, stand_ins.names)]
     return StepProgram(rest, tuple(request.feeds), fetches, items=running, parts=steps, library=library)
-
-
-class _OperandNumbers:
-    """Says the numbers that a program takes for sizes of its inputs, in order.
-
-    Args:
-        request: what is to be run, with the whole graph.
-        types: of the program's inputs, by name.
-        operands: the tensors that hold them.
-        fixed: what is known of the graph for some sizes.
-    """
-
-    def __init__(self, request: Request, types: Mapping[str, DType], operands: Sequence[str], fixed: Inferred) -> None:
-        self._types = types
-        self._operands = operands
-        graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
-        nodes = in_order(graph, operands)
-        self._nodes = _following(types, nodes)
-        following = {node.name for node in self._nodes}
-        others = [node for node in nodes if node.name not in following]  # constants, which are looked at once
-        self._before = infer_again({}, others, infer(graph, {}, request.values, ()))
-
-    def __call__(self, shapes: Sequence[tuple[int, ...]]) -> Shapes:
-        """
-        Raises:
-            RunError: they follow from something else as well.
-        """
-        feeds = {name: (dtype, Shape(own)) for (name, dtype), own in zip(self._types.items(), shapes, strict=True)}
-        found = infer_again(feeds, self._nodes, self._before)
-        numbers = [found.value(ref) for ref in self._operands]
-        if found.problems or any(each is None for each in numbers):
-            raise RunError("what the program is told does not follow from these sizes")
-        return tuple([tuple(each.reshape(-1).tolist()) for each in numbers if each is not None])
-
-
-def _following(fed: Iterable[str], nodes: Sequence[Node]) -> list[Node]:
-    """Those of some nodes, producers first, that follow from what is fed."""
-    found = {node_name(ref) for ref in fed}
-    for node in nodes:
-        if any(node_name(ref) in found for ref in node.inputs):
-            found.add(node.name)
-    return [node for node in nodes if node.name in found]
-
-
-ALONE = ops_with("elementwise", "passes")
-WITH_VECTORS = ops_with("bias", "fused_batch_norm")
-"""Ops whose first result has the sizes of their first input: where it is the only one, and where others are vectors."""
-
-
-def _of_sizes(graph: Graph, nodes: Sequence[Node], known: Collection[str], fixed: Inferred) -> Graph:
-    """The graph without layers that change no sizes, in which sizes are followed sooner.
-
-    Args:
-        graph: it.
-        nodes: those that are needed, producers first; none has control inputs.
-        known: the tensors of which something is said.
-        fixed: what is known of it for some sizes.
-    """
-    passed: dict[str, str] = {}
-    kept: list[Node] = []
-    for node in nodes:
-        made = f"{node.name}:0"
-        inputs = [passed.get(canonical(ref), ref) for ref in node.inputs]
-        dtype = fixed.dtype(made)
-        keeps_sizes = node.op in WITH_VECTORS or (node.op in ALONE and len(inputs) == 1)
-        # A number is followed through all of its operations.
-        if keeps_sizes and made not in known and dtype and dtype.numpy.kind == "f" and fixed.value(made) is None:
-            passed[made] = inputs[0]
-        kept.append(node.replace(inputs=inputs) if inputs != list(node.inputs) else node)
-    return graph.replace(kept, inputs=(), outputs=(), signatures={})

@@ -150,4 +150,4 @@ def _of_all(
     except RunError:
         return None
     reference = PartReference(compiled.graph, inputs, request.fetches, request.without, compiled.items)
-    return served_by(resizable, inputs, FirstComparison(reference, names, request.cache_dir))
+    return served_by(resizable, opened, inputs, FirstComparison(reference, names, request.cache_dir))

@@ -1,8 +1,8 @@
 """The first call of other sizes, answered by the reference engine: it waits for no program of all sizes.
 
 Making one takes up to as long as the first plan did; where the reference engine computes the call in a fraction of
-that, it answers, and the program is made when the process is idle, or when the next call of other sizes comes. What
-was fed and computed is what that program is compared with.
+that, it answers, and once more where that took little; the program is made when the process is idle, or when the next
+call of other sizes comes. What was fed and computed at first is what that program is compared with.
 """
 
 from __future__ import annotations
@@ -120,6 +120,10 @@ class ReferenceAnswer(Runnable):
         if not self.results and sum(array.nbytes for array in (*inputs, *results)) <= MOST_NOTED:
             self.feeds, self.results = [each.copy() for each in inputs], [each.copy() for each in results]
         return results
+
+    def is_quick(self, key: CallKey, seconds: float) -> bool:
+        """Whether it takes no longer for a call of these sizes, by what it took so far."""
+        return self.seconds * _growth(key, self.key) ** 2 <= seconds
 
     def close(self) -> None:
         """Lets go of what was noted."""

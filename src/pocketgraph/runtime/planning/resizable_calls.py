@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
+from pocketgraph.litert.cost_model import ANSWERED_AGAIN
+from pocketgraph.runtime.planning.any_sizes import AnySizes, Pays, PlanItsOwn
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 if TYPE_CHECKING:
+    from pocketgraph.litert.sizes.resizable import Shapes
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
 ANSWERED = "first_on_reference"
@@ -25,15 +29,20 @@ ANEW = 3.0  # times as long as plans had taken when one could not be: when it is
 
 
 class ResizableCalls:
-    """Calls of a session that differ in sizes alone. Is asked under the session's lock."""
+    """Calls of a session that differ in sizes alone. Is asked under the session's lock.
+
+    Attributes:
+        own: the shapes of what is fed to calls that get a plan of their own.
+    """
 
     def __init__(self) -> None:
         self._served: dict[CallKey, ServedCalls] = {}
         self._refused: dict[CallKey, float] = {}  # until plans have taken so many seconds
         self._tries = 0
-        self._own: set[CallKey] = set()
+        self.own: set[Shapes] = set()
         self._is_new = True
         self._may_answer = True
+        self._answering: tuple[ExecutionPlan, ReferenceAnswer] | None = None  # what may do it once more
         self._answer: ReferenceAnswer | None = None
         self._estimates: dict[CallKey, float] = {}  # by plan: how long NumPy would take, in microseconds
 
@@ -51,7 +60,7 @@ class ResizableCalls:
             request: what is to be run, with the whole graph where there are such plans.
             spent: seconds that all such plans took so far.
         """
-        if key in self._own:
+        if key.shapes in self.own:
             return None
         if self._is_new:
             self._is_new = False
@@ -59,8 +68,7 @@ class ResizableCalls:
             if kept is not None:
                 self._served[kept[0]] = kept[1]
         opened = next((known for known in self._served if fits(key, known)), None)
-        if opened is None and compiled and self._may_answer:
-            self._may_answer = False
+        if opened is None and compiled and ANSWERED not in request.without:
             answered = self._answered(key, compiled[-1], request)
             if answered is not None:
                 return answered
@@ -68,29 +76,30 @@ class ResizableCalls:
             opened = self._opened(key, compiled, request, spent)
         if opened is None:
             return None
-        # Another thread's call may be at the first run.
-        if self._served[opened].is_undecided or not self._served[opened].takes(key):
+        served = self._served[opened]
+        if served.is_undecided:  # another thread's call is at the first run
             return None
-        try:
-            if self._served[opened].is_trusted:
-                return self._served[opened].plan(key)
-        except RunError:
-            pass
-        del self._served[opened]
-        self._refused[opened] = math.inf
-        return None
+        if not served.is_trusted:
+            del self._served[opened]
+            self._refused[opened] = math.inf
+            return None
+        return served.for_all if served.takes(key.shapes) else None
 
     def _answered(self, key: CallKey, compiled: FixedPlan, request: Request) -> ExecutionPlan | None:
-        """What runs this call, once."""
-        if ANSWERED in request.without:
-            return None
-        from pocketgraph.runtime.planning.reference_answers import answered_by_reference
+        """What runs this call, once: the first one of other sizes, and one more that takes little."""
+        earlier, self._answering = self._answering, None
+        if self._may_answer:
+            self._may_answer = False
+            from pocketgraph.runtime.planning.reference_answers import answered_by_reference
 
-        found = answered_by_reference(key, compiled, request.replace(graph=compiled.graph))
-        if found is None:
+            self._answering = answered_by_reference(key, compiled, request.replace(graph=compiled.graph))
+            if self._answering is None:
+                return None
+            plan, self._answer = self._answering
+            return plan
+        if earlier is None or not earlier[1].is_quick(key, ANSWERED_AGAIN * compiled.seconds):
             return None
-        plan, self._answer = found
-        return plan
+        return earlier[0]
 
     def _opened(self, key: CallKey, compiled: Sequence[FixedPlan], request: Request, spent: float) -> CallKey | None:
         """Opens the program for the sizes that are the most like these, and says for which calls.
@@ -140,9 +149,30 @@ class ResizableCalls:
             served.compare(answer)
             self._answer = None
 
+    def timed(
+        self, plan: ExecutionPlan, key: CallKey, pays: Pays, plan_its_own: PlanItsOwn, *, tiles: bool
+    ) -> ExecutionPlan:
+        """What ``plan`` gave for a call, whose runs are counted, and which says what runs calls of other sizes.
+
+        Args:
+            plan: it.
+            key: of the call.
+            pays, plan_its_own: as for AnySizes.
+            tiles: whether a plan for single sizes may have tiles that the program lacks.
+        """
+        for opened, served in self._served.items():
+            if served.for_all is plan:
+                lacks_tiles = tiles and getattr(plan.whole, "about", {}).get("lacks_tiles")
+                gains = pays if plan.whole is None or lacks_tiles else None
+                runs = AnySizes(opened, served, self.own, gains, plan_its_own)
+                found = plan.timed(partial(runs.ran, key.shapes))
+                found.any_sizes = runs
+                return found
+        return plan
+
     def wants_its_own(self, key: CallKey) -> None:
         """Notes that a call has waited so long for others' sizes that it gets a plan of its own."""
-        self._own.add(key)
+        self.own.add(key.shapes)
 
 
 def fits(key: CallKey, opened: CallKey) -> bool:
@@ -180,6 +210,6 @@ def _kept(key: CallKey, request: Request) -> tuple[CallKey, ServedCalls] | None:
         if not fits(key, opened):
             return None
         inputs = [Endpoint(*parse_ref(name)[:2]) for name, _, _ in entry.about["inputs"]]
-        return opened, served_by(Resizable.of_entry(entry, request.threads, place), inputs)
+        return opened, served_by(Resizable.of_entry(entry, request.threads, place), opened, inputs)
     except (RunError, LookupError, TypeError, ValueError):
         return None

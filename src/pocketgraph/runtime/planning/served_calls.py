@@ -7,14 +7,13 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import PocketgraphError
-from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
+from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
-    from pocketgraph.litert.executable import Executable
     from pocketgraph.litert.sizes.resizable import Resizable
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
@@ -24,21 +23,21 @@ class ServedCalls:
     """Calls of several sizes that one program serves.
 
     Args:
-        plan: what runs calls of these sizes; RunError where LiteRT does not take them.
+        for_all: what runs all of them.
         comparison: compares the program at its first run; None where an earlier process did.
-        takes: whether it can run a call of these sizes; all by default.
+        takes: whether it can run a call that is fed these shapes; all by default.
         noted: where the program is a part of the call, what goes into that and comes out, as far as an answer tells it;
             None where it does not.
     """
 
     def __init__(
         self,
-        plan: Callable[[CallKey], ExecutionPlan],
+        for_all: ExecutionPlan,
         comparison: FirstComparison | None = None,
-        takes: Callable[[CallKey], bool] = lambda _: True,
+        takes: Callable[[Sequence[tuple[int, ...]]], bool] = lambda _: True,
         noted: Callable[[ReferenceAnswer], tuple[list[Array], list[Array]] | None] = lambda _: None,
     ) -> None:
-        self.plan = plan
+        self.for_all = for_all
         self.takes = takes
         self._comparison = comparison
         self._noted = noted
@@ -59,7 +58,7 @@ class ServedCalls:
         if comparison is None:
             return
         with contextlib.suppress(PocketgraphError):  # it stays without a verdict, and serves nobody
-            plan = self.plan(answer.key)
+            plan = self.for_all
             if plan.whole is not None:
                 comparison.known = answer.results
                 plan.whole.run([answer.feeds[place] for place in plan.whole_inputs])
@@ -74,26 +73,21 @@ class ServedCalls:
 
 
 def served_by(
-    resizable: Resizable, inputs: Sequence[Endpoint], comparison: FirstComparison | None = None
+    resizable: Resizable, opened: CallKey, inputs: Sequence[Endpoint], comparison: FirstComparison | None = None
 ) -> ServedCalls:
     """The calls that a program computes as a whole.
 
     Args:
         resizable: the program.
+        opened: the calls' key, with None for the sizes that change.
         inputs: what goes into it, in order.
         comparison: as for ServedCalls.
     """
+    places = {endpoint: place for place, (endpoint, _) in enumerate(opened.feeds)}
+    order = tuple(places[endpoint] for endpoint in inputs)
+    whole = SizedExecutables(resizable, [opened.feeds[place][1][1] for place in order], comparison)
 
-    def shapes(key: CallKey) -> list[tuple[int, ...]]:
-        feeds = dict(key.feeds)
-        return [Shape(feeds[endpoint][1]).known for endpoint in inputs]
+    def takes(shapes: Sequence[tuple[int, ...]]) -> bool:
+        return whole.takes(tuple([shapes[place] for place in order]))
 
-    def plan(key: CallKey) -> ExecutionPlan:
-        executable: Executable = resizable.sized(shapes(key))
-        if comparison is not None:
-            comparison.watch(executable)
-        places = {endpoint: place for place, (endpoint, _) in enumerate(key.feeds)}
-        order = tuple(places[endpoint] for endpoint in inputs)
-        return ExecutionPlan(None, executable, order, executables=[executable])
-
-    return ServedCalls(plan, comparison, lambda key: resizable.takes(shapes(key)))
+    return ServedCalls(ExecutionPlan(None, whole, order, executables=[whole]), comparison, takes)

@@ -17,7 +17,6 @@ from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.cost_model import WAITED
 from pocketgraph.litert.native.fork_safety import keep
 from pocketgraph.runtime.feeding.feeds import is_certain, is_switch
 from pocketgraph.runtime.permissions import check_may_run
@@ -196,7 +195,8 @@ class SessionPlans:
             return None
         if plan.once_with is not None:
             return plan.timed(_weakly(self._ran_once, call._replace(values=[])))
-        return plan.timed(_weakly(self._ran_resized, key, plan))
+        tiles = "winograd_convolutions" not in self._options.without
+        return known.resizable.timed(plan, key, known.pays, _weakly(self._plan_its_own), tiles=tiles)
 
     def _may_resize(self, key: CallKey) -> bool:
         """Whether a call's sizes may be told to a program that was made for others."""
@@ -286,16 +286,11 @@ class SessionPlans:
             if self._is_open and resizable is not None and resizable.is_untried:
                 self._for_all_sizes(call)
 
-    def _ran_resized(self, key: CallKey, plan: ExecutionPlan, seconds: float) -> None:
-        """Lets calls have a plan of their own that have often waited for the program to take their sizes; where that is
-        quicker (the program is a part of this plan, or lacks tiles), ones that have run as long as making one takes."""
-        known, about = self._sized(key), getattr(plan.whole, "about", {})
-        lacks_tiles = about.get("lacks_tiles") and "winograd_convolutions" not in self._options.without
-        waited = getattr(plan.whole, "waited", 0.0) > WAITED
-        waited |= (plan.whole is None or bool(lacks_tiles)) and known.pays(key, seconds)
-        if known.resizable is not None and waited:
+    def _plan_its_own(self, key: CallKey) -> None:
+        resizable = self._sized(key).resizable
+        if resizable is not None:
             with self.lock:
-                known.resizable.wants_its_own(key)
+                resizable.wants_its_own(key)
                 self.calls.drop([key])
 
     def _request(self, graph: Graph, key: CallKey, values: Mapping[str, Array], digest: str) -> Request:
