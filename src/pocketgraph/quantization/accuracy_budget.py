@@ -21,7 +21,7 @@ from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, 
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.core.thread_map import mapped_ahead
+from pocketgraph.quantization.core.thread_map import both, mapped_ahead
 from pocketgraph.quantization.pipeline import analyze, finish
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
@@ -179,8 +179,11 @@ def _answers(
     Two samples are computed side by side, each by half of the threads: operators wait less for each other so.
     """
     calls = 2 - threads % 2
-    exact = ProgramRunner(outcome.program, threads=threads // calls)
-    coded = ProgramRunner(outcome.converted.program, threads=threads // calls)
+    exact, coded = both(
+        lambda: ProgramRunner(outcome.program, threads=threads // calls),
+        lambda: ProgramRunner(outcome.converted.program, threads=threads // calls),
+        threads,
+    )
     free = deque([(exact, coded), *((exact.another(), coded.another()) for _ in range(calls - 1))])
 
     def answered(sample: Sample) -> tuple[Sample, list[Array], list[Array]]:

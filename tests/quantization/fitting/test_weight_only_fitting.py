@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from functools import cache
 from typing import Any
 
@@ -19,6 +20,7 @@ from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantized_weights import float_weights, replace_weights
+from pocketgraph.quantization.fitting import weight_only_fitting
 from pocketgraph.quantization.fitting.weight_only_fitting import least_noise, nearest_codes, wider_weights
 from pocketgraph.quantization.float_program import float_program, lowered_graph
 from pocketgraph.quantization.observing.synthetic_inputs import synthetic_inputs
@@ -200,3 +202,23 @@ def test_made_up_pictures_are_the_same_each_time_and_differ() -> None:
     assert not np.array_equal(first[0][0], first[1][0])
     assert first[0][0].shape == (1, 16, 16, 3)
     assert all(np.abs(sample[0]).max() <= 1 for sample in first)
+
+
+@pytest.mark.parametrize("dynamic", [False, True])
+def test_rows_of_the_float_model_are_collected_ahead_for_the_same_codes(
+    dynamic: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    exact, given, places = program()[0], data(6, 3), list[bool]()
+    collect = weight_only_fitting.collect
+
+    def noted(*arguments: object) -> object:
+        places.append(threading.current_thread() is threading.main_thread())
+        return collect(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(weight_only_fitting, "collect", noted)
+    one, two = (quantize_weights(exact, lambda: iter(given), 6, dynamic=dynamic, threads=n) for n in (1, 2))
+    assert places.count(False) == len(places) // 4  # the half of two threads' that is of the float model
+    assert one.weights.keys() == two.weights.keys()
+    for operation, found in one.weights.items():
+        np.testing.assert_array_equal(found.codes, two.weights[operation].codes)
+        np.testing.assert_array_equal(found.bias, two.weights[operation].bias)

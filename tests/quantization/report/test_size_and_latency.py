@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
+import pytest
 
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
+from pocketgraph.quantization.report import size_and_latency
 from pocketgraph.quantization.report.size_and_latency import SizeAndLatency, measure_size_and_latency
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from pocketgraph.quantization.weight_only import quantize_weights, with_quantized_weights
@@ -51,6 +56,25 @@ def test_both_programs_are_measured() -> None:
     )
     without = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(()))
     assert without.bytes == size
+
+
+@pytest.mark.parametrize(("each", "turns"), [(0.03, 5), (0.1, 2), (0.08, 3), (30.0, 2)])
+def test_a_model_that_takes_long_is_timed_in_fewer_turns(
+    each: float, turns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, timed, now = float_program(net(), ["y"]), list[int](), 0.0
+
+    def seconds(self: PlainRunner, inputs: Sequence[np.ndarray], enough: float, most: int) -> float:
+        nonlocal now
+        timed.append(1)
+        now += each
+        return each / len(timed)
+
+    monkeypatch.setattr(PlainRunner, "seconds", seconds)
+    monkeypatch.setattr(size_and_latency.time, "perf_counter", lambda: now)
+    found = measure_size_and_latency(program, program, 1, lambda: iter(samples(1)))
+    assert len(timed) == 2 * turns  # of both programs
+    assert (found.float_seconds, found.seconds) == (each / (2 * turns - 1), each / (2 * turns))
 
 
 def looked_up(rows: int) -> Graph:

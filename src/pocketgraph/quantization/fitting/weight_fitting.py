@@ -21,7 +21,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, Quantiz
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
 from pocketgraph.quantization.core.resume_state import ResumeState
-from pocketgraph.quantization.core.thread_map import mapped_ahead
+from pocketgraph.quantization.core.thread_map import mapped, mapped_ahead
 from pocketgraph.quantization.fitting.im2col import is_grouped, rows_read
 from pocketgraph.quantization.fitting.layer_reconstruction import (
     FitSettings,
@@ -83,10 +83,10 @@ def fit_weights(
             return math.inf  # the bias is a float
         return quantization.scales[0] * (ROOM_OF_64_BITS if recipe.bits == 16 else 1)
 
-    weights = {
-        operation: rounded(operation, operand_scale(operation), weight_bits(operation, program, options))
-        for operation in layers
-    }
+    def nearest_codes(operation: Operation) -> QuantizedWeights:
+        return rounded(operation, operand_scale(operation), weight_bits(operation, program, options))
+
+    weights = dict(zip(layers, mapped(nearest_codes, layers, options.threads), strict=True))
     if options.rounding == "nearest":
         return weights
     uses = Counter(operator_rules.weights(operation) for operation in layers)

@@ -37,6 +37,7 @@ from pocketgraph.quantization.core.quantized_weights import (
     replace_weights,
     rounded,
 )
+from pocketgraph.quantization.core.thread_map import mapped_ahead
 from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect, products
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
@@ -99,17 +100,27 @@ def fitted_to_samples(
         progress: told how far it is.
     """
     result, coded = nearest_codes(layers), copied(program)
-    uses = _uses(program)
-    exact, given = LayerwiseExecution(held, threads), LayerwiseExecution(held, threads)
+    uses = _uses(program)  # where weights are shared, codes and bias stay the same everywhere
+    settings = {
+        operation: FitSettings(bits=layers[operation], threads=threads)
+        for operation in program.operations
+        if operation in layers and is_reducible(operation) and uses[operator_rules.weights(operation)] == 1
+    }
+    exact, given = LayerwiseExecution(held, max(threads - 1, 1)), LayerwiseExecution(held, threads)
+
+    def exact_rows(operation: Operation) -> Array:
+        operand = exact.to(program, operator_rules.data(operation))
+        return collect(operation, [operand], len(held), settings[operation])[0]
+
+    all_rows = mapped_ahead(exact_rows, settings, min(threads - 1, 1))
     for at, (operation, made) in enumerate(zip(program.operations, coded.operations, strict=True), 1):
         if operation not in layers:
             continue
-        is_shared = uses[operator_rules.weights(operation)] > 1  # codes and bias stay the same everywhere
         found = result.weights[operation]
-        if is_reducible(operation) and not is_shared:
-            operand, fit = operator_rules.data(operation), FitSettings(bits=layers[operation], threads=threads)
-            operands = exact.to(program, operand), given.to(coded, operand)
-            rows, theirs = collect(operation, operands, len(held), fit)
+        if operation in settings:
+            rows, fit = next(all_rows), settings[operation]
+            operand = given.to(coded, operator_rules.data(operation))
+            (theirs,) = collect(operation, [operand], len(held), fit)
             found = fitted_codes(operation, rows, theirs, math.inf, found, rounding, fit)
             result.weights[operation] = found
             result.fitted.append(operation)

@@ -17,10 +17,11 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Samples, as_fed, real
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, as_fed, real
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
+from pocketgraph.quantization.core.thread_map import both, mapped, mapped_ahead
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.report.error_split import with_probes
@@ -143,7 +144,7 @@ def report_of(
     shown = [o for o in exact.operations if any(v in outcome.converted.values and v.dtype is FLOAT for v in o.outputs)]
     compared = compare_layers(outcome, [o.outputs[0] for o in shown], samples, most, threads, progress)
     coded = set(outcome.converted.quantized)
-    layers = [_layer(outcome, operation, operation in coded, compared.by_tensor) for operation in shown]
+    layers = mapped(lambda each: _layer(outcome, each, each in coded, compared.by_tensor), shown, threads)
     for layer, operation in zip(layers, shown, strict=True):
         found = compared.apart.get(operation, {})
         if "weights" in found and found["weights"].count:
@@ -202,11 +203,19 @@ def compare_layers(
     result = LayerComparison({value: Likeness() for value in values}, {}, Comparison())
     for operation, kind in probes.values():
         result.apart.setdefault(operation, {})[kind] = Likeness()
-    for done, sample in enumerate(islice(samples(), most), 1):
-        if done == 1:
-            first = ProgramRunner(probed, [*values, *probed.outputs, *layers, *probes], threads)
-            second = ProgramRunner(made, [*(stands_for[v] for v in values), *made.outputs], threads)
-        codes = second(as_fed(sample, made.inputs))
+    if not any(True for _ in islice(samples(), min(most, 1))):
+        return result  # without a program compiled for nothing
+    first, second = both(
+        lambda: ProgramRunner(probed, [*values, *probed.outputs, *layers, *probes], threads),
+        lambda: ProgramRunner(made, [*(stands_for[v] for v in values), *made.outputs], max(threads - 1, 1)),
+        threads,
+    )
+
+    def coded(sample: Sample) -> tuple[Sample, list[Array]]:
+        return sample, second(as_fed(sample, made.inputs))
+
+    ahead = mapped_ahead(coded, islice(samples(), most), min(threads - 1, 1))
+    for done, (sample, codes) in enumerate(ahead, 1):
         beside = dict(zip(values, zip(second.outputs, codes, strict=False), strict=False))
         exact: dict[Value, Array] = {v: v.constant.numpy() for v in probed.outputs if v.constant is not None}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -18,7 +19,8 @@ from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import Samples, as_fed
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
-TURNS = 5  # in which both programs are timed one after the other; the least time counts
+TURNS, FEWEST_TURNS = 5, 2  # in which both programs are timed one after the other; the least time counts
+ENOUGH_SECONDS = 0.35  # seconds after which no further turn begins, but for the fewest
 SECONDS_PER_TURN = 0.03  # seconds of each turn
 SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
 
@@ -96,7 +98,10 @@ def measure_size_and_latency(
     runners = [PlainRunner(content, threads), PlainRunner(model_bytes(quantized), threads)]
     given = [[np.asarray(array, order="C") for array in sample], as_fed(sample, quantized.inputs)]
     least = [float("inf")] * 2
-    for _ in range(TURNS):
+    begun = time.perf_counter()
+    for turn in range(TURNS):
+        if turn >= FEWEST_TURNS and time.perf_counter() - begun > ENOUGH_SECONDS:
+            break
         for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):
             least[at] = min(least[at], runner.seconds(feed, SECONDS_PER_TURN, 200))
     layers = [o for o in exact.operations if is_layer(o)]
