@@ -15,7 +15,7 @@ from pocketgraph.kernels.nn.convolution_gradients import turned_windows
 from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
 from pocketgraph.kernels.windows import windows_of_op
 from pocketgraph.runtime.planning import numpy_gradients
-from pocketgraph.runtime.planning.numpy_gradients import PRODUCT_REASON, REASON
+from pocketgraph.runtime.planning.numpy_gradients import LAYER_REASON, PRODUCT_REASON, REASON
 from support import assert_close
 
 random = np.random.default_rng(3)
@@ -55,11 +55,14 @@ def network(size: int, stride: int = 1, depth: int = 3) -> tuple[Graph, dict[str
 NAMES = ["y:0", "dd:0", "dr:0", "dw:0"]
 
 
-@pytest.mark.parametrize("stride", [1, 2])
-def test_they_are_what_litert_computes(stride: int) -> None:
+@pytest.mark.parametrize(
+    ("stride", "gradients", "layers"), [(1, 3, 0), (2, 2, 2)]
+)  # the larger convolution is XNNPACK's
+def test_they_are_what_litert_computes(stride: int, gradients: int, layers: int) -> None:
     model, feeds = network(32 * stride, stride)
     with Session(model) as session, Session(model, without=["gradients_in_numpy"]) as other:
-        assert str(session.plan(NAMES, feeds)).count(REASON) == 3
+        plan = str(session.plan(NAMES, feeds))
+        assert (plan.count(REASON), plan.count(LAYER_REASON)) == (gradients, layers)
         assert REASON not in str(other.plan(NAMES, feeds))
         for _ in range(2):
             for one, two in zip(session.run(NAMES, feeds), other.run(NAMES, feeds), strict=True):
@@ -192,3 +195,39 @@ def test_pools_of_wide_layers_lie_side_by_side(padding: bytes, steps: int, is_on
     pool = Node("p", "MaxPool", ("r",), attrs)
     assert numpy_gradients._lies_side_by_side(pool, (6, 7)) == is_one
     assert numpy_gradients._lies_side_by_side(pool, (6, 8)) == (steps == 2)
+
+
+def test_layers_before_pools_that_overlap_mask_themselves() -> None:
+    pool = 'T=float, ksize=list[1,3,3,1], strides=list[1,2,2,1], padding="SAME"'
+    text = f"""
+        x = Placeholder(dtype=float, shape=[32,24,24,3])
+        w = Placeholder(dtype=float, shape=[5,5,3,32])
+        b = Placeholder(dtype=float, shape=[32])
+        dp = Placeholder(dtype=float, shape=[32,12,12,32])
+        c = Conv2D(x, w, T=float, strides=list[1,1,1,1], padding="SAME")
+        y = BiasAdd(c, b, T=float)
+        r = Relu(y, T=float)
+        p = MaxPool(r, {pool})
+        dr = MaxPoolGrad(r, p, dp, {pool})
+        m = ReluGrad(dr, r, T=float)
+        db = BiasAddGrad(m, T=float)
+        dw = Conv2DBackpropFilter(x, sizes, m, T=float, strides=list[1,1,1,1], padding="SAME")
+    """
+    model = Graph([const("sizes", np.array([5, 5, 3, 32], np.int32)), *parse(text)])
+    feeds = {
+        "x:0": floats(32, 24, 24, 3),
+        "w:0": floats(5, 5, 3, 32),
+        "b:0": floats(32),
+        "dp:0": floats(32, 12, 12, 32),
+    }
+    names = ["p:0", "dw:0", "db:0"]
+    off = ["fused_rectified_layers", "gradients_in_numpy"]
+    with Session(model) as session, Session(model, without=off) as other, Session(model, engine="reference") as plain:
+        plan = str(session.plan(names, feeds))
+        assert LAYER_REASON in plan
+        assert REASON in plan
+        for _ in range(3):  # the third time XNNPACK computes the convolution
+            found = session.run(names, feeds)
+            for one, two, three in zip(found, other.run(names, feeds), plain.run(names, feeds), strict=True):
+                assert_close(one, three, 2e-5)
+                assert_close(two, three, 2e-5)

@@ -35,6 +35,7 @@ Feeds = dict[str, np.ndarray[Any, Any]]
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
+    monkeypatch.setattr(numpy_gradients, "LEAST_SHALLOW_LAYER", 0)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
     monkeypatch.setattr(trained_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(pooled_convolution, "TOGETHER", 20)
@@ -106,11 +107,13 @@ def test_results_are_tensorflows(name: str, without: Sequence[str], steps: list[
 
 def test_a_plan_says_so_and_small_layers_stay(monkeypatch: pytest.MonkeyPatch) -> None:
     graph, feeds, _ = layer("3x3")
-    with Session(graph) as session, Session(graph, without=["fused_pooled_layers", "changing_weights"]) as other:
+    off = ["fused_pooled_layers", "fused_rectified_layers", "changing_weights"]
+    with Session(graph) as session, Session(graph, without=off) as other:
         assert numpy_gradients.LAYER_REASON in str(session.plan(NAMES, feeds))
         assert numpy_gradients.LAYER_REASON not in str(other.plan(NAMES, feeds))
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 10_000_000)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 10_000_000)
+    monkeypatch.setattr(numpy_gradients, "LEAST_SHALLOW_LAYER", 10_000_000)
     with Session(graph, without=["fold_constants"]) as session:
         assert numpy_gradients.LAYER_REASON not in str(session.plan(NAMES, feeds))
 

@@ -29,7 +29,7 @@ PASS = "fused_rectified_layers"
 QUICK = "changing_weights"
 NOT_QUICK = ("depthwise, two for each",)
 """What XNNPACK packs in an order that is not known."""
-NOT_ALONE = (*NOT_QUICK, "narrow", "narrow, strides", "border", "depthwise, strides")
+NOT_ALONE = (*NOT_QUICK, "border", "depthwise, strides")
 """Whose convolution and gradient by images are not XNNPACK's when the layer is apart."""
 STRIDED = ("wide, strides",)
 """What is no fused layer: its gradient by images is no convolution. The convolution alone is XNNPACK's."""
@@ -39,6 +39,7 @@ STRIDED = ("wide, strides",)
 def small_ones_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(numpy_gradients, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 0)
+    monkeypatch.setattr(numpy_gradients, "LEAST_SHALLOW_LAYER", 0)
     monkeypatch.setattr(numpy_gradients, "share_in_tiles", lambda *_: None)
     monkeypatch.setattr(trained_convolutions, "LEAST_NUMPY_GRADIENT", 0)
     monkeypatch.setattr(rectified_convolution, "TOGETHER", 300)
@@ -187,6 +188,7 @@ def test_a_plan_says_so() -> None:
 def test_wide_windows_stay(monkeypatch: pytest.MonkeyPatch, steps: list[str]) -> None:
     monkeypatch.setattr(numpy_gradients, "FEW_LAID_OUT", 17)
     monkeypatch.setattr(numpy_gradients, "LEAST_TRAINED_LAYER", 10_000_000)
+    monkeypatch.setattr(numpy_gradients, "LEAST_SHALLOW_LAYER", 10_000_000)
     graph, feeds, _ = layer("narrow")
     with Session(graph) as session:
         session.run(["db:0", "dw:0"], feeds)  # another call than that whose plan is kept

@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
-from pocketgraph.kernels.windows import Window, image_groups
+from pocketgraph.kernels.windows import Window
 
 TOGETHER = 1 << 17
 """Elements of images that are taken at a time: 512 kB of float32, a third of what is made of them besides."""
@@ -51,16 +51,20 @@ def spread_over_overlapping(x: Array, dy: Array, spans: Sequence[Window], result
     height = max(x.shape[1] + down.before, (down.output - 1) * down.stride + down.taps)
     groups = -(-max(x.shape[2] + across.before, (across.output - 1) * across.stride + across.taps) // across.stride)
     wide = height, across.stride, groups
-    for images in image_groups(len(x), math.prod(wide) * x.shape[3], TOGETHER):
+    together = min(len(x), max(1, TOGETHER // (math.prod(wide) * x.shape[3])))
+    room = np.full((together, *wide, x.shape[3]), -np.inf, np.float32)
+    for first in range(0, len(x), together):
+        images = slice(first, first + together)
         some, slopes = x[images], dy[images]
-        beside = np.full((len(some), *wide, x.shape[3]), -np.inf, np.float32)
+        beside = room[: len(some)]
         _move(some, beside, spans, back=False)
         largest, in_columns = _first_largest(beside, across, _columns(across))
         best, in_rows = _first_largest(largest, down, _rows(down))
-        if not np.isfinite(best).all() or not np.isfinite(slopes).all() or np.isnan(some).any():
+        if not np.isfinite(best).all() or not np.isfinite(slopes).all():  # the largest is NaN where any is
             return False
-        by_rows = _spread(slopes, in_rows, largest.shape, _rows(down))
-        _move(result[images], _spread(by_rows, in_columns, beside.shape, _columns(across)), spans, back=True)
+        by_rows = _spread(slopes, in_rows, largest.shape, down, _rows(down))
+        by_columns = _spread(by_rows, in_columns, beside.shape, across, _columns(across))
+        _move(result[images], by_columns, spans, back=True)
     return True
 
 
@@ -114,10 +118,14 @@ def _first_largest(images: Array, span: Window, taken: Taken) -> tuple[Array, li
     return largest, [*masks, left]
 
 
-def _spread(slopes: Array, masks: Sequence[Array], shape: tuple[int, ...], taken: Taken) -> Array:
+def _spread(slopes: Array, masks: Sequence[Array], shape: tuple[int, ...], span: Window, taken: Taken) -> Array:
     """The sums of what windows give to their elements."""
-    made = np.zeros(shape, np.float32)
+    made, given = np.zeros(shape, np.float32), np.empty(slopes.shape, np.float32)
     for place, mask in enumerate(masks):
         target = taken(made, place)
-        target += slopes * mask
+        if place < span.stride:  # no window before has these elements
+            np.multiply(slopes, mask, out=target)
+            continue
+        np.multiply(slopes, mask, out=given)
+        target += given
     return made

@@ -16,11 +16,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.nn.overlapping_windows import MOST_TAPS
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
-    FEWEST_LEFT_ALONE,
     LEAST_NUMPY_GRADIENT,
+    LEAST_SHALLOW_LAYER,
     LEAST_TRAINED_LAYER,
     LONG_LAID_OUT,
     MOST_TURNED,
+    SHALLOW_CHANNELS,
     WITHOUT_TILES_SHARE,
 )
 from pocketgraph.litert.rewriting.winograd import share_in_tiles
@@ -174,8 +175,9 @@ def _shares_of_tiles(
 
 def _is_for_xnnpack(weights: tuple[int, ...], results: tuple[int, ...], without: Collection[str]) -> bool:
     """Whether a convolution is large enough for XNNPACK with weights that change, and not a product of matrices."""
+    least = LEAST_SHALLOW_LAYER if weights[2] < SHALLOW_CHANNELS else LEAST_TRAINED_LAYER
     work = weights[0] * weights[1] * weights[2] * _count(results)
-    return "changing_weights" not in without and weights[:2] != (1, 1) and work >= LEAST_TRAINED_LAYER
+    return "changing_weights" not in without and weights[:2] != (1, 1) and work >= least
 
 
 def _single_convolutions(
@@ -198,7 +200,7 @@ def _single_convolutions(
         weights, images, results = (_sizes(inferred, str(ref)) for ref in refs)
         if weights is None or images is None or results is None:
             continue
-        if weights[2] < FEWEST_LEFT_ALONE or (isinstance(refs[0], Endpoint) and refs[0].node in static):
+        if isinstance(refs[0], Endpoint) and refs[0].node in static:
             continue
         shares = _shares_of_tiles(item.node, weights, images, results, without)
         is_strided = item.node.op == "Conv2D" and set(item.node.attr("strides", ())) != {1}

@@ -4,8 +4,7 @@
     result  dp -> ReluGrad(p) -> MaxPoolGrad(y, p), and BiasAddGrad of what the rectifier's gradient gives
 
 The pool's gradient goes to pixels that are as large as its result ``p``, so that both masks are the same, and each
-gradient goes to one pixel, so that the sums are. Layers that run as a step (engines/pooled_layers.py) mask there
-themselves.
+gradient goes to one pixel, so that the sums are. Layers that run as a step (engines/trained_layers.py) mask themselves.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime.planning.graph_state import GraphState, static_nodes
-from pocketgraph.runtime.planning.numpy_gradients import fused_pooled_layers
+from pocketgraph.runtime.planning.numpy_gradients import layers_sooner_in_numpy
 
 MASKS = ("ReluGrad", "Relu6Grad")
 """Gradients that are kept or become zero, by the value at their place."""
@@ -27,8 +26,8 @@ def with_masks_at_pools(state: GraphState) -> Graph:
         state: the graph, and what is fed and fetched of it.
     """
     graph, nodes = state.graph, state.graph.nodes
-    layers = fused_pooled_layers(state.plan, state.held, state.inferred, static_nodes(state.plan), state.without)
-    masked = {layer.mask.node.name for layer in layers}
+    static = static_nodes(state.plan)
+    masked = layers_sooner_in_numpy(state.plan, state.held, state.inferred, static, state.without)
     changed: dict[str, Node] = {}
     added: dict[str, Node] = {}
     for mask in graph:
