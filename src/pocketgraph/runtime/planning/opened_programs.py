@@ -13,10 +13,10 @@ that it was not compiled for, and serves others only when it was right.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from pocketgraph.errors import RunError
-from pocketgraph.graph import Node, Shape, canonical
+from pocketgraph.errors import PocketgraphError, RunError
+from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
@@ -28,6 +28,7 @@ from pocketgraph.litert.sizes.open_program import opened as with_open_sizes
 from pocketgraph.litert.sizes.wide_pixels import widened_for_all
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
 from pocketgraph.runtime.certificates.part_reference import PartReference
+from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 from pocketgraph.runtime.planning.open_layers import PICTURES, OpenLayers, open_shapes
@@ -35,6 +36,8 @@ from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_
 from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
+FOR_ALL_SIZES = frozenset(("take_defaults", "drop_untaken_branches", "remove_dropout"))
+"""Passes of planning that make an unfit graph a fit one."""
 
 
 @collector_paused()
@@ -52,8 +55,13 @@ def opened_program(
     graph = request.graph
     wanted = [*map(str, opened.fetches)]
     nodes = in_order(graph, wanted)
-    if any(node.control_inputs or node.op in UNFIT for node in nodes):
-        return None
+    if _are_unfit(nodes):
+        request = request.replace(graph=_decided(opened, request))
+        nodes = in_order(request.graph, wanted)
+        if request.graph is graph or _are_unfit(nodes):
+            return None
+        graph = request.graph
+        compiled = compiled.replace(graph=graph, items=needed(graph, frozenset(request.feeds), request.fetches, ()))
     found, layers = _opened_layers(opened, compiled, request, kept_as, nodes)
     if found is not None:
         return found
@@ -66,6 +74,24 @@ def opened_program(
     if found is None and layers.has_size_operands:
         found, _ = _opened_layers(opened, compiled, request, kept_as, nodes, takes_sizes=False)
     return found
+
+
+def _are_unfit(nodes: Iterable[Node]) -> bool:
+    return any(node.control_inputs or node.op in UNFIT for node in nodes)
+
+
+def _decided(opened: CallKey, request: Request) -> Graph:
+    """The graph without branches that are not taken, and dropout that keeps everything, whatever the sizes."""
+    from pocketgraph.runtime.planning.graph_passes import PASSES, specialized
+
+    others = {each.name for each in PASSES} - FOR_ALL_SIZES
+    try:
+        state = specialized(
+            request.graph, dict(opened.feeds), request.values, request.fetches, (), without=request.without | others
+        )
+    except PocketgraphError:
+        return request.graph
+    return state.graph
 
 
 def _opened_layers(

@@ -103,12 +103,12 @@ class _MaskFinder:
         return self._origin(self.plan.items[like.name].data[0]) == self._origin(source)
 
     def _origin(self, endpoint: Endpoint) -> Endpoint:
-        """The tensor whose shape this one surely has: past what passes it on and products with a scalar."""
+        """The tensor whose shape this one surely has: past what passes it on, and scaling by a number."""
         while endpoint not in self.plan.fed:
             item = self.plan.items.get(endpoint.node)
             if item is None or not item.data:
                 break
-            scaled = item.node.op in MULTIPLY and self.inferred.shape(str(item.data[1])).rank == 0
+            scaled = item.node.op in SCALING and self.inferred.shape(str(item.data[1])).rank == 0
             if not scaled and item.node.op not in PASSING:
                 break
             endpoint = item.data[0]
