@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
@@ -88,6 +89,8 @@ def _named(head: Sequence[str], sizes: Sequence[int], names: Sequence[str]) -> l
     """The columns of inputs that take one number each, by their names; none where not each input has one."""
     columns = [name.strip().lower() for name in head]
     wanted = [name.lower() for name in names]
+    prefix = signature_prefix(wanted, columns) if wanted else ""
+    wanted = [name.removeprefix(prefix) for name in wanted]
     if set(sizes) != {1} or len(set(wanted)) < len(sizes) or not all(columns.count(name) == 1 for name in wanted):
         return []
     return [columns.index(name) for name in wanted]

@@ -160,7 +160,7 @@ def ship(
         notify_once(note)
     graph = found.graph
     refuse_finished(graph, "ship", frozen_beside(source))
-    if data is not None and not (signature or outputs):
+    if not (signature or outputs):
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
