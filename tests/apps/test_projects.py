@@ -712,8 +712,10 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
         return open(place, mode)
 
     monkeypatch.setattr(files, "open", full, raising=False)
-    with pytest.raises(PocketgraphError, match="no space left"):
+    with pytest.raises(PocketgraphError, match="no space left") as refused:
         make_project("pi", graph("classifier"), tmp_path / "out")
+    assert refused.value.where.startswith(str(tmp_path / "out" / ""))  # no folder that is gone at the end
+    assert ".part" not in str(refused.value)
     assert len(written) == 3
     assert list(tmp_path.iterdir()) == []
 

@@ -146,3 +146,8 @@ def test_columns_beside_texts_are_named_by_the_keys_of_any_signature(tmp_path: p
     (reviews, clicks), classes, _ = read_texts(table(tmp_path, text), inputs)
     rows = sorted(zip([cell.item() for cell in reviews], [cell.tolist() for cell in clicks], classes, strict=True))
     assert rows[1] == (b"a film of 1", [[10.0, 1.0]], "1")
+
+
+def test_texts_for_a_file_without_what_reads_them_want_the_graph(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="texts are for the graph that reads them; name that first"):
+        read_table(table(tmp_path, "review,label\na lovely film,1\nso dull,0\n"), [24])

@@ -105,7 +105,7 @@ def _class_column(head: Sequence[str], taken: Sequence[int], width: int) -> int:
 
 def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:
     """What can be done about rows that are longer or shorter than what the model takes."""
-    if not any(map(_is_number, row)):
+    if not any(map(_is_number, row)) or (width < wanted and any(_is_text(cell) for cell in row)):
         return "texts are for the graph that reads them; name that first"
     if width > wanted:
         return (
@@ -204,6 +204,11 @@ def _are_numbers(rows: Sequence[Sequence[str]]) -> bool:
 def _pointed(cell: str) -> str:
     """A number with a decimal comma with a point; other cells as they are."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def _is_text(cell: str) -> bool:
+    """Whether a cell holds several words."""
+    return not _is_number(cell) and len(cell.split()) > 1
 
 
 def _is_number(cell: str) -> bool:
