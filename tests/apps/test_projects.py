@@ -690,6 +690,34 @@ def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_gr
         assert (tmp_path / "of_file" / name).read_text() == (tmp_path / "of_graph" / name).read_text()
 
 
+@pytest.mark.parametrize(
+    ("last", "mean", "is_said"),
+    [
+        ("scores = Mean(x, axes, T=float, Tidx=int32)", 0.0, False),
+        ('joints = Conv2D(x, w, T=float, strides=[1,1,1,1], padding="SAME")', 127.5, True),
+    ],
+)
+def test_the_readme_of_a_page_states_the_scaling_of_pixels_that_it_feeds(
+    last: str, mean: float, is_said: bool, tmp_path: pathlib.Path
+) -> None:
+    """Where nothing tells it, that is said; joints of people are found in pixels from -1 to 1."""
+    net = parse(f"""
+        x = Placeholder(dtype=float, shape=[1,16,16,3])
+        axes = Const(int32 [1, 2])
+        w = Const(float[1,1,3,57] 0.01)
+        {last}
+    """)
+    made = make_project("web", net, tmp_path / "out")
+    told = json.loads((tmp_path / "out/public/model.json").read_text())["input"]
+    assert told["mean"] == [mean] * 3
+    readme = (tmp_path / "out/README.md").read_text("utf-8")
+    assert f"(value from 0 to 255 - {mean:g}) / {told['std'][0]:g}" in readme
+    assert ("nothing told how pixels were scaled" in readme) != is_said
+    assert any("input_mean=127.5" in note for note in made.notes) != is_said
+    said = make_project("pi", net, tmp_path / "pi", input_mean=0, input_std=255)
+    assert not any("nothing told" in note for note in said.notes)
+
+
 @pytest.mark.parametrize("kind", ["web", "linux"])
 def test_labels_beside_a_model_name_the_classes_of_a_project(kind: str, tmp_path: pathlib.Path) -> None:
     net = graph("classifier")
@@ -825,8 +853,10 @@ def test_a_full_disk_leaves_nothing(tmp_path: pathlib.Path, monkeypatch: pytest.
         return open(place, mode)
 
     monkeypatch.setattr(files, "open", full, raising=False)
-    with pytest.raises(PocketgraphError, match="no space left"):
+    with pytest.raises(PocketgraphError, match="no space left") as refused:
         make_project("pi", graph("classifier"), tmp_path / "out")
+    assert refused.value.where.startswith(str(tmp_path / "out" / ""))  # no folder that is gone at the end
+    assert ".part" not in str(refused.value)
     assert len(written) == 3
     assert list(tmp_path.iterdir()) == []
 

@@ -269,6 +269,8 @@ def test_several_signatures_want_one_for_data(tmp_path: pathlib.Path) -> None:
         ship(tmp_path / "model", tmp_path / "out", data=tmp_path / "data.npz")
     with pytest.raises(UsageError, match="signature=second"):
         pocketgraph.quantize(tmp_path / "model", tmp_path / "data.npz")
+    with pytest.raises(UsageError, match=r"first, second, and a file is of one of them.*signature=first"):
+        ship(tmp_path / "model", tmp_path / "out")
 
 
 def bright_and_dark(folder: pathlib.Path, form: str = "png") -> None:
@@ -347,6 +349,40 @@ def test_one_score_is_judged_by_how_many_answers_are_right(
     assert re.match(r"(79|81)\.\d% of 48 answers are right, 79.2% before; same answer in (97|98|100)\.", words)
     assert re.search(r"; 'extra': signal to noise \d+\.\d dB on 48 samples$", words) or not with_names
     assert made.is_proved
+
+
+def test_what_all_numbers_have_in_common_is_no_signal() -> None:
+    """Of temperatures that differ by some kelvin, errors of 3 K are no tenth, though they are a hundredth of 290."""
+    rng = np.random.default_rng(4)
+    verdicts = [ModelVerdict("float"), ModelVerdict("form", comparison=Comparison())]
+    for wanted in rng.normal(290, 5, (100, 1, 1)).astype(np.float32):
+        verdicts[1].add(wanted, wanted + np.float32(3 * rng.choice([-1, 1])), None, None)
+    found = kept_answers(*verdicts, 100, most=None, assumed=None)
+    assert found.words.startswith("signal to noise 4.")  # 20 log10(5 / 3)
+    assert not found.is_kept
+
+
+def test_classes_judge_the_output_that_has_scores_of_them(tmp_path: pathlib.Path) -> None:
+    """All outputs of a SavedModel pass through one node, the number first."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(16, 4)), rng.normal(size=(16, 1))
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?, 16])
+        a = Const(float {a.tolist()})
+        b = Const(float {b.tolist()})
+        age = MatMul(x, b, T=float)
+        sums = MatMul(x, a, T=float)
+        kind = Softmax(sums, T=float)
+        all = IdentityN(age, kind, T=[float, float])
+    """)
+    rows = rng.normal(size=(60, 16)).astype(np.float32)
+    np.savez(tmp_path / "rows.npz", x=rows, labels=(rows @ a).argmax(axis=1))
+    served = Signature({"x": "x:0"}, {"age": "all:0", "kind": "all:1"})
+    pocketgraph.save(graph.replace(signatures={"serving_default": served}), tmp_path / "net", form="saved_model")
+    made = ship(tmp_path / "net", tmp_path / "out", tmp_path / "rows.npz")
+    words = made.tried[-1].words
+    assert re.match(r"\d+\.\d% of 24 answers are right, 100.0% before; .*'all:0': [^']*$", words)
+    assert "off the right numbers" not in words
 
 
 def test_a_model_that_gives_nan_is_not_shipped(tmp_path: pathlib.Path) -> None:

@@ -50,7 +50,7 @@ def test_short_forms_and_the_log(model: str, tmp_path: pathlib.Path, capsys: pyt
         "Applying remove_device",
         "Applying strip_unused_nodes",
         "warning: strip_unused_nodes: Ignoring error Could not parse as shape: 'bad'; write every size, such as "
-        '"1,299,299,3", or ? for one that is not known',
+        '"1,299,299,3", or ? for one that is not known; the graph is as it was before this rule',
         "Applying remove_nodes",
         "3 nodes, 121 B -> 3 nodes, 113 B",
     ]

@@ -10,6 +10,7 @@ import pytest
 from pocketgraph.datasets.csv_tables import read_table, rows_of
 from pocketgraph.datasets.evaluation_dataset import open_dataset
 from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.text_samples import read_texts
 from pocketgraph.errors import FormatError, UsageError
 
 
@@ -128,3 +129,25 @@ def test_columns_are_the_inputs_by_their_names(tmp_path: pathlib.Path) -> None:
     assert data.classes == ["no", "yes"]
     others = open_dataset(place, tuple(ModelInput(name, (1, 1), np.dtype(np.float32)) for name in ("a", "b", "c")))
     assert np.ravel(next(others.samples())).tolist() == [1, 5, 2]
+
+
+def test_columns_are_named_by_the_keys_of_any_signature(tmp_path: pathlib.Path) -> None:
+    """TensorFlow 2 calls the placeholders of a signature 'decode' decode_a and decode_b."""
+    (a, b), classes = read_table(table(tmp_path, "b,y,a\n1,0,2\n3,1,4\n"), [1, 1], ["decode_a", "decode_b"])
+    assert (a.ravel().tolist(), b.ravel().tolist(), classes) == ([2, 4], [1, 3], ["0", "1"])
+
+
+def test_columns_beside_texts_are_named_by_the_keys_of_any_signature(tmp_path: pathlib.Path) -> None:
+    inputs = (
+        ModelInput("judge_review:0", (1,), np.dtype(object)),
+        ModelInput("judge_clicks:0", (1, 2), np.dtype(np.float32)),
+    )
+    text = "clicks_1,review,clicks_0,label\n" + "".join(f"{at},a film of {at},{at + 9},{at % 2}\n" for at in range(6))
+    (reviews, clicks), classes, _ = read_texts(table(tmp_path, text), inputs)
+    rows = sorted(zip([cell.item() for cell in reviews], [cell.tolist() for cell in clicks], classes, strict=True))
+    assert rows[1] == (b"a film of 1", [[10.0, 1.0]], "1")
+
+
+def test_texts_for_a_file_without_what_reads_them_want_the_graph(tmp_path: pathlib.Path) -> None:
+    with pytest.raises(UsageError, match="texts are for the graph that reads them; name that first"):
+        read_table(table(tmp_path, "review,label\na lovely film,1\nso dull,0\n"), [24])

@@ -489,3 +489,25 @@ def test_equal_work_is_done_once(tmp_path: pathlib.Path) -> None:
     made = pocketgraph.export(parse(ASSERTED), tmp_path / "net.tflite")
     graph = pocketgraph.load(made.path)
     assert [node.op for node in graph if node.op == "tfl.logistic"] == ["tfl.logistic"]
+
+
+@pytest.mark.parametrize(("least", "is_fixed"), [(0.0, False), (9.0, True)])
+def test_open_sizes_that_only_nan_was_compared_of_are_fixed(
+    least: float, is_fixed: bool, tmp_path: pathlib.Path
+) -> None:
+    """Logarithms of drawn numbers less 9 are NaN in every engine; those of drawn numbers are, too, but of their
+    magnitudes they are not."""
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?,4])
+        least = Const(float {least})
+        w = Const(float [[1,0],[0,1],[1,1],[2,1]])
+        above = Sub(x, least, T=float)
+        sums = MatMul(above, w, T=float)
+        y = Log(sums, T=float)
+    """)
+    made = pocketgraph.export(graph, tmp_path / "net.tflite")
+    said = [note for note in made.notes if note.startswith("open sizes are fixed")]
+    assert bool(said) == is_fixed
+    assert not said or "NaN or infinity for made-up inputs, which proves nothing" in said[0]
+    shape = pocketgraph.load(tmp_path / "net.tflite")["x"].attrs["shape"]
+    assert str(shape) == ("[1,4]" if is_fixed else "[?,4]")

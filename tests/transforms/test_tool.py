@@ -116,6 +116,7 @@ def test_ignore_errors_goes_on_with_the_graph_before(caplog: pytest.LogCaptureFi
         "strip_unused_nodes: Ignoring error Could not parse as shape: '1,x'",
         "Applying remove_device",
     ]
+    assert caplog.records[1].getMessage().endswith("; the graph is as it was before this rule")
     with pytest.raises(TransformError, match="strip_unused_nodes: Could not parse as shape"):
         transform(graph, bad.format("false"), inputs=["kept"], outputs=["y"])
 

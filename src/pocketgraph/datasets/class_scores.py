@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pocketgraph.graph import Graph, canonical
+from pocketgraph.graph import Graph, canonical, parse_ref
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.entry_survey import NAMED
 from pocketgraph.graph.op_traits import ops_with
@@ -87,7 +87,7 @@ def says_scores(graph: Graph, output: str) -> bool:
     >>> says_scores(graph, "y"), says_scores(graph, "forecast")
     (True, False)
     """
-    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(apart(graph, output), HANDS_ON | VIEWS_OF_FILES)
     ops = {*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
 
@@ -105,8 +105,14 @@ def may_give_logits(graph: Graph, output: str) -> bool:
     >>> may_give_logits(graph, "score"), may_give_logits(graph, "share")
     (True, False)
     """
-    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(apart(graph, output), HANDS_ON | VIEWS_OF_FILES)
     return node is not None and node.op in _LAYERS
+
+
+def apart(graph: Graph, name: str) -> str:
+    """A tensor without the others that pass through the same node, as all outputs of a SavedModel do."""
+    node, port = graph.producer(name), parse_ref(canonical(name)).port
+    return canonical(node.data_inputs[port]) if node.op == "IdentityN" else name
 
 
 def picked_note(output: str, scores: str) -> str:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from pocketgraph.datasets.model_input import signature_prefix
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
@@ -88,6 +89,8 @@ def _named(head: Sequence[str], sizes: Sequence[int], names: Sequence[str]) -> l
     """The columns of inputs that take one number each, by their names; none where not each input has one."""
     columns = [name.strip().lower() for name in head]
     wanted = [name.lower() for name in names]
+    prefix = signature_prefix(wanted, columns) if wanted else ""
+    wanted = [name.removeprefix(prefix) for name in wanted]
     if set(sizes) != {1} or len(set(wanted)) < len(sizes) or not all(columns.count(name) == 1 for name in wanted):
         return []
     return [columns.index(name) for name in wanted]
@@ -102,7 +105,7 @@ def _class_column(head: Sequence[str], taken: Sequence[int], width: int) -> int:
 
 def _help_with_width(width: int, wanted: int, row: Sequence[str]) -> str:
     """What can be done about rows that are longer or shorter than what the model takes."""
-    if not any(map(_is_number, row)):
+    if not any(map(_is_number, row)) or (width < wanted and any(_is_text(cell) for cell in row)):
         return "texts are for the graph that reads them; name that first"
     if width > wanted:
         return (
@@ -201,6 +204,11 @@ def _are_numbers(rows: Sequence[Sequence[str]]) -> bool:
 def _pointed(cell: str) -> str:
     """A number with a decimal comma with a point; other cells as they are."""
     return cell.replace(",", ".") if _DECIMAL_COMMA.fullmatch(cell) else cell
+
+
+def _is_text(cell: str) -> bool:
+    """Whether a cell holds several words."""
+    return not _is_number(cell) and len(cell.split()) > 1
 
 
 def _is_number(cell: str) -> bool:

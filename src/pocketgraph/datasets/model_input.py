@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -65,6 +65,17 @@ def places_by_name(taken: Sequence[ModelInput], given: Sequence[ModelInput]) -> 
     if len(set(names)) == len(names) and sorted(wanted) == sorted(names):
         return [names.index(name) for name in wanted]
     return list(range(len(taken)))
+
+
+def signature_prefix(inputs: Sequence[str], keys: Collection[str]) -> str:
+    """What TensorFlow 2 puts before the keys of a signature to name its placeholders, as in ``encode_left:0``.
+
+    The shortest beginning that the inputs have in common, behind which each is one of ``keys``; "" where none is.
+    """
+    tensors = [name.removesuffix(":0") for name in inputs]
+    starts = [tensors[0][: at + 1] for at, letter in enumerate(tensors[0]) if letter == "_"]
+    wanted = ({start + key for key in keys} for start in starts)
+    return next((start for start, names in zip(starts, wanted, strict=True) if names.issuperset(tensors)), "")
 
 
 class RecordingReader(Protocol):

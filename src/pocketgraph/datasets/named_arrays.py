@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.datasets import class_labels
-from pocketgraph.datasets.model_input import SERVING, ModelInput
+from pocketgraph.datasets.model_input import SERVING, ModelInput, signature_prefix
 from pocketgraph.datasets.stored_arrays import SampleArray, read_arrays, whole
 from pocketgraph.errors import UsageError, option
 from pocketgraph.graph.tensor import Array
@@ -170,17 +170,6 @@ def _fitting(
     return array
 
 
-def _signature_prefix(inputs: Sequence[str], keys: Collection[str]) -> str:
-    """What TensorFlow 2 puts before the keys of a signature to name its placeholders, as in ``encode_left:0``.
-
-    The shortest beginning that the inputs have in common, behind which each is one of ``keys``; "" where none is.
-    """
-    tensors = [name.removesuffix(":0") for name in inputs]
-    starts = [tensors[0][: at + 1] for at, letter in enumerate(tensors[0]) if letter == "_"]
-    wanted = ({start + key for key in keys} for start in starts)
-    return next((start for start, names in zip(starts, wanted, strict=True) if names.issuperset(tensors)), "")
-
-
 def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Sequence[str]) -> str:
     """The name of the array that is named like an input, or of the only one there is."""
     keys = [key for key in found if key in (name, name.split(":")[0], name.replace(":", "_"), name.replace("/", "_"))]
@@ -192,7 +181,7 @@ def _key_of(place: str, found: Mapping[str, SampleArray], name: str, inputs: Seq
         for key in found
         if key.removeprefix("in_").replace("/", "_") in (plain.replace(":", "_"), plain.removesuffix(":0"))
     ]
-    prefix = "" if keys else _signature_prefix(inputs, found)
+    prefix = "" if keys else signature_prefix(inputs, found)
     if prefix:
         keys = [tensor.removeprefix(prefix)]
     elif not keys and len(inputs) == len(found) == 1:

@@ -8,8 +8,9 @@ from pocketgraph.freezing.serving_signatures import serving_signature
 from pocketgraph.graph import Graph
 
 
-def refuse_several_signatures(graph: Graph, data: SampleSource) -> None:
-    """Refuses data for a graph of several signatures without a main one; the hint names the one that the data fit.
+def refuse_several_signatures(graph: Graph, data: SampleSource | None) -> None:
+    """Refuses a graph of several signatures without a main one, where one is to be taken; the hint names the one that
+    the data fit, where there are some.
 
     Raises:
         UsageError: there are several.
@@ -18,8 +19,10 @@ def refuse_several_signatures(graph: Graph, data: SampleSource) -> None:
     keys = sorted(graph.public_signatures)
     if len(keys) < 2 or serving_signature(graph) is not None:
         return
-    fitting = fitting_signature(data, {key: graph.signatures[key].inputs for key in keys})
+    inputs = {key: graph.signatures[key].inputs for key in keys}
+    fitting = fitting_signature(data, inputs) if data is not None else None
     raise UsageError(
-        f"the model has the signatures {', '.join(keys)}, and data are for one of them",
+        f"the model has the signatures {', '.join(keys)}, and {'data are for' if data is not None else 'a file is of'} "
+        "one of them",
         hint=f"{option('signature')}={fitting or keys[0]}",
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.datasets import class_labels
-from pocketgraph.datasets.model_input import ModelInput
+from pocketgraph.datasets.model_input import ModelInput, signature_prefix
 from pocketgraph.datasets.named_arrays import IN_MEMORY, LABEL_KEYS, SampleSource, are_arrays, arrays_of
 from pocketgraph.datasets.stored_arrays import whole
 from pocketgraph.datasets.text_tables import TextTable, read_text_table
@@ -75,12 +76,12 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
         columns = dict(table.columns)
     else:
         plain = item.name.removesuffix(":0")
-        cells = table.column(item.column, plain, plain.replace("/", "_"))
+        cells = table.column(*_columns(table, item, inputs), plain, plain.replace("/", "_"))
         texts = [other for other in inputs if other.takes_text]
         if cells is None and item.takes_text and len(texts) == 1:
             cells = table.columns[table.text]
         if cells is None and not item.takes_text:
-            cells = _numbered_columns(table, item) or _spare_columns(table, item, inputs)
+            cells = _numbered_columns(table, item, inputs) or _spare_columns(table, item, inputs)
         if cells is None:
             raise UsageError(
                 f"there is no column for the input '{item.column}'",
@@ -100,11 +101,18 @@ def _fed(table: TextTable, item: ModelInput, inputs: tuple[ModelInput, ...]) -> 
     return made
 
 
-def _numbered_columns(table: TextTable, item: ModelInput) -> list[str] | None:
+def _columns(table: TextTable, item: ModelInput, inputs: Sequence[ModelInput]) -> tuple[str, str]:
+    """What an input's column may be called: as its placeholder, or without what the signature puts before that."""
+    taken = {part for name in table.columns for part in (name, name.rpartition("_")[0])}
+    prefix = signature_prefix([other.column for other in inputs], taken)
+    return item.column, item.column.removeprefix(prefix)
+
+
+def _numbered_columns(table: TextTable, item: ModelInput, inputs: Sequence[ModelInput]) -> list[str] | None:
     """The columns named like an input with the places of its numbers behind, from 0 or 1; None without."""
     size = math.prod(item.shape)
-    for first in (0, 1):
-        found = [table.column(f"{item.column}_{place}") for place in range(first, first + size)]
+    for name, first in itertools.product(_columns(table, item, inputs), (0, 1)):
+        found = [table.column(f"{name}_{place}") for place in range(first, first + size)]
         columns = [cells for cells in found if cells is not None]
         if len(columns) == size > 1:
             return [BESIDE.join(cells) for cells in zip(*columns, strict=True)]

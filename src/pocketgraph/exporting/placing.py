@@ -53,6 +53,12 @@ def workshop(path: str) -> Iterator[str]:
         yield os.path.join(folder, os.path.basename(target))
     except OSError as error:
         raise PocketgraphError(f"the file cannot be written: {reason(error)}", where=path) from error
+    except PocketgraphError as error:
+        if type(error) is not PocketgraphError or not error.where.startswith(folder):
+            raise
+        inside = os.path.relpath(error.where, folder)  # begins with the name of what is made
+        shown = os.path.join(os.path.dirname(path), inside)
+        raise PocketgraphError(error.what, where=shown, hint=error.hint) from error
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

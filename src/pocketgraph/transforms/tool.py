@@ -224,7 +224,8 @@ def run(
             except PocketgraphError as error:
                 if not ignore_errors:
                     raise TransformError(str(error), where=rule.name) from error
-                log.warning("%s: Ignoring error %s", rule.name, error)
+                said = "" if compat.original else "; the graph is as it was before this rule"
+                log.warning("%s: Ignoring error %s%s", rule.name, error, said)
             check(before, graph, rule.name, references_only=compat.original, whole=whole)
             whole = True
             if not compat.original:

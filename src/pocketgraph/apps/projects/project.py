@@ -24,6 +24,9 @@ TOLERANCE, CODED_TOLERANCE = 1e-3, 0.05
 """The largest difference on a device, as a share of the output's peak: of floats, and of models in eight bits."""
 
 
+ASSUMED = "; nothing told how pixels were scaled in training, this is the usual way"
+
+
 @dataclass(frozen=True)
 class PictureFacts:
     """How a picture becomes the first input.
@@ -31,6 +34,7 @@ class PictureFacts:
     Attributes:
         height, width, channels: of the input.
         mean, std: of values from 0 to 255, one number a channel.
+        is_assumed: whether nothing tells them, so that they are the usual ones.
     """
 
     height: int
@@ -38,6 +42,7 @@ class PictureFacts:
     channels: int
     mean: tuple[float, ...]
     std: tuple[float, ...]
+    is_assumed: bool = False
 
 
 @dataclass
@@ -151,6 +156,7 @@ def about(project: Project) -> str:
         mean, std = (sorted(set(part)) for part in (project.picture.mean, project.picture.std))
         texts = [" / ".join(f"{number:g}" for number in part) for part in (mean, std)]
         lines[0] += f", a picture: (value from 0 to 255 - {texts[0]}) / {texts[1]}"
+        lines[0] += ASSUMED if project.picture.is_assumed else ""
     lines += [f"- out: {_said(port)}" for port in project.outputs]
     lines += [f"- {note}" for note in unproven(project.golden[1])]
     if project.gives_scores:

@@ -20,6 +20,7 @@ from pocketgraph.apps.shipping.shipment import FROZEN, frozen_beside, frozen_of,
 from pocketgraph.apps.shipping.text_steps import text_steps
 from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES, says_scores
+from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
@@ -49,6 +50,8 @@ OF_TEXTS = """The model takes {names} of a text, which the app computes:
 {steps}
 ship writes the words of the tables into files, and texts to test these steps with"""
 OF_GRAPH = "a project for {kind} is built of the graph, {frozen}, in floats, and not of {file}, which was made from it"
+UNSAID = """nothing told how pixels were scaled in training: the app feeds values from 0 to 1; {mean}=127.5 and
+{std}=127.5 feed those from -1 to 1""".replace("\n", " ")
 OF_SOUND = "this file takes the numbers of a spectrogram; an app that hears is made of {frozen}, beside it"
 OF_SPECTRA = "The model takes a spectrum: {step}."
 OF_A_RECORDING = """ as TensorFlow does with {sound.ops}: {sound}. docs/shipping.md of pocketgraph has it in
@@ -183,6 +186,8 @@ def make_project(
         os.mkdir(made)
         chosen.write(project, made)
         written = put_in_place(made, place)
+    if project.picture is not None and project.picture.is_assumed:
+        project.notes.append(UNSAID.format(mean=option("input_mean"), std=option("input_std")))
     size = sum(os.path.getsize(file) for file in written)
     return WrittenProject(place, kind, tuple(written), size, project.has_camera, project.shown, tuple(project.notes))
 
@@ -294,13 +299,14 @@ def _picture(model: ExportModel) -> PictureFacts | None:
         return None
     if port.dtype.name not in ("float", "uint8", "int8") or min(sizes[1:3]) < 8:
         return None
-    how = model.normalization
+    how, is_assumed = model.normalization, False
     if how is None:
         is_byte = port.dtype.name == "uint8" and not has_codes(model.graph, port.tensor)
         how = Normalization() if is_byte else Normalization((0.0,), (255.0,))
+        is_assumed = not is_byte and inferred_scaling(model.graph, port.tensor) is None
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))
-    return PictureFacts(sizes[1], sizes[2], channels, mean, std)
+    return PictureFacts(sizes[1], sizes[2], channels, mean, std, is_assumed)
 
 
 def _gives_scores(model: ExportModel) -> bool:

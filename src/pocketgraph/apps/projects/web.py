@@ -87,6 +87,13 @@ def write(project: Project, folder: str) -> None:
         check_labels(project.model)
     project.place_model(path, labelled=kind in ("classify", "speech"))
     described = facts(project, path)
+    order = _orders(described)
+    content = _model(project, kind, described, order)
+    if project.picture is not None and "input" in content and not content["input"]["whole"]:
+        mean, std = (tuple(content["input"][name]) for name in ("mean", "std"))
+        is_usual = (mean, std) == (project.picture.mean, project.picture.std)
+        is_assumed = project.picture.is_assumed and is_usual  # else the application tells it
+        project.picture = replace(project.picture, mean=mean, std=std, is_assumed=is_assumed)
     words = {
         "title": project.name.title, "small": project.name.small, "about": about(project), "front": front(project),
         "litert_version": LITERT_VERSION,
@@ -98,8 +105,6 @@ def write(project: Project, folder: str) -> None:
         made[f"src/{name}"] = page.joinpath(name).read_bytes()
     for size in (192, 512):
         made[f"public/icon-{size}.png"] = icon(size)
-    order = _orders(described)
-    content = _model(project, kind, described, order)
     if sizes:
         content["sizes"] = [_at(size, entry, order) for size, entry in _with_main(project, sizes)]
     made["public/model.json"] = as_json(content)

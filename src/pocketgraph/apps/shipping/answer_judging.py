@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from pocketgraph.datasets.class_labels import tells_two
+from pocketgraph.datasets.class_labels import tells_two, two_classes
 from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.errors import option
@@ -69,9 +69,10 @@ def kept_answers(
         return KeptAnswers(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
     off = [one.errors.average for one in (after, before) if one.errors is not None]
     average = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
-    words = f"{noise_words(beside.snr)} on {counted(count, 'sample')}{average}"
+    ratio = beside.snr_of_changes if beside.elements == beside.count else beside.snr  # one number a sample
+    words = f"{noise_words(ratio)} on {counted(count, 'sample')}{average}"
     told = assumed if assumed is not None and beside.has_classes else ""
-    return KeptAnswers(beside.snr >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", told)
+    return KeptAnswers(ratio >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", told)
 
 
 def unjudged(samples: int | None) -> str:
@@ -142,3 +143,28 @@ def takes_labels(graph: Graph, output: str) -> bool:
     score for the second of two classes."""
     sizes = infer(graph).shape(canonical(output)).dims
     return not sizes or sizes[-1] != 1
+
+
+def with_labelled_first(
+    graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset, names: Sequence[str] | None
+) -> list[str]:
+    """The outputs, first the one that the samples' classes are of, scores that are as many; as they are where none is.
+
+    Args:
+        graph: the model.
+        outputs: its outputs, as ``model`` gives them.
+        model: the model, to be run on one sample.
+        data: the samples.
+        names: of the classes, in the order of scores; None where nobody said them.
+    """
+    found = list(outputs)
+    if len(found) < 2 or not data.classes:
+        return found
+    answers = model.run(next(iter(data.take(1).samples())))
+    for name, answer in zip(outputs, answers, strict=False):
+        width = answer.shape[-1] if answer.ndim == 2 and answer.dtype.kind == "f" and says_scores(graph, name) else 0
+        is_of_two = width == 1 and two_classes(data.classes, names) is not None
+        is_row = width > 1 and (names is None or len(names) == width) and data.truth(names, width) is not None
+        if is_of_two or is_row:
+            return [name, *(other for other in found if other != name)]
+    return found

@@ -9,14 +9,13 @@ from pocketgraph.apps.shipping.detection_heads import choice_words, outputs_befo
 from pocketgraph.apps.shipping.encoded_pictures import pictures_before_encoding, pixel_entry
 from pocketgraph.apps.shipping.record_entry import behind_tensors, numbers_entry
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample, is_fixed_picture
-from pocketgraph.datasets.class_scores import judged_outputs, numbers_named, picked_note, scores_picked_from
+from pocketgraph.datasets.class_scores import apart, judged_outputs, numbers_named, picked_note, scores_picked_from
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.freezing.tree_ensembles import PREDICT
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.entry_points import check_names, main_outputs
-from pocketgraph.graph.node import parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
@@ -173,13 +172,7 @@ def numbers_and_texts(graph: Graph, names: Sequence[str], *, in_order: bool) -> 
     texts = [name for name in names if inferred.dtype(canonical(name)) is STRING]
     left = [name for name in names if name not in texts]
     left = left if in_order else sorted(left, key=order)
-    return ([_apart(graph, name) for name in left], texts) if texts and left else (left or list(names), [])
-
-
-def _apart(graph: Graph, name: str) -> str:
-    """A tensor without the texts that pass through the same node."""
-    node, port = graph.producer(name), parse_ref(canonical(name)).port
-    return canonical(node.data_inputs[port]) if node.op == "IdentityN" else name
+    return ([apart(graph, name) for name in left], texts) if texts and left else (left or list(names), [])
 
 
 def answers_for_places(graph: Graph, outputs: Sequence[str]) -> bool:

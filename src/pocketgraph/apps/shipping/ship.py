@@ -25,6 +25,7 @@ from pocketgraph.apps.shipping.answer_judging import (
     likely_numbers,
     takes_labels,
     unjudged,
+    with_labelled_first,
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
@@ -160,7 +161,7 @@ def ship(
         notify_once(note)
     graph = found.graph
     refuse_finished(graph, "ship", frozen_beside(source))
-    if data is not None and not (signature or outputs):
+    if not (signature or outputs):
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
@@ -270,8 +271,11 @@ class _Work:
         is_dense = answers_for_places(graph, self.outputs)
         if self.labels is None and self.most is None:
             self.numbers |= likely_numbers(graph, self.outputs, opened, data)
-        if self.labels is not None:  # those that do not fit are said before the work
-            check_labels(read_labels(self.labels), opened, data, self.outputs[0], is_dense=is_dense)
+        names = None if self.labels is None else read_labels(self.labels)
+        self.outputs = with_labelled_first(graph, self.outputs, opened, data, names)
+        if names is not None:  # those that do not fit are said before the work
+            opened = open_model(graph, outputs=self.outputs, threads=self.threads)
+            check_labels(names, opened, data, self.outputs[0], is_dense=is_dense)
         calibrated = min(MOST_DENSE if is_dense else MOST_CALIBRATED, math.ceil(len(data) * CALIBRATED_SHARE))
         if is_dense and len(data) > 2 * MOST_DENSE:
             self.notify(f"{2 * MOST_DENSE} of {len(data)} samples are used: the model answers for each of their places")

@@ -6,15 +6,13 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, overload
 
 import numpy as np
 
 from pocketgraph import cluster
-from pocketgraph.datasets.class_labels import are_logits, are_shares, shares_of_two
-from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.evaluation_dataset import Dataset, own_answer, sample_apart
 from pocketgraph.datasets.model_input import ModelInput, places_by_name
 from pocketgraph.errors import UsageError, option
@@ -29,6 +27,7 @@ from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerd
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
+from pocketgraph.quantization.evaluation.two_class_scores import as_shares
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
@@ -36,6 +35,7 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     are_picks,
     are_unit_vectors,
     distance_from_input,
+    is_reconstruction,
 )
 from pocketgraph.runtime.profiling.statistic import Statistic
 
@@ -127,8 +127,9 @@ def judge_models(
     rows: Iterable[dict[str, Array]] = _told(
         cluster.map_in_order(answering, data.apart(), key=key), len(data), progress
     )
+    is_of_two = False
     if of_two is not None:
-        rows, is_of_two = _as_shares(rows, models, data.truth(of_two, 2) or [], is_said=labels is not None)
+        rows, is_of_two = as_shares(rows, models, data.truth(of_two, 2) or [], is_said=labels is not None)
         labels = of_two if is_of_two else labels
     for done, row in enumerate(rows):
         if not row["is_finite"]:
@@ -141,7 +142,8 @@ def judge_models(
                     f"{unlike_classes}, so labels do not judge them", where=models[0].path,
                     hint=f"leave {option('labels')} out; of a second model it counts how near its answers are",
                 )  # fmt: skip
-            classes, numbers = _wanted(data, labels, reference, verdicts)
+            told = _of_this_output(data, row, labels, is_single=of_two is not None and not is_of_two)
+            classes, numbers = _wanted(told, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
             verdict.times.append(float(row["seconds"][at]))
@@ -158,8 +160,8 @@ def judge_models(
         _time_again(verdicts, answering, data)
     verdicts[0].not_finite = _not_finite(verdicts[0], models[0], data)
     is_guessed = is_guessed and classes is not None
-    told = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
-    return Evaluation(verdicts, len(data), told)
+    said = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
+    return Evaluation(verdicts, len(data), said)
 
 
 def _check_inputs(models: Sequence[RunnableModel]) -> None:
@@ -199,41 +201,21 @@ def _time_again(verdicts: Sequence[ModelVerdict], answering: _Answering, data: D
             verdict.times.append(float(took))
 
 
+def _of_this_output(data: Dataset, row: dict[str, Array], labels: Sequence[str] | None, *, is_single: bool) -> Dataset:
+    """The samples without classes that are not of the output: of what was fed once more, as an autoencoder gives it
+    (near to it, or of its shape with many more numbers than there are classes), and of a single score without a known
+    threshold (``is_single``)."""
+    answer, distance = row["0"], row["distance_from_input"].tolist()
+    if is_single and answer.size == 1:
+        return replace(data, classes=[], targets=None)
+    has_many = distance[1] > 0 and 2 * len(set(data.classes)) <= answer.size
+    return replace(data, classes=[]) if labels is None and (is_reconstruction(*distance) or has_many) else data
+
+
 def _told(rows: Iterable[dict[str, Array]], count: int, progress: Progress) -> Iterator[dict[str, Array]]:
     for done, row in enumerate(rows, 1):
         yield row
         progress("judging", done, count)
-
-
-def _as_shares(
-    rows: Iterable[dict[str, Array]], models: Sequence[RunnableModel], right: Sequence[int], *, is_said: bool
-) -> tuple[Iterable[dict[str, Array]], bool]:
-    """The answers as shares of two classes where the first model gives one score for the second, and whether it does.
-
-    Args:
-        rows: what ``_Answering`` gives for each sample.
-        models: the models.
-        right: the index of each sample's class.
-        is_said: whether labels say that the score is of two classes; else it is a share, or the only output's logit.
-    """
-    waiting = iter(rows)
-    first = next(waiting)
-    if first["0"].size != 1 or first["0"].dtype.kind != "f":
-        return chain([first], waiting), False
-    found = [first, *waiting]
-    scores = np.concatenate([row["0"].reshape(-1) for row in found])
-    graphs = [model for model in models if isinstance(model, GraphModel)]
-    may_be = any(
-        may_give_logits(model.graph, model.outputs[0]) and (is_said or len(model.outputs) == 1) for model in graphs
-    )
-    if not (is_said or may_be or are_shares(scores)):
-        return found, False
-    is_logit = are_logits(scores, right, may_be=may_be)
-    for row in found:
-        for key in map(str, range(len(models))):
-            if row[key].size == 1:
-                row[key] = shares_of_two(row[key], is_logit=is_logit)
-    return found, True
 
 
 def _unlike_outputs(model: RunnableModel, answer: Array, first: RunnableModel, reference: Array) -> UsageError:

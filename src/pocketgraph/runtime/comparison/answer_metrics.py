@@ -17,6 +17,7 @@ SMALLEST = 1e-10  # added to probabilities before their logarithm
 BLOCK = 1 << 13  # numbers that are taken together: OpenBLAS shares more than 10,000 out among threads, to wait for them
 EXACT_DECIBELS = 144.0  # what 24 bits of a float32 tell apart; numbers that are nearer are the same
 UNIT_EPSILONS = 64  # float32 sums the squares of 1,024 numbers to some of its smallest steps
+SAME = 1e-9  # of the squares' sum: less of it about the mean, and all numbers are the same
 SURE = 1.959964  # standard deviations to each side that 95 % of a normal distribution lie in
 
 
@@ -170,6 +171,7 @@ class Likeness:
         count: how many samples.
         signal, noise: sums of squares of the reference and of the difference.
         across, own: sums of the products of both, and of squares of the others.
+        total, elements: the sum of the reference's numbers, and how many there were.
     """
 
     count: int = 0
@@ -177,6 +179,8 @@ class Likeness:
     noise: float = 0.0
     across: float = 0.0
     own: float = 0.0
+    total: float = 0.0
+    elements: int = 0
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's numbers, as many of both."""
@@ -194,11 +198,21 @@ class Likeness:
             self.noise += float(apart @ apart)
             self.across += float(left @ right)
             self.own += float(right @ right)
+            self.total += float(left.sum())
+            self.elements += left.size
 
     @property
     def snr(self) -> float:
         """Signal to noise in decibels."""
         return signal_to_noise(self.signal, self.noise)
+
+    @property
+    def snr_of_changes(self) -> float:
+        """Signal to noise in decibels, the signal being how far numbers are from their mean: what all have in common,
+        such as the 273 of temperatures in kelvin, tells nothing of what goes in. Of numbers that are all the same it
+        is that of the numbers themselves."""
+        changes = self.signal - self.total**2 / max(self.elements, 1)
+        return signal_to_noise(changes if changes > SAME * self.signal else self.signal, self.noise)
 
     @property
     def cosine(self) -> float:

@@ -1,0 +1,44 @@
+"""One score for the second of two classes, a share or a logit, as the shares of both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import numpy as np
+
+from pocketgraph.datasets.class_labels import are_logits, are_shares, shares_of_two
+from pocketgraph.datasets.class_scores import may_give_logits
+from pocketgraph.graph.tensor import Array
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel, RunnableModel
+
+
+def as_shares(
+    rows: Iterable[dict[str, Array]], models: Sequence[RunnableModel], right: Sequence[int], *, is_said: bool
+) -> tuple[Iterable[dict[str, Array]], bool]:
+    """The answers as shares of two classes where the first model gives one score for the second, and whether it does.
+
+    Args:
+        rows: the answers for each sample, by the places of the models, ``"0"`` for the first.
+        models: the models.
+        right: the index of each sample's class.
+        is_said: whether labels say that the score is of two classes; else it is a share, or the only output's logit.
+    """
+    waiting = iter(rows)
+    first = next(waiting)
+    if first["0"].size != 1 or first["0"].dtype.kind != "f":
+        return chain([first], waiting), False
+    found = [first, *waiting]
+    scores = np.concatenate([row["0"].reshape(-1) for row in found])
+    graphs = [model for model in models if isinstance(model, GraphModel)]
+    may_be = any(
+        may_give_logits(model.graph, model.outputs[0]) and (is_said or len(model.outputs) == 1) for model in graphs
+    )
+    if not (is_said or may_be or are_shares(scores)):
+        return found, False
+    is_logit = are_logits(scores, right, may_be=may_be)
+    for row in found:
+        for key in map(str, range(len(models))):
+            if row[key].size == 1:
+                row[key] = shares_of_two(row[key], is_logit=is_logit)
+    return found, True
