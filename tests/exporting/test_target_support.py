@@ -288,6 +288,24 @@ def test_a_loop_is_named_as_one_cause(tmp_path: pathlib.Path) -> None:
     assert len(error.value.reasons) > 5
 
 
+@pytest.mark.parametrize("target", ["tflite", "c"])
+def test_five_rounds_with_a_branch_are_no_loop_of_unknown_length(target: str, tmp_path: pathlib.Path) -> None:
+    graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 5)\n" + counted_loop("most", """
+        axes = Const(int32 [0, 1], ^i)
+        mean = Mean(v, axes, T=float, Tidx=int32, keep_dims=false)
+        zero = Const(float 0, ^i)
+        positive = Greater(mean, zero, T=float)
+        loop/parted = Switch(v, positive, T=float)
+        loop/below = Relu(loop/parted, T=float)
+        loop/above = Neg(loop/parted:1, T=float)
+        next = Merge(loop/below, loop/above, T=float, N=2)
+    """))  # fmt: skip
+    with pytest.raises(LackingError, match=r"an \.onnx file can hold it") as error:
+        export(graph, tmp_path / "net.tflite" if target == "tflite" else tmp_path / "net", target=target)
+    assert "a loop with a branch inside that the input decides ('loop')" in str(error.value)
+    assert "as long as its condition says" not in str(error.value)
+
+
 def test_a_node_of_an_unrolled_loop_is_named_once_as_the_graph_names_it() -> None:
     body = "three = Const(float 3.0, ^i)\nodd = Digamma(v, T=float)\nnext = Mul(odd, three, T=float)"
     graph = parse("x = Placeholder(dtype=float, shape=[1,4])\nmost = Const(int32 3)\n" + counted_loop("most", body))

@@ -48,13 +48,17 @@ class LackingError(UsageError):
                 by_reason[graph[name].op if name in graph.nodes else "", reason].append(name)
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
-        listed = [f"a loop that goes on for as long as its condition says ({_names(loops, most)})"] if loops else []
+        branching = [loop for loop in loops if _has_branch(graph, reasons, loop)]
+        named = _names(branching, most)
+        listed = [f"a loop with a branch inside that the input decides ({named})"] if branching else []
+        if others := [loop for loop in loops if loop not in branching]:
+            listed.append(f"a loop that goes on for as long as its condition says ({_names(others, most)})")
         listed += [f"what is computed of ragged rows ({_names(ragged, 1)})"] if ragged else []
         listed += [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
         rest = list(by_reason)[MOST_OPS:]
         if rest:
-            others = len({op for op, _ in rest})
-            listed.append(f"and {others} more ops ({command_on_model('pocketgraph check {}')} lists all)")
+            unnamed = len({op for op, _ in rest})
+            listed.append(f"and {unnamed} more ops ({command_on_model('pocketgraph check {}')} lists all)")
         hints = dict.fromkeys(
             hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
         )
@@ -72,6 +76,13 @@ def _loops(graph: Graph, reasons: Mapping[str, str]) -> list[str]:
     """The scopes of the loops that stand in the way, each named by its condition."""
     found = (name for name in reasons if name in graph.nodes and graph[name].op == "LoopCond")
     return list(dict.fromkeys(name.rpartition("/")[0] for name in found if "/" in name))
+
+
+def _has_branch(graph: Graph, reasons: Mapping[str, str], loop: str) -> bool:
+    """Whether a loop goes one of two ways in a round, by what is not its own condition."""
+    inside = (graph[name] for name in reasons if name.startswith(f"{loop}/") and name in graph.nodes)
+    conditions = (graph.find_producer(node.data_inputs[1]) for node in inside if node.op == "Switch")
+    return any(condition is not None and condition.op != "LoopCond" for condition in conditions)
 
 
 def _frames(graph: Graph, loops: Sequence[str]) -> set[object]:

@@ -109,6 +109,8 @@ public final class OldApp {
     TensorFlowInferenceInterface model = new TensorFlowInferenceInterface(new AssetManager(), "model.tflite");
     refuses(IllegalArgumentException.class, "No Operation named [q] in the Graph", () ->
         model.feed("q", new float[1], 1));
+    refuses(IllegalArgumentException.class, "No Operation named [q] in the Graph", () ->
+        model.feed("q:1", new float[1], 1));
     refuses(IllegalArgumentException.class, "not compatible with a Tensor with shape [2, 2]", () ->
         model.feed("x", new float[3], 2, 2));
     refuses(IllegalArgumentException.class, "cannot use java.nio.IntBuffer with Tensor of type FLOAT32", () ->

@@ -141,7 +141,8 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     if best is None or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
         hint = "give a model that hears: of wav_data, or of 16,000 samples"
         if is_litert_file(graph):
-            hint += "; a file that takes a spectrum or an Mfcc is judged by evaluate, behind the graph that makes it"
+            hint += "; a file that takes a spectrum or an Mfcc is judged by evaluate, behind the graph that makes it: "
+            hint += "that graph hears, such as the frozen.pb of ship beside the file"
         raise UsageError("this graph takes no sound", hint=hint)
     others = [node.name for node in places if node is not best[0]]
     rate = _fed_rate(graph, needed)

@@ -263,9 +263,14 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
   private int input(String name) {
     Integer place = inputs.get(plain(name));
     if (place == null) {
-      throw new IllegalArgumentException("No Operation named [" + name + "] in the Graph");
+      throw noOperation(name);
     }
     return place;
+  }
+
+  /** As TensorFlow says it: of the node, without the index of its output. */
+  private static IllegalArgumentException noOperation(String name) {
+    return new IllegalArgumentException("No Operation named [" + name.replaceFirst(":\\d+$", "") + "] in the Graph");
   }
 
   // Running
@@ -292,7 +297,7 @@ public class TensorFlowInferenceInterface implements AutoCloseable {
       for (String name : outputNames) {
         Integer place = outputs.get(plain(name));
         if (place == null) {
-          throw new IllegalArgumentException("No Operation named [" + name + "] in the Graph");
+          throw noOperation(name);
         }
         places.add(place);
       }
