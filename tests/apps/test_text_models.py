@@ -165,6 +165,42 @@ def test_a_file_behind_summed_embeddings_is_verified_by_the_models_output() -> N
     assert [one.name for one in report.outputs] == ["y"]
 
 
+def test_rows_of_words_ship_and_are_labelled_by_the_graphs_table(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A TF 1 classifier of rows of words, of any number: made-up rows are longer than what fills them up."""
+    graph = parse("""
+        words = Placeholder(dtype=string, shape=[?, ?])
+        table = HashTableV2(key_dtype=string, value_dtype=int64)
+        keys = Const(string[4] ["cat", "dog", "bird", "fish"])
+        numbers = Const(int64[4] [0, 1, 2, 3])
+        fill = InitializeTableV2(table, keys, numbers, Tkey=string, Tval=int64)
+        none = Const(int64 -1)
+        found = LookupTableFindV2(table, words, none, ^fill, Tin=string, Tout=int64)
+        one = Const(int64 1)
+        rows = Add(found, one, T=int64)
+        vectors = Const(float [[0, 0, 0], [4, 0, 0], [0, 3, 0], [0, 0, 5], [1, 1, 0]])
+        axis = Const(int32 0)
+        each = GatherV2(vectors, rows, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        along = Const(int32 1)
+        mean = Mean(each, along, T=float, Tidx=int32)
+        scores = Softmax(mean, T=float)
+        best = ArgMax(scores, along, T=float, Tidx=int32, output_type=int64)
+        names = HashTableV2(key_dtype=int64, value_dtype=string)
+        called = Const(string[3] ["bad", "good", "so so"])
+        places = Const(int64[3] [0, 1, 2])
+        fill_names = InitializeTableV2(names, places, called, Tkey=int64, Tval=string)
+        unknown = Const(string "?")
+        class = LookupTableFindV2(names, best, unknown, ^fill_names, Tin=int64, Tout=string)
+    """)
+    pocketgraph.save(graph, "words.pb")
+    made = pocketgraph.ship("words.pb", "words")
+    assert any(path.endswith("model.tflite") for path in made.files)
+    capsys.readouterr()
+    assert call("label_text", "words.pb", "bird", "-k1", "--output_name=scores") == 0
+    assert capsys.readouterr().out.splitlines()[-1].startswith("so so (score = 0.98")
+
+
 def test_steps_say_which_input_they_are_for(folder: pathlib.Path) -> None:
     """A table's columns, each by its own preprocessing: a hash, boundaries, and counts."""
     graph = parse(f"""

@@ -137,7 +137,7 @@ def test_lossless_values_become_the_declared_type(session: Session, value: objec
         ("uint8", [300], "do not fit into uint8"),
         ("int32", [1 << 40], "do not fit into int32"),
         ("float", [1j], "complex128, the graph wants float"),
-        ("float", ["1"], "the graph wants float"),
+        ("float", ["1"], "the graph wants float; feed the numbers of a text or of a file"),
         ("float", [True], "bool, the graph wants float"),
         ("bool", [2], "int64, the graph wants bool"),
         ("string", [1.0], "the graph wants strings"),

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from pocketgraph.apps.class_names import class_names
 from pocketgraph.datasets.class_labels import best_classes, of_two
 from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.evaluation_dataset import open_dataset
@@ -26,7 +27,7 @@ class TextLabeler:
 
     Args:
         model: a graph, or the path of a model that takes texts; or a file of the part behind them.
-        labels: one a score; without them indexes stand for them.
+        labels: one a score; by default those of a table of the graph, or else indexes.
         reader: the graph whose part in front of ``model`` reads texts, where ``model`` does not.
         outputs: the tensor of the scores; by default the likely one.
         threads: how many to compute with.
@@ -48,7 +49,6 @@ class TextLabeler:
         outputs: Sequence[str] | None = None,
         threads: int | None = None,
     ) -> None:
-        self.labels = tuple(labels)
         opened = open_model(model, outputs=outputs, threads=threads)
         models: list[RunnableModel] = [opened]
         if reader is not None:
@@ -56,6 +56,8 @@ class TextLabeler:
         graphs = (one for one in (opened, *models) if isinstance(one, GraphModel))
         self.scores = next(((one.graph, one.outputs[0]) for one in graphs), None)
         self._model = models[-1]
+        named = class_names(models[0].graph, models[0].outputs[0]) if isinstance(models[0], GraphModel) else ()
+        self.labels = tuple(labels or named)
         if not any(item.takes_text for item in self._model.inputs):
             taken = ", ".join(f"{item.name} {list(item.shape)}" for item in self._model.inputs)
             hint = "" if isinstance(opened, GraphModel) else "name the graph that it was made from as well"

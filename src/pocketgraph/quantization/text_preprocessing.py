@@ -200,10 +200,16 @@ def _batched(one: Array, other: Array) -> Array | None:
     if not one.ndim:
         return None
     if one.dtype.kind == "O" and one.shape[1:] != other.shape[1:]:
-        filled = np.full((1, *other.shape[1:]), b"", object)
-        filled[tuple(slice(size) for size in one.shape)] = one
-        one = filled
+        sizes = [max(pair) for pair in zip(one.shape[1:], other.shape[1:], strict=True)]
+        one, other = _filled(one, sizes), _filled(other, sizes)
     return np.concatenate([one, other], 0)
+
+
+def _filled(array: Array, sizes: Sequence[int]) -> Array:
+    """Rows of words with empty ones behind, up to these sizes."""
+    filled = np.full((len(array), *sizes), b"", object)
+    filled[tuple(slice(size) for size in array.shape)] = array
+    return filled
 
 
 def _fitted(array: Array, cut: CutTensor) -> Array:

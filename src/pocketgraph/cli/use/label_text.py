@@ -22,7 +22,9 @@ SHOWN = 60  # characters of a text
 )
 @click.option("--graph", help="The model: a graph, a directory, or a .tflite file; it may stand before the texts, too.")
 @click.option("--reader", metavar="GRAPH", help="The graph that reads texts for a .tflite file that does not.")
-@click.option("--labels", help="A file with one label a line; default: one beside the graph, else indexes.")
+@click.option(
+    "--labels", help="A file with one label a line; default: beside the graph, or in a table of it, else indexes."
+)
 @click.option("--output_name", help="The tensor of the scores; default: the likely output.")
 @click.option("--how_many_labels", "-k", type=click.IntRange(1), default=3, show_default=True,
               help="How many labels to show.")  # fmt: skip

@@ -100,9 +100,11 @@ class FeedSpec:
         if array.dtype.kind == "O" and array.size and not _holds_text(array):
             raise _no_numbers(array, self.label, self.dtype)
         if not self._convertible(array.dtype, wanted):
+            hint = f"convert it yourself if that is meant: value.astype('{wanted.name}')"
+            if array.dtype.kind in "OSU":
+                hint = "feed the numbers of a text or of a file; label_image, label_wav, plan and verify read files"
             raise RunError(
-                f"the feed for '{self.label}' is {_kind(array)}, the graph wants {self.dtype.name}",
-                hint=f"convert it yourself if that is meant: value.astype('{wanted.name}')",
+                f"the feed for '{self.label}' is {_kind(array)}, the graph wants {self.dtype.name}", hint=hint
             )
         with np.errstate(all="ignore"):
             converted: np.ndarray[Any, Any] = array.astype(wanted)
