@@ -13,8 +13,10 @@ import numpy as np
 from fuzz.data_readers import PICTURE_WORDS, pictures, wav
 from fuzz.mutations import message_changed
 from fuzz.targets import Mutator, Seeds, target
+from pocketgraph.graph import DType, Node
 from pocketgraph.graph.text_format import parse
-from pocketgraph.protobuf.wire import bytes_field
+from pocketgraph.kernels import evaluate
+from pocketgraph.protobuf.wire import LEN, bytes_field, number_field, payloads
 from pocketgraph.runtime import Session
 
 X = "x = Placeholder(dtype=string, shape=[])\n"
@@ -123,3 +125,31 @@ ops(
     lambda: [*b"1,a 12345678 1.5e3 YWJj (a+)+b [[:alpha:]]* \\1\\0 caf\xc3\xa9".split(), b"x\x9ccb`\0\0\0\x03\0\x01"],
     rb'(?i) (?P<n> [^ {1,1000} *? | \d \pL \C " , inf nan 0x'.split(),
 )
+
+
+def described() -> bytes:
+    """The message type M with fields a, b and c: int32, repeated string, repeated double."""
+    fields = (
+        bytes_field(2, bytes_field(1, name) + number_field(3, place) + number_field(4, label) + number_field(5, kind))
+        for place, (name, label, kind) in enumerate((("a", 1, 5), ("b", 3, 9), ("c", 3, 1)), 1)
+    )
+    return bytes_field(1, bytes_field(4, bytes_field(1, "M") + b"".join(fields)))
+
+
+@target(
+    "kernels/parsing/protocol_messages.py kernels/parsing/message_types.py",
+    lambda: [bytes_field(1, described()) + bytes_field(2, b"\x08\x05\x12\x01x\x1a\x08" + bytes(8))],
+    (b"M", b"a", b"b", b"c"),
+    message_changed,
+)
+def read_op_messages(data: bytes) -> None:
+    """Field 1 describes messages, field 2 is one of them."""
+    try:
+        parts = {number: bytes(value) for number, kind, value in payloads(data) if kind == LEN}
+    except ValueError:
+        return
+    attrs = {
+        "message_type": b"M", "descriptor_source": b"bytes://" + parts.get(1, b""), "field_names": (b"a", b"b", b"c"),
+        "output_types": tuple(map(DType.named, ("int32", "string", "double"))),
+    }  # fmt: skip
+    evaluate(Node("y", "DecodeProtoV2", (), attrs), [np.array([parts.get(2, b"")], object)])

@@ -27,6 +27,18 @@ def _labels(indices: Array, values: Array, batch: int) -> list[list[int]]:
     return rows
 
 
+def _without_padding(labels: list[int], blank: int, entry: int) -> list[int]:
+    """The labels in front of the first that is the blank or beyond, behind which there may be no others."""
+    if any(label < 0 for label in labels):
+        raise RunError(f"a label of entry {entry} is negative: {labels[:9]}")
+    kept = list(itertools.takewhile(lambda label: label < blank, labels))
+    if any(label < blank for label in labels[len(kept) :]):
+        raise RunError(
+            f"a label follows padding, which is {blank} (the blank) and more, in entry {entry}: {labels[:9]}"
+        )
+    return kept
+
+
 def _behind(values: Array, by: int) -> Array:
     """``values`` moved ``by`` places on; what comes in is impossible."""
     result = np.full_like(values, -np.inf)
@@ -92,15 +104,14 @@ def ctc_loss(
     blank = classes - 1
     losses, gradient = np.zeros(batch, dtype=inputs.dtype), np.zeros_like(inputs)
     for entry, labels in enumerate(_labels(labels_indices, labels_values, batch)):
-        if any(not 0 <= label < blank for label in labels):
-            raise RunError(f"a label of entry {entry} lies outside the {blank} classes (the last one is the blank)")
+        length = lengths[entry]
+        if not labels and length:
+            raise RunError(f"Labels length is zero in batch {entry}")
         if preprocess_collapse_repeated:
             labels = [label for label, _ in itertools.groupby(labels)]
-        length = lengths[entry]
+        labels = _without_padding(labels, blank, entry)
         if length == 0:
             continue
-        if not labels:
-            raise RunError(f"Labels length is zero in batch {entry}")
         if len(labels) > length:
             if ignore_longer_outputs_than_inputs:
                 continue

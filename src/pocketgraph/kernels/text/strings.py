@@ -270,9 +270,11 @@ def decode_base64(input: Array) -> Array:
 
 
 @kernel("StringFormat")
-def string_format(*inputs: Array, template: str = "%s", placeholder: str = "%s", summarize: int = 3) -> Array:
+def string_format(
+    *inputs: Array, template: str | bytes = "%s", placeholder: str | bytes = "%s", summarize: int = 3
+) -> Array:
     """The template with a text of each input for each placeholder; an empty one stands between any two bytes."""
-    whole, mark = (text.encode(errors="surrogateescape") for text in (template, placeholder))
+    whole, mark = (text.encode() if isinstance(text, str) else text for text in (template, placeholder))
     pieces = whole.split(mark) if mark else [whole[i : i + 1] for i in range(len(whole))] or [b""]
     if len(pieces) != len(inputs) + 1:
         raise ValueError(f"num placeholders in template and num inputs must match: {len(pieces) - 1} and {len(inputs)}")
