@@ -29,6 +29,17 @@ def test_gradients_are_tensorflows(name: str) -> None:
                     np.testing.assert_allclose(got, want, rtol=0, atol=1e-5 * np.abs(want).max())
 
 
+def test_what_waits_for_no_round_and_stays_the_same_in_all_is_computed_in_the_way_back_too() -> None:
+    graph = graph_file(FOLDER, "invariant").map_nodes(
+        lambda node: node.replace(inputs=tuple(node.data_inputs)) if node.op == "Exp" else node
+    )
+    slopes = pocketgraph.gradients(graph, "y", ["x", "w"])
+    with pocketgraph.Session(slopes) as session:
+        found = session.run(list(slopes.outputs), {key: GOLDEN[f"invariant/in/{key}"] for key in ("x", "w")})
+    for got, key in zip(found, ("x", "w"), strict=True):
+        np.testing.assert_allclose(got, GOLDEN[f"invariant/grad/{key}"], rtol=1e-5)
+
+
 def test_a_loop_of_no_rounds_hands_gradients_on() -> None:
     graph = graph_file(FOLDER, "by_value")
     slopes = pocketgraph.gradients(graph, "y", "x")

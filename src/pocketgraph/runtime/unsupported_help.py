@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from pocketgraph.errors import command_on_model, option, quoted
 from pocketgraph.graph import Graph, Node, node_name
@@ -49,64 +49,32 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     if node is None:
         return ""
     if ragged := ragged_feeds(graph, name):
-        needed = _needed(graph)
-        padded = ",".join(one.name for one in graph if one.op == "RaggedTensorToTensor" and one.name in needed)
-        return (
-            f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(ragged)}), have no "
-            "form on a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut "
-            f"behind the ragged part with {option('inputs')}{'=' * bool(padded)}{padded}"
-        )
-    if node.op in ops_with("box_selection", "sequence_decoding"):
-        heads = heads_before(graph, node)
-        if heads:
-            what = "selection of boxes" if node.op in ops_with("box_selection") else "decoder"
-            return f"cut in front of the {what}, which is then the app's: {option('outputs')}={','.join(heads)}"
+        return _help_with_ragged(graph, ragged)
+    if node.op in ops_with("box_selection", "sequence_decoding") and (heads := heads_before(graph, node)):
+        what = "selection of boxes" if node.op in ops_with("box_selection") else "decoder"
+        return f"cut in front of the {what}, which is then the app's: {option('outputs')}={','.join(heads)}"
     if STRING in node.attrs.values() and _only_names_classes(node):
         if node.op not in ops_with("table_lookup"):
             return ""  # of the table, which its lookup tells
         return (
             f"the words behind the numbers are the app's: {option('outputs')}={node.data_inputs[1]} gives the numbers"
         )
-    if node.op in SPECTRA:
-        spectrum = _first_real(graph, node)
-        if spectrum:
-            return f"the spectrum is the app's: {option('inputs')}={spectrum} names what to feed"
+    if node.op in SPECTRA and (spectrum := _first_real(graph, node)):
+        return f"the spectrum is the app's: {option('inputs')}={spectrum} names what to feed"
     if node.op in ("AudioSpectrogram", "Mfcc"):
         mfcc = (user.name for user in graph.consumers.get(node.name, ()) if user.op == "Mfcc")
         return f"the spectrum is the app's: {option('inputs')}={next(mfcc, node.name)} names what to feed"
-    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
-    if node.op in ("Switch", "Merge", "If", "StatelessIf") and switches:
-        given = " ".join(f"{feed}={switch}=false" for switch in switches)
-        return f"set what it depends on for good: {given}"
     if node.op in ("Switch", "Merge", "If", "StatelessIf"):
         return _help_with_branches(graph, feed)
     if node.op in ("Enter", "Exit", "NextIteration", "LoopCond", "While", "StatelessWhile"):
-        lengths, bound = _fed_lengths(graph), ""
-        if lengths:
-            bind = f"{lengths[0]}=10"
-            command = command_on_model(
-                f"pocketgraph freeze_graph {{}} -o fixed.pb --bind {quoted(bind)}", f"{feed}={bind}"
-            )
-            likewise = "".join(f", {name}=10 likewise" for name in lengths[1:])
-            bound = f"set it for good, as in {command}{likewise}, or "
-        return (
-            f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
-            f"after it with {option('outputs')}"
-        )
+        return _help_with_loops(graph, feed)
     if node.op in PYTHON:
         return (
             "it calls a Python function of the model's owner, which no file holds: compute that in the app and feed "
             f"its result, with {option('inputs')}={node.name}"
         )
     if gives_random_numbers(node):
-        if not is_noise_of_dropout(graph, name):
-            fed = ",".join(_fed_with_numbers(graph))
-            scores = greedy_scores(graph, [one.name for one in dependents(graph, [name])])
-            other = f"{option('outputs')}={scores.name} needs no random numbers; or " if scores is not None else ""
-            return f"{other}feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
-        shares = {other.name: dropout_share(graph, other.name) for other in graph}
-        given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
-        return f"set dropout's share for good: {given}" if given else without_dropout_help()
+        return _help_with_random_numbers(graph, name, feed)
     if node.op.startswith("Placeholder"):
         return f"set it for good, as in {feed}={name}=1, or name all {option('inputs')}"
     if node.op.startswith(("Var", "RestoreV2", "ReadVariable")):
@@ -124,6 +92,40 @@ def help_with(graph: Graph, name: str, argument: str = "values") -> str:
     return ""
 
 
+def _help_with_ragged(graph: Graph, fed: Sequence[str]) -> str:
+    needed = _needed(graph)
+    padded = ",".join(one.name for one in graph if one.op == "RaggedTensorToTensor" and one.name in needed)
+    return (
+        f"rows of different lengths (a RaggedTensor), fed as values and row splits ({', '.join(fed)}), have no "
+        "form on a device: save the model with rows padded to one length, as RaggedTensor.to_tensor() does, or cut "
+        f"behind the ragged part with {option('inputs')}{'=' * bool(padded)}{padded}"
+    )
+
+
+def _help_with_loops(graph: Graph, feed: str) -> str:
+    lengths, bound = _fed_lengths(graph), ""
+    if lengths:
+        bind = f"{lengths[0]}=10"
+        command = command_on_model(f"pocketgraph freeze_graph {{}} -o fixed.pb --bind {quoted(bind)}", f"{feed}={bind}")
+        likewise = "".join(f", {name}=10 likewise" for name in lengths[1:])
+        bound = f"set it for good, as in {command}{likewise}, or "
+    return (
+        f"a loop whose length depends on the input cannot be written out: {bound}cut before or "
+        f"after it with {option('outputs')}"
+    )
+
+
+def _help_with_random_numbers(graph: Graph, name: str, feed: str) -> str:
+    if not is_noise_of_dropout(graph, name):
+        fed = ",".join(_fed_with_numbers(graph))
+        scores = greedy_scores(graph, [one.name for one in dependents(graph, [name])])
+        other = f"{option('outputs')}={scores.name} needs no random numbers; or " if scores is not None else ""
+        return f"{other}feed the random numbers: {option('inputs')}={fed} names all tensors to feed"
+    shares = {other.name: dropout_share(graph, other.name) for other in graph}
+    given = " ".join(f"{feed}={at}={share:g}" for at, share in shares.items() if share is not None)
+    return f"set dropout's share for good: {given}" if given else without_dropout_help()
+
+
 def _needed(graph: Graph) -> set[str]:
     """The nodes that the graph's outputs are computed from; all nodes without outputs."""
     return reachable(graph, graph.outputs or graph.nodes, data_only=True, missing_ok=True)
@@ -139,6 +141,10 @@ def _fed_with_numbers(graph: Graph) -> list[str]:
 
 def _help_with_branches(graph: Graph, feed: str) -> str:
     """What would help with branches of which the input decides."""
+    switches = [other.name for other in graph if other.op == "Placeholder" and other.attr("dtype", FLOAT) is BOOL]
+    if switches:
+        given = " ".join(f"{feed}={switch}=false" for switch in switches)
+        return f"set what it depends on for good: {given}"
     conditions = {node_name(node.data_inputs[1 if "Switch" in node.op else 0]) for node in graph if node.op in BRANCHES}
     named = [node.name for node in graph if node.name in conditions and node.op != "LoopCond"][:MOST_HEADS]
     if not named:

@@ -50,7 +50,7 @@ from pocketgraph.apps.shipping.shipment import (
 from pocketgraph.apps.shipping.shipping_page import as_html
 from pocketgraph.apps.shipping.texts import write_text_files
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.sample_reading import Notify, SampleReading
+from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.datasets.signature_choice import refuse_several_signatures
 from pocketgraph.errors import RunError, UsageError, option, path_of
 from pocketgraph.exporting import export
@@ -135,10 +135,7 @@ def ship(
         PocketgraphError: the model is damaged, or not even the float file can be made.
     """
     place, source = path_of(folder, "a folder"), path_of(model)
-    if max_accuracy_drop is not None and not max_accuracy_drop >= 0:
-        raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {max_accuracy_drop:g}")
-    if target not in TARGETS:
-        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
+    _check(place, target, max_accuracy_drop)
     reading = {
         "preset": preset, "input_mean": input_mean, "input_std": input_std, "input_width": input_width,
         "input_height": input_height, "sample_rate": sample_rate,
@@ -146,15 +143,7 @@ def ship(
     asked = repr(
         (str(data), str(labels), list(outputs or ()), target, max_accuracy_drop, signature, inputs, shapes, reading)
     )
-    if os.path.exists(place) and not os.path.isdir(place):
-        raise UsageError(f"'{place}' is a file, not a folder for what ships")
-    said: set[str] = set()
-
-    def notify_once(text: str) -> None:
-        if text not in said and notify is not None:  # each form reads the data anew
-            notify(text)
-        said.add(text)
-
+    notify_once = once(notify or unheard)  # each form reads the data anew
     allowed = {"allow_training_batch_norm": allow_training_batch_norm}
     found = ready(source, outputs, signature=signature, repair=True, **allowed)
     for note in found.notes:
@@ -188,6 +177,15 @@ def ship(
         given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
         work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
     return earlier(place, work.key) or work.run(graph)
+
+
+def _check(folder: str, target: str, most: float | None) -> None:
+    if most is not None and not most >= 0:
+        raise UsageError(f"{option('max_accuracy_drop')} must be 0 or more, not {most:g}")
+    if target not in TARGETS:
+        raise UsageError(f"{option('target')} is one of {', '.join(TARGETS)}, not '{target}'")
+    if os.path.exists(folder) and not os.path.isdir(folder):
+        raise UsageError(f"'{folder}' is a file, not a folder for what ships")
 
 
 class _Work:

@@ -25,8 +25,6 @@ def old_concat(op: NodeGradient) -> Many:
 
 def _parts(op: NodeGradient, values: Sequence[str], axis_input: int) -> list[str]:
     """The gradient of a concatenation, cut into what belongs to each of the values."""
-    if len(values) == 1:
-        return [op.grad]
     axis = int(op.needs_value(axis_input, "its axis"))
     shapes = [op.static(ref) for ref in values]
     sizes = [shape[axis] if shape.rank else None for shape in shapes]
