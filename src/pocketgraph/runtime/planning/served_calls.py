@@ -10,7 +10,6 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
-from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
@@ -83,6 +82,8 @@ def served_by(
         inputs: what goes into it, in order.
         comparison: as for ServedCalls.
     """
+    from pocketgraph.runtime.planning.sized_executables import SizedExecutables  # which first calls do without
+
     places = {endpoint: place for place, (endpoint, _) in enumerate(opened.feeds)}
     order = tuple(places[endpoint] for endpoint in inputs)
     whole = SizedExecutables(resizable, [opened.feeds[place][1][1] for place in order], comparison)
