@@ -14,11 +14,10 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import ANSWERED_AGAIN
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
+from pocketgraph.runtime.planning.served_calls import AnySizes, Pays, PlanItsOwn, ServedCalls, served_by
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Shapes
-    from pocketgraph.runtime.planning.any_sizes import Pays, PlanItsOwn
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
 
 ANSWERED = "first_on_reference"
@@ -160,8 +159,6 @@ class ResizableCalls:
             pays, plan_its_own: as for AnySizes.
             tiles: whether a plan for single sizes may have tiles that the program lacks.
         """
-        from pocketgraph.runtime.planning.any_sizes import AnySizes  # which first calls do without
-
         for opened, served in self._served.items():
             if served.for_all is plan:
                 lacks_tiles = tiles and getattr(plan.whole, "about", {}).get("lacks_tiles")
