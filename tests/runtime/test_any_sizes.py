@@ -14,7 +14,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning.any_sizes import AnySizes
+from pocketgraph.runtime.planning.served_calls import AnySizes
 from pocketgraph.runtime.planning.session_plans import SessionPlans
 
 WEIGHTS = np.random.default_rng(5).standard_normal((4, 4)).round(3).astype(np.float32)

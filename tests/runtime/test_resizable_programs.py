@@ -17,7 +17,7 @@ from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import any_sizes, opened_programs, resizable_calls
+from pocketgraph.runtime.planning import opened_programs, resizable_calls, served_calls
 from pocketgraph.runtime.planning.open_sizes import SizedCalls
 
 ATTENTION = parse("""
@@ -400,7 +400,7 @@ def test_a_call_that_comes_while_the_program_is_compared_does_not_end_it(
 def test_who_waits_long_for_the_program_gets_one_of_its_own(
     compiled: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(any_sizes, "WAITED", 0.0)
+    monkeypatch.setattr(served_calls, "WAITED", 0.0)
     assert_equal_for(ATTENTION, [(1, n, 8) for n in (5, 7, 9, 7, 9, 9)])
     assert len(compiled) == 2
 

@@ -12,10 +12,9 @@ from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import ANSWERED_AGAIN
-from pocketgraph.runtime.planning.any_sizes import AnySizes, Pays, PlanItsOwn
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
+from pocketgraph.runtime.planning.served_calls import AnySizes, Pays, PlanItsOwn, ServedCalls, served_by
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Shapes

@@ -1,22 +1,33 @@
-"""The calls that one LiteRT program serves, which is told the sizes of each."""
+"""The calls that one LiteRT program serves, which is told the sizes of each.
+
+Calls of ever new sizes are run without looking up names or making a plan for each.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Container, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.litert.cost_model import WAITED
+from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey, may_switch, switch_of
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
-from pocketgraph.runtime.planning.sized_executables import SizedExecutables
 
 if TYPE_CHECKING:
     from pocketgraph.graph.tensor import Array
-    from pocketgraph.litert.sizes.resizable import Resizable
+    from pocketgraph.litert.sizes.resizable import Resizable, Shapes
     from pocketgraph.runtime.certificates.first_comparison import FirstComparison
     from pocketgraph.runtime.planning.reference_answers import ReferenceAnswer
+
+Pays: TypeAlias = "Callable[[Shapes, float], bool]"
+"""Notes how many seconds a call of these shapes has run; says whether all such have run as long as a plan takes."""
+PlanItsOwn: TypeAlias = "Callable[[CallKey], None]"
+"""Is told the key of a call whose runs have taken as long as a plan of its own."""
 
 
 class ServedCalls:
@@ -83,6 +94,8 @@ def served_by(
         inputs: what goes into it, in order.
         comparison: as for ServedCalls.
     """
+    from pocketgraph.runtime.planning.sized_executables import SizedExecutables  # which first calls do without
+
     places = {endpoint: place for place, (endpoint, _) in enumerate(opened.feeds)}
     order = tuple(places[endpoint] for endpoint in inputs)
     whole = SizedExecutables(resizable, [opened.feeds[place][1][1] for place in order], comparison)
@@ -91,3 +104,75 @@ def served_by(
         return whole.takes(tuple([shapes[place] for place in order]))
 
     return ServedCalls(ExecutionPlan(None, whole, order, executables=[whole]), comparison, takes)
+
+
+class AnySizes:
+    """The calls of a session that one program serves, whatever their sizes. Is asked without the session's lock.
+
+    Args:
+        opened: the calls' key, with None for the sizes that change.
+        served: what serves them.
+        own: the shapes of calls that have plans of their own.
+        pays: as the type says; None where a plan would run no quicker.
+        plan_its_own: as the type says.
+
+    Attributes:
+        is_repeated: whether the last call had the sizes of the one before.
+    """
+
+    def __init__(
+        self,
+        opened: CallKey,
+        served: ServedCalls,
+        own: Container[Shapes],
+        pays: Pays | None,
+        plan_its_own: PlanItsOwn,
+    ) -> None:
+        self.is_repeated = False
+        self.served = served
+        self._opened = opened
+        self._own = own
+        self._pays = pays
+        self._plan_its_own = plan_its_own
+        self._types = [dtype.numpy if dtype is not None else None for _, (dtype, _) in opened.feeds]
+        self._sizes = [sizes for _, (_, sizes) in opened.feeds]
+        self._switches = dict(opened.switches)
+        self._last: Shapes = ()
+
+    def plan(self, values: Sequence[Any]) -> ExecutionPlan | None:
+        """What runs a call with these values; None where that is not certain without looking up its names."""
+        if not all(map(self._fits, values, self._types, self._sizes)):
+            return None
+        shapes: Shapes = tuple([value.shape for value in values])
+        if shapes in self._own or not self._is_taken(shapes) or not self._are_switches(values):
+            return None
+        self.is_repeated, self._last = shapes == self._last, shapes
+        return self.served.for_all.timed(partial(self.ran, shapes))
+
+    def ran(self, shapes: Shapes, seconds: float) -> None:
+        """Lets calls have a plan of their own that have often waited for the program to take their sizes; where that is
+        quicker (the program is a part of this plan, or lacks tiles), ones that have run as long as making one takes."""
+        waited: Any = getattr(self.served.for_all.whole, "waited", None)
+        if (waited is not None and waited(shapes) > WAITED) | (self._pays is not None and self._pays(shapes, seconds)):
+            self._plan_its_own(self._opened.with_shapes(shapes))
+
+    def _is_taken(self, shapes: Shapes) -> bool:
+        served = self.served
+        return served.is_trusted and not served.is_undecided and served.takes(shapes)
+
+    def _are_switches(self, values: Sequence[Array]) -> bool:
+        """Whether the values that decide what runs are those of these calls."""
+        if not any(map(may_switch, values)):
+            return not self._switches
+        pairs = zip(self._opened.feeds, values, strict=True)
+        found = {str(end): switch_of(value) for (end, _), value in pairs if may_switch(value)}
+        return {name: on for name, on in found.items() if on is not None} == self._switches
+
+    @staticmethod
+    def _fits(value: Any, dtype: np.dtype[Any] | None, sizes: tuple[int | None, ...]) -> bool:
+        if type(value) is not np.ndarray or value.dtype != dtype or value.ndim != len(sizes) or value.dtype.hasobject:
+            return False
+        return all(
+            own == size if size is not None else own >= SMALLEST_OPEN
+            for own, size in zip(value.shape, sizes, strict=True)
+        )
