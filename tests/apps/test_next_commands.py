@@ -16,9 +16,11 @@ import pytest
 
 import pocketgraph
 from command_line import call
+from pocketgraph.apps.live.application_choice import chosen
 from pocketgraph.apps.projects import make_project
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.shipment import TARGETS
+from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
@@ -119,6 +121,23 @@ def test_an_app_that_hears_is_made_of_the_file_beside_its_graph(
     pathlib.Path("net.pb").replace("out/frozen.pb")
     make_project("pi", "out/model.tflite", "silent")
     assert not (tmp_path / "silent" / "sound.py").exists()  # that graph is of another model
+
+
+def test_a_file_that_was_made_with_recordings_is_known_to_hear(tmp_path: pathlib.Path) -> None:
+    """Long rows may be measurements; those of recordings are not."""
+    write_recordings(tmp_path / "wavs")
+    row = "x = Placeholder(dtype=float, shape=[1,4000])\nlogits = MatMul(x, w, T=float)\ny = Softmax(logits, T=float)"
+    found = ship(saved(row, 4000, 2), "out", data="wavs", sample_rate=8000, target="pi")
+    assert runs(found.commands[-1]) == 0
+    assert json.loads(pathlib.Path("out_pi/model.json").read_text())["sound"]["rate"] == 8000
+    ship("net.pb", "usual", data="wavs")
+    about = metadata(pocketgraph.load("usual/model.tflite").extra)
+    assert about is not None
+    assert about.sample_rate == 16000
+    assert chosen(pocketgraph.load("usual/model.tflite"))[0] == "speech"
+    make_project("web", "usual/model.tflite", "page")
+    told = json.loads(pathlib.Path("page/public/model.json").read_text())
+    assert (told["kind"], told["rate"], told["samples"]) == ("speech", 16000, 4000)
 
 
 def test_what_was_judged_on_data_is_judged_so_again(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -28,7 +28,8 @@ from pocketgraph.runtime.feeding.synthetic_feeds import random_values
 
 
 def with_samples(model: ExportModel, source: SampleSource | None, reading: SampleReading, limit: int) -> ExportModel:
-    """The model with samples of its main entry point, and with how its pictures are normalized.
+    """The model with samples of its main entry point, with how its pictures are normalized, and with the rate at which
+    its recordings are heard.
 
     Of several entry points, the one whose inputs are named like the samples' arrays becomes the main one.
 
@@ -64,7 +65,10 @@ def with_samples(model: ExportModel, source: SampleSource | None, reading: Sampl
     reading.mention(data)
 
     normalization = _normalization(model, scaling, is_fed=bool(data.files))
-    return replace(model, samples=partial(_feeds, data, ports), sample_count=len(data), normalization=normalization)
+    return replace(
+        model, samples=partial(_feeds, data, ports), sample_count=len(data), normalization=normalization,
+        sample_rate=data.rate if data.are_recordings and model.front is None else None,
+    )  # fmt: skip
 
 
 def _feeds(data: Dataset, ports: Sequence[Port]) -> Iterator[Feeds]:

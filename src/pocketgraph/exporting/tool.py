@@ -203,9 +203,10 @@ def model_to_export(
         forms = ", ".join(f"{name} {list(shape)}" for name, shape in model.front.shapes.items())
         reading.notify(f"the part behind {forms} is written; what reads recordings is the app's")
     is_heard = model.front is None and model.texts is None
-    rate = reading.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
+    model = with_samples(model, samples, reading, limit)
+    rate = reading.sample_rate or model.sample_rate or (model_sample_rate(model.graph) if is_heard else None)
     return replace(
-        with_samples(model, samples, reading, limit), labels=_lines(labels), calibration=_lines(calibration),
+        model, labels=_lines(labels), calibration=_lines(calibration),
         about=about or About(), sample_rate=rate, threads=threads, progress=progress or model.progress,
     )  # fmt: skip
 
