@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from pocketgraph import Session
-from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.inspect.benchmark_layers import layers_from_graph
@@ -207,15 +206,3 @@ def test_a_series_is_as_long_as_what_it_is_split_into() -> None:
         w=(3, 4),
     )
     assert synthetic_shapes(model, ["y"]) == {"x": (1, 90, 3)}
-
-
-def test_what_is_stretched_to_others_is_one_number_where_nothing_tells_its_dimensions() -> None:
-    """As keep_prob, where no dropout draws random numbers any more."""
-    text = """
-        x = Placeholder(dtype=float, shape=[?,4])
-        keep_prob = Placeholder(dtype=float)
-        y = Mul(x, keep_prob, T=float)
-    """
-    assert synthetic_shapes(parse(text), ["y"]) == {"x": (1, 4), "keep_prob": ()}
-    with pytest.raises(UsageError, match="how many dimensions the input 'keep_prob'"):
-        synthetic_shapes(parse(f"{text}    z = Softmax(keep_prob, T=float)\n    both = Pack(y, z)"), ["both"])

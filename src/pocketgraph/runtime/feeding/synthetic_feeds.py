@@ -127,23 +127,12 @@ def synthetic_shapes(graph: Graph, fetches: Sequence[str], known: Collection[str
         types |= {name: graph[name].dtype("dtype") for name in fed}
         found = fitting_shapes(graph, is_open, {**shapes, **dict.fromkeys(fed, ())}, fetches, types)
         shapes = {name: shape for name, shape in found.items() if name not in fed}
-    for label in sorted(is_open.keys() - shapes.keys()):
-        if shapes and is_open[label][0] is None and _is_stretched(graph, label):
-            shapes[label] = ()
-            continue
+    for label in is_open.keys() - shapes.keys():
         raise UsageError(
             f"the graph does not say how many dimensions the input '{label}' has",
             hint=f"give an array or a shape for '{label}'",
         )
     return shapes
-
-
-def _is_stretched(graph: Graph, name: str) -> bool:
-    """Whether all that takes a placeholder stretches it to what else it takes, which one number does for any."""
-    users = graph.consumers.get(node_name(name), ())
-    return bool(users) and all(
-        user.op in ops_with("elementwise") and len({node_name(ref) for ref in user.data_inputs}) > 1 for user in users
-    )
 
 
 def synthetic_sizes(dims: Sequence[int | None], dtype: DType | None) -> tuple[int, ...]:
