@@ -144,6 +144,7 @@ def test_a_command_that_is_stopped_says_so_and_its_page_comes_back() -> None:
             answers_go_on(page)
             port = server.port
         until(page, "document.querySelector('#message').textContent.includes('stopped')")
+        page.wait_for_timeout(2600)  # as long as it takes until a model is told to be slow
         assert page.inner_text("#state") == "not connected"
         with served(app, place=Place(port=port)):
             page.click("#message button")
@@ -249,6 +250,20 @@ def test_without_a_camera_a_photo_can_be_chosen(tmp_path: pathlib.Path) -> None:
         page.set_input_files("#photo", str(tmp_path / "blue.png"))
         until(page, "document.querySelector('#classes li')")
         assert page.inner_text("#classes li:first-child span") == "blue"
+
+
+def test_a_file_that_is_no_picture_is_told_until_it_is_read(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "no.jpg").write_text("no picture")
+    with served(application(parse(COLOURS), labels=["red", "green", "blue"])) as (url, _), browser(FAKE) as chromium:
+        page = chromium.new_page()
+        page.goto(url)
+        answers_go_on(page)
+        page.set_input_files("#photo", str(tmp_path / "no.jpg"))
+        until(page, "!document.querySelector('#message').hidden")
+        answers_go_on(page)  # with the camera's frames, whose answers end other messages
+        assert page.inner_text("#message").startswith("no.jpg is no picture")
+        page.click("#message button")
+        assert page.is_hidden("#message")
 
 
 def test_the_keyboard_reaches_the_photo_and_presses_the_button_that_it_is_on(tmp_path: pathlib.Path) -> None:
