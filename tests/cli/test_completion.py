@@ -68,6 +68,9 @@ def test_what_is_offered(typed: str, offered_then: list[str]) -> None:
     [
         ("plan MODEL --outputs so", ["plain,softmax"]),
         ("plan MODEL --outputs = so", ["plain,softmax"]),
+        ("label_image MODEL --output_layer = so", ["plain,softmax"]),  # the model is one of its pictures
+        ("label_image --graph = MODEL --output_layer = so", ["plain,softmax"]),
+        ("transform_graph --in_graph = MODEL --out_graph = o.pb --outputs = so", ["plain,softmax"]),
         ("benchmark_model --graph MODEL --output_layer inner/one,so", ["plain,inner/one,softmax"]),
         ("evaluate MODEL --outputs i", ["plain,image", "plain,inner/one"]),
         ("evaluate MODEL --preset mobilenet_v", ["plain,mobilenet_v2"]),

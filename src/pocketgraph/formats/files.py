@@ -142,6 +142,22 @@ def check_place(path: PathLike) -> str:
     return target
 
 
+def check_folder(path: PathLike) -> None:
+    """Refuses a folder that cannot be made, or that nothing can be written to; long work does so before it begins.
+
+    Raises:
+        PocketgraphError: it lies in a file, or in a folder that cannot be written to.
+    """
+    name = os.fspath(path)
+    there = os.path.realpath(name)
+    while not os.path.lexists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise PocketgraphError(f"the directory cannot be made: {there} is a file", where=name)
+    if not os.access(there, os.W_OK):
+        raise PocketgraphError(f"the directory cannot be made: nothing can be written to {there}", where=name)
+
+
 def replace(target: str, content: Content) -> None:
     """Writes to a file of a new name beside ``target`` and gives it that name at the end.
 

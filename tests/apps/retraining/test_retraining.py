@@ -70,6 +70,19 @@ def test_what_no_photo_can_be_read_from_is_none_and_kinds_that_are_not_read_are_
     assert "'dog': files such as b.HEIC are of kinds that are not read; make JPEG files of them" in told
 
 
+@pytest.mark.parametrize("option", ["summaries_dir", "bottleneck_dir", "saved_model_dir"])
+def test_a_folder_that_cannot_be_made_is_refused_before_anything_is_taught(
+    option: str, photos: pathlib.Path, tmp_path: pathlib.Path, capsys: Any
+) -> None:
+    save(base(), tmp_path / "base.pb")
+    (tmp_path / "file").touch()
+    before = sorted(tmp_path.iterdir())
+    flags = [f"--image_dir={photos}", f"--output_graph={tmp_path / 'out.pb'}", f"--{option}={tmp_path / 'file' / 'x'}"]
+    assert call("retrain", tmp_path / "base.pb", *flags) == 1
+    assert f"the directory cannot be made: {tmp_path / 'file'} is a file" in capsys.readouterr().err
+    assert sorted(tmp_path.iterdir()) == before
+
+
 def test_minimized_finds_the_bottom_of_a_valley() -> None:
     def rosenbrock(x: np.ndarray) -> tuple[float, np.ndarray]:
         a, b = 1 - x[0], x[1] - x[0] ** 2

@@ -98,6 +98,7 @@ def _model(context: click.Context) -> Graph | None:
     from pocketgraph import formats
 
     given = [context.params.get(name) for name in MODELS]
+    given += [context.params.get(one.name or "") for one in context.command.params if isinstance(one, click.Argument)]
     words = [word for word in context.args if not word.startswith("-")]  # what click has not given a parameter yet
     named = [value[0] if isinstance(value, tuple) else value for value in given if value] or words
     if not named:

@@ -41,11 +41,13 @@ class _Bash(BashComplete):
 
     def get_completion_args(self) -> tuple[list[str], str]:
         words, last = super().get_completion_args()
-        if last == "=" and words:
-            return words[:-1], f"{words[-1]}="
-        if words[-1:] == ["="] and len(words) > 1:
-            return words[:-2], f"{words[-2]}={last}"
-        return words, last
+        found: list[str] = []
+        for word in (*words, last):
+            if found and (word == "=" or (found[-1].startswith("--") and found[-1].endswith("="))):
+                found[-1] += word
+            else:
+                found.append(word)
+        return found[:-1], found[-1]
 
 
 class _Zsh(ZshComplete):

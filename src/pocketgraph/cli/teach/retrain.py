@@ -133,7 +133,7 @@ def command(
     from pocketgraph.cli.shared.progress import progress_bar
     from pocketgraph.cluster import connected
     from pocketgraph.formats import save
-    from pocketgraph.formats.files import check_place, write_atomically
+    from pocketgraph.formats.files import check_folder, check_place, write_atomically
     from pocketgraph.freezing.ready_models import read_model
 
     base = _in_folder(base or model, model_dir)
@@ -146,6 +146,8 @@ def command(
     page = page_place(report or f"{os.path.splitext(beside)[0]}.html")
     for place in (output_graph, labels_file):
         check_place(place)
+    for folder in filter(None, (summaries_dir, bottleneck_dir, saved_model_dir)):
+        check_folder(folder)
     _check_saved_model_place(saved_model_dir, (output_graph, labels_file, page, summaries_dir or ""))
     unfinished = f"{output_graph}.unfinished"
     if os.path.isdir(unfinished):
