@@ -266,14 +266,14 @@ def test_a_loop_stays_and_its_constant_parts_are_folded() -> None:
 def test_an_op_without_kernel_stays_and_the_log_says_so(caplog: pytest.LogCaptureFixture) -> None:
     text = """
         x = Placeholder(dtype=float, shape=[2])
-        key = Const(string ["a"])
-        d = DecodeProtoV2(key, message_type="m", field_names=["f"], output_types=[float])
-        y = Add(x, d:1, T=float)
+        key = Const(int32 2)
+        d = SobolSample(key, key, key, dtype=float)
+        y = Add(x, d, T=float)
     """
     with caplog.at_level(logging.WARNING, "pocketgraph.transforms"):
         result = fold(text, "x", "y")
     assert [node.name for node in result] == ["key", "d", "y", "x"]
-    assert "no kernel computes the op 'DecodeProtoV2' (node 'd')" in caplog.text
+    assert "no kernel computes the op 'SobolSample' (node 'd')" in caplog.text
 
 
 def test_nothing_to_fold_still_drops_and_orders() -> None:

@@ -36,9 +36,7 @@ WHY_NOT = {
                      "DebugNumericSummaryV2", "DumpTensor"), "a debugger put it there; save the graph without it"),
     **dict.fromkeys(("SummaryWriter", "CreateSummaryFileWriter", "CreateSummaryDbWriter", "CloseSummaryWriter",
                      "FlushSummaryWriter", "ImportEvent"), EVENTS),
-    **dict.fromkeys(("DecodeProtoV2", "EncodeProto"),
-                    "the types of what it reads or writes are compiled into TensorFlow or lie in other files; "
-                    "feed what comes out of it instead"),
+    "EncodeProto": "messages are read here and not written; fetch what goes into it instead",
 }  # fmt: skip
 """What is said of ops without a kernel."""
 FAMILIES = (

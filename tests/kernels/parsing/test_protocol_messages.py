@@ -132,7 +132,7 @@ def test_an_int32_and_a_float_may_be_twice_as_wide() -> None:
         ("Unknown field: zz", "zz", b"", {"types": ("int32",)}),
         ("Unexpected output type for p.M.o_uint32: int64", "o_uint32", b"", {"types": ("int64",)}),
         ("No descriptor found for message type p.Z", "o_int32", b"", {"message_type": b"p.Z"}),
-        ("No descriptor found for message type p.M", "o_int32", b"", {"descriptor_source": b"local://"}),
+        ("lies in another file", "o_int32", b"", {"descriptor_source": b"local://"}),
         (
             "the descriptors of message type 'p.M' are damaged",
             "o_int32",

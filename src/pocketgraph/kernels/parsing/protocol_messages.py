@@ -55,7 +55,10 @@ def decode_proto(
         raise RunError(f"messages in the format '{message_format}' are not read, binary ones are")
     source = descriptor_source.encode() if isinstance(descriptor_source, str) else descriptor_source
     if not source.startswith(INLINE):
-        raise RunError(f"No descriptor found for message type {message_type}: it must be in the node, behind bytes://")
+        raise RunError(
+            f"No descriptor found for message type {message_type}: it is in TensorFlow or lies in another file",
+            hint="feed what comes out of it, or save the graph with its types in descriptor_source (bytes://…)",
+        )
     if not bytes.size:
         raise RunError("Bufs argument must contain at least one value")
     known = message_fields(source[len(INLINE) :], message_type)
