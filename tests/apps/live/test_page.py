@@ -144,6 +144,7 @@ def test_a_command_that_is_stopped_says_so_and_its_page_comes_back() -> None:
             answers_go_on(page)
             port = server.port
         until(page, "document.querySelector('#message').textContent.includes('stopped')")
+        page.wait_for_timeout(2600)  # as long as it takes until a model is told to be slow
         assert page.inner_text("#state") == "not connected"
         with served(app, place=Place(port=port)):
             page.click("#message button")

@@ -13,7 +13,7 @@ const NAMES = {
   p50: "half of the runs take at most (ms)", p90: "nine in ten (ms)", p99: "99 in 100 (ms)", least: "the quickest (ms)",
   mean: "on average (ms)", size: "numbers in a vector",
 };
-let began = 0;
+let began = 0, isLost = false;
 let about, engine, camera, microphone, photo = null, last = null, shown = null, wave = null, stats = [];
 
 function say(text, action, run) {
@@ -41,6 +41,7 @@ async function step() {
 }
 
 function tick() {
+  if (isLost) return;
   step().catch((error) => say(String(error.message || error)));
   const since = engine.busy ? performance.now() - began : 0;
   if (since > SLOW) at("state").textContent = `the model is at work on this one for ${Math.round(since / 1000)} seconds`;
@@ -178,7 +179,7 @@ async function begin() {
   engine = new Engine({
     answered,
     settings: controls,
-    lost: (why) => { at("state").textContent = "not connected"; say(why, "Connect again", () => location.reload()); },
+    lost: (why) => { isLost = true; at("state").textContent = "not connected"; say(why, "Connect again", () => location.reload()); },
     frame: (picture) => { shown = picture; },
   });
   try {
