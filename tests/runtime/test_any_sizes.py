@@ -14,8 +14,8 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning.served_calls import AnySizes
 from pocketgraph.runtime.planning.session_plans import SessionPlans
+from pocketgraph.runtime.planning.sizes.served_calls import AnySizes
 
 WEIGHTS = np.random.default_rng(5).standard_normal((4, 4)).round(3).astype(np.float32)
 HEAD = f"""

@@ -20,7 +20,7 @@ from pocketgraph.litert.sizes import resizable
 from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.litert.sizes.resizable import Resizable, Shapes
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning import operand_numbers
+from pocketgraph.runtime.planning.sizes import operand_numbers
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 CONVOLUTIONS = parse("""

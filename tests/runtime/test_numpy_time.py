@@ -14,7 +14,8 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert.executable import Executable
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.planning import numpy_time, opened_programs
+from pocketgraph.runtime.planning import numpy_time
+from pocketgraph.runtime.planning.sizes import opened_programs
 
 GRAPH = parse("""
     x = Placeholder(dtype=float, shape=[1, ?, ?, 4])

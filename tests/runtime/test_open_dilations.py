@@ -14,8 +14,8 @@ from pocketgraph.kernels.shapes import infer
 from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.planning import opened_parts
-from pocketgraph.runtime.planning.size_terms import SizeTerms
+from pocketgraph.runtime.planning.sizes import opened_parts
+from pocketgraph.runtime.planning.sizes.size_terms import SizeTerms
 
 FRONT, RATE = 4, 3
 WEIGHTS = np.random.default_rng(3).standard_normal((3, 2, 5)).astype(np.float32).round(3)

@@ -20,7 +20,7 @@ from pocketgraph.litert.sizes.open_program import OpenProgram
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import Agreement
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_parts, opened_programs, resizable_calls
+from pocketgraph.runtime.planning.sizes import opened_parts, opened_programs, resizable_calls
 
 GRAPHS = pathlib.Path(__file__).parent / "open_size_graphs"
 SERVED = 20

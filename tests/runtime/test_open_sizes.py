@@ -13,8 +13,8 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.planning import open_sizes
 from pocketgraph.runtime.planning.call_key import CallKey
+from pocketgraph.runtime.planning.sizes import open_sizes
 from recorded_runs import assert_repeats
 
 TEXT = parse("""

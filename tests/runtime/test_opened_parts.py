@@ -14,8 +14,8 @@ from pocketgraph.litert import program_building
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_parts, resizable_calls, sized_executables
-from pocketgraph.runtime.planning.open_sizes import SizedCalls
+from pocketgraph.runtime.planning.sizes import opened_parts, resizable_calls, sized_executables
+from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls
 
 HEAD = """
     words = Placeholder(dtype=int32, shape=[1, ?])

@@ -20,9 +20,10 @@ from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import RunOptions, Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
-from pocketgraph.runtime.planning import opened_parts, opened_programs, reference_answers, resizable_calls
+from pocketgraph.runtime.planning import reference_answers
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
+from pocketgraph.runtime.planning.sizes import opened_parts, opened_programs, resizable_calls
 from recorded_runs import assert_repeats
 
 HERE = pathlib.Path(__file__).parent

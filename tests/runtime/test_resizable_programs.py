@@ -17,8 +17,8 @@ from pocketgraph.litert.rewriting import winograd
 from pocketgraph.litert.sizes import open_program
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.first_comparison import FirstComparison
-from pocketgraph.runtime.planning import opened_programs, resizable_calls, served_calls
-from pocketgraph.runtime.planning.open_sizes import SizedCalls
+from pocketgraph.runtime.planning.sizes import opened_programs, resizable_calls, served_calls
+from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls
 
 ATTENTION = parse("""
     x = Placeholder(dtype=float, shape=[?, ?, 8])

@@ -15,9 +15,9 @@ from pocketgraph.graph.text_format import parse
 from pocketgraph.kernels.shapes.infer import in_order
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
-from pocketgraph.runtime.planning import opened_parts
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
-from pocketgraph.runtime.planning.sized_executables import SizedExecutables
+from pocketgraph.runtime.planning.sizes import opened_parts
+from pocketgraph.runtime.planning.sizes.sized_executables import SizedExecutables
 
 WEIGHTS = np.random.default_rng(5).standard_normal((3, 8, 8)).astype(np.float32).round(3) / 4
 CAUSAL = """

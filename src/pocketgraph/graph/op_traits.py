@@ -89,3 +89,16 @@ def ops_with(*traits: str) -> frozenset[str]:
 
 VARIABLES = ops_with("variable")
 """Ops that make a variable, or the handle of one."""
+
+
+_user_ops: frozenset[str] = frozenset()
+
+
+def user_ops() -> frozenset[str]:
+    """The ops whose kernels a user registered, known without importing kernels; another set after each change."""
+    return _user_ops
+
+
+def set_user_ops(ops: frozenset[str]) -> None:
+    global _user_ops
+    _user_ops = ops

@@ -43,7 +43,7 @@ ANSWERED_PRODUCT = 1 / 25000  # µs: what each multiplication in a product of ma
 ANSWERED_ELEMENT = 1 / 1200  # µs: what each element of a result adds, and twice as many that are laid out under windows
 PLANNED_STEP = 25.0  # µs: making a step of the reference engine
 
-# Planning for several sizes of a call at once (runtime/planning/open_sizes.py, session_plans.py)
+# Planning for several sizes of a call at once (runtime/planning/sizes/open_sizes.py, session_plans.py)
 
 LEAST_PLANS = 3  # plans: of single sizes, before sizes are left open, where a plan takes little time
 LEAST_SPENT = 0.1  # seconds: what planning has to have taken then, for all but the first

@@ -14,9 +14,9 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError, RunError, UsageError, did_you_mean
 from pocketgraph.graph import DType, Node, Shape, op_spec, opdefs
 from pocketgraph.graph.dtype import STRING
+from pocketgraph.graph.op_traits import set_user_ops
 from pocketgraph.graph.opdefs import OpDef
 from pocketgraph.graph.shape import UNKNOWN
-from pocketgraph.graph.user_ops import set_user_ops
 from pocketgraph.kernels.registry import KERNELS, Kernel, plain
 from pocketgraph.kernels.shapes.rules import SHAPE_RULES, ShapeCall
 from pocketgraph.litert.emitter import Emit

@@ -9,8 +9,7 @@ from pocketgraph.budgets import check_time
 from pocketgraph.graph import DType, Graph, Shape, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
-from pocketgraph.graph.user_ops import user_ops
+from pocketgraph.graph.op_traits import ops_with, user_ops
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.compiled_part import CompiledPart

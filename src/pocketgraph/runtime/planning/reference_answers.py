@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.collector import collector_paused
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import ops_with, user_ops
 from pocketgraph.graph.tensor import Array
-from pocketgraph.graph.user_ops import user_ops
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.litert.cost_model import ANSWERED_PRODUCT, ANSWERED_SHARE, MOST_NOTED, PLANNED_STEP
 from pocketgraph.runtime.certificates.part_reference import OWN, PartReference

@@ -10,7 +10,7 @@ from itertools import chain
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.user_ops import user_ops
+from pocketgraph.graph.op_traits import user_ops
 
 
 class SessionGraph:

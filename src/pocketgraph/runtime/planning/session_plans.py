@@ -23,8 +23,8 @@ from pocketgraph.runtime.permissions import check_may_run
 from pocketgraph.runtime.planning.call_cache import CallCache, find, plan_for
 from pocketgraph.runtime.planning.call_key import CallKey, ResolvedCall, Sized
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, TIERS, ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.planning.session_graph import SessionGraph
+from pocketgraph.runtime.planning.sizes.open_sizes import SizedCalls, may_be_open
 from pocketgraph.runtime.tensor_names import spelled
 
 if TYPE_CHECKING:
@@ -184,7 +184,7 @@ class SessionPlans:
         key = call.key
         if not self._may_resize(key):
             return None
-        from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
+        from pocketgraph.runtime.planning.sizes.resizable_calls import ResizableCalls
 
         known = self._sized(key)
         if known.resizable is None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.planning.size_terms import SizeTerms
+from pocketgraph.runtime.planning.sizes.size_terms import SizeTerms
 
 CONVOLUTIONS = ops_with("convolution")
 

@@ -31,9 +31,9 @@ from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
-from pocketgraph.runtime.planning.open_layers import PICTURES, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
-from pocketgraph.runtime.planning.served_calls import ServedCalls, served_by
+from pocketgraph.runtime.planning.sizes.open_layers import PICTURES, OpenLayers, open_shapes
+from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls, served_by
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
 FOR_ALL_SIZES = frozenset(("take_defaults", "drop_untaken_branches", "remove_dropout"))
@@ -128,7 +128,7 @@ def _of_layers(
         found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
         if found is not None or not layers.size_operands:
             return found
-    from pocketgraph.runtime.planning.opened_parts import opened_part
+    from pocketgraph.runtime.planning.sizes.opened_parts import opened_part
 
     return opened_part(opened, compiled, request, layers, nodes, inferred)
 
@@ -158,7 +158,7 @@ def _of_all(
     slides = layers.has_windows or any(node.op in PICTURES for node in nodes)
     found = None if slides else with_open_sizes(program, opened_sizes, open_now, origins)
     if found is None:
-        from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
+        from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
 
         given = {str(e): (dtype, Shape(shape).known) for e, (dtype, shape) in compiled.key.feeds if dtype is not None}
         specs = {name: given[name] for name in names}

@@ -9,7 +9,7 @@ from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.sizes.open_program import Origins, SizeOperand
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import HEAVY
-from pocketgraph.runtime.planning.open_layers import OpenLayers
+from pocketgraph.runtime.planning.sizes.open_layers import OpenLayers
 
 
 class ProgramLayers:

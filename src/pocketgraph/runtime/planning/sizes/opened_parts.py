@@ -24,12 +24,12 @@ from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.call_times import HEAVY
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.lowering_for_all import lowered_for_all
-from pocketgraph.runtime.planning.open_layers import OpenLayers, open_shapes
-from pocketgraph.runtime.planning.operand_numbers import OperandNumbers
-from pocketgraph.runtime.planning.program_layers import ProgramLayers
-from pocketgraph.runtime.planning.served_calls import ServedCalls
-from pocketgraph.runtime.planning.sized_executables import SizedExecutables
+from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
+from pocketgraph.runtime.planning.sizes.open_layers import OpenLayers, open_shapes
+from pocketgraph.runtime.planning.sizes.operand_numbers import OperandNumbers
+from pocketgraph.runtime.planning.sizes.program_layers import ProgramLayers
+from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls
+from pocketgraph.runtime.planning.sizes.sized_executables import SizedExecutables
 from pocketgraph.runtime.planning.stand_ins import StandIns
 
 if TYPE_CHECKING:

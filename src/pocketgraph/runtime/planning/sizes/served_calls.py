@@ -94,7 +94,7 @@ def served_by(
         inputs: what goes into it, in order.
         comparison: as for ServedCalls.
     """
-    from pocketgraph.runtime.planning.sized_executables import SizedExecutables  # which first calls do without
+    from pocketgraph.runtime.planning.sizes.sized_executables import SizedExecutables  # which first calls do without
 
     places = {endpoint: place for place, (endpoint, _) in enumerate(opened.feeds)}
     order = tuple(places[endpoint] for endpoint in inputs)

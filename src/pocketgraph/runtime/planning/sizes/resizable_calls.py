@@ -14,7 +14,7 @@ from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import ANSWERED_AGAIN
 from pocketgraph.runtime.planning.call_key import SMALLEST_OPEN, CallKey
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
-from pocketgraph.runtime.planning.served_calls import AnySizes, Pays, PlanItsOwn, ServedCalls, served_by
+from pocketgraph.runtime.planning.sizes.served_calls import AnySizes, Pays, PlanItsOwn, ServedCalls, served_by
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Shapes
@@ -116,7 +116,7 @@ class ResizableCalls:
             most = spent * (1e6 if len(compiled) > 1 else 1e6 * SECOND_SHARE)
             if plan.check_time > most and self._numpy_time(plan) > most:
                 continue
-            from pocketgraph.runtime.planning.opened_programs import opened_program
+            from pocketgraph.runtime.planning.sizes.opened_programs import opened_program
 
             request = request.replace(graph=plan.graph)
             served = opened_program(opened, plan, request, entry_of(opened, request))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pocketgraph.litert.sizes.resizable import Shapes
     from pocketgraph.runtime.engines.needed import Item
     from pocketgraph.runtime.planning.execution_plan import FixedPlan
-    from pocketgraph.runtime.planning.resizable_calls import ResizableCalls
+    from pocketgraph.runtime.planning.sizes.resizable_calls import ResizableCalls
 
 MOST_COMPILED = 3  # plans for single shapes that may come to serve others
 MOST_SHAPES = 4096  # whose time is counted; more are forgotten

@@ -189,7 +189,7 @@ class OpenLayers:
         return True
 
     def _is_dilation(self, node: Node, taken: Sequence[str], inferred: Inferred) -> bool:
-        from pocketgraph.runtime.planning.open_dilations import is_open_dilation
+        from pocketgraph.runtime.planning.sizes.open_dilations import is_open_dilation
 
         if taken[0] in self.from_sizes or not is_open_dilation(node, self.graph, inferred):
             return False

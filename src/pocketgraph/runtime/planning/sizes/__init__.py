@@ -1,0 +1,1 @@
+"""One program for all sizes of what a session is fed."""
