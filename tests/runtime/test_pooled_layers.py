@@ -145,7 +145,7 @@ def test_wide_layers_are_xnnpacks_where_weights_may_change(monkeypatch: pytest.M
 
 @pytest.mark.parametrize(
     ("share", "is_fused", "other_call"),
-    [(1.0, False, "step_codegen"), (1.5, True, "direct_calls"), (None, True, "share_constants")],
+    [(0.9, False, "step_codegen"), (1.0, True, "direct_calls"), (None, True, "share_constants")],
 )
 def test_wide_layers_that_come_sooner_in_tiles_stay(
     share: float | None, is_fused: bool, other_call: str, monkeypatch: pytest.MonkeyPatch, steps: list[str]

@@ -143,7 +143,10 @@ MOST_TURNED = 128  # channels: of results, up to which it does; LiteRT turns win
 LEAST_NUMPY_GRADIENT = 500_000  # multiplications: of such a gradient (100 µs), below which taking it out pays nothing
 LEAST_TRAINED_LAYER = 20_000_000  # multiplications: of a wide convolution that is trained, from which two steps pay
 LEAST_SHALLOW_LAYER = 5_000_000  # multiplications: likewise, of images with fewer than SHALLOW_CHANNELS
-WITHOUT_TILES_SHARE = 1.2  # share: of the plain convolution's time, from which on such a layer is quicker without tiles
+WITHOUT_TILES_SHARE = (
+    1.2  # share: of the plain convolution's time, from which on a trained one is quicker without tiles
+)
+FUSED_WITHOUT_TILES_SHARE = 0.94  # share: likewise, of a fused layer, which does not move its results
 LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying windows out for computed weights takes
 TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)
 LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken

@@ -18,12 +18,11 @@ import numpy as np
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.kernels.nn.tile_transforms import Tiling, tile_transform
 from pocketgraph.litert.constant import Array
-from pocketgraph.litert.cost_model import LAID_OUT_SHARE, TILED_AT_ONCE
+from pocketgraph.litert.cost_model import LAID_OUT_SHARE
 from pocketgraph.litert.program import ComputedConvolution, Operation, Program, Value
 from pocketgraph.litert.rewriting.tile_operations import TileOperations
-from pocketgraph.litert.rewriting.winograd import best_tiling, is_used
+from pocketgraph.litert.rewriting.winograd import best_tiling, images_together, is_used, time_in_groups
 
-MOST_GROUPS = 8  # of images: each has some hundred operations of its own
 MOST_CONCATENATED = 4  # values that XNNPACK puts side by side at once
 
 
@@ -49,7 +48,7 @@ def computed_tiling_of(operation: Operation) -> Tiling | None:
         return None
     by_weights = mark.kind == "by weights"
     result = mark.other if by_weights else operation.outputs[0]
-    return best_tiling(result.shape, mark.window, mark.source.shape[3], LAID_OUT_SHARE)
+    return best_tiling(result.shape, mark.window, mark.source.shape[3], LAID_OUT_SHARE, time_in_groups)
 
 
 class _TiledComputed(TileOperations):
@@ -68,12 +67,8 @@ class _TiledComputed(TileOperations):
             self._write_convolution()
 
     def _groups(self, batch: int, depth: int, count: int) -> list[tuple[int, int]]:
-        """The first image, and how many there are, of each group; each group reads the transformed weights again."""
-        points = len(self._by_row.data) * len(self._by_column.data)
-        image = self.tiling.down * self.tiling.across * points * (depth + count) * 4
-        at_once = max(TILED_AT_ONCE, 2 * points * depth * count * 4)
-        groups = max(1, min(batch, MOST_GROUPS, -(-batch * image // at_once)))
-        size = -(-batch // groups)
+        """The first image, and how many there are, of each group."""
+        size = images_together(batch, self._mark.window, depth, count, self.tiling)
         return [(first, min(size, batch - first)) for first in range(0, batch, size)]
 
     def _write_convolution(self) -> None:

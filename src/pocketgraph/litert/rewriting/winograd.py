@@ -32,6 +32,7 @@ from pocketgraph.litert.cost_model import (
     ROWS_OF_A_PRODUCT,
     SEVERAL_SHARE,
     SMALL_OPERATION,
+    TILED_AT_ONCE,
     TILED_ELEMENT,
     TILED_PRODUCT,
     TILED_SHARE,
@@ -40,6 +41,7 @@ from pocketgraph.litert.cost_model import (
 from pocketgraph.litert.program import Operation, Program
 from pocketgraph.litert.rewriting.narrow_convolutions import has_wide_kernels
 
+MOST_GROUPS = 8  # of images, where weights are computed: each has some hundred operations of its own
 TILES = {1: (1,), 3: (2, 4), 5: (2, 4), 7: (2,)}
 """Results of a tile along an axis, for windows of so many elements; larger ones lose digits (7x7 by 4: 6e-5)."""
 
@@ -126,13 +128,32 @@ def best_tiling(
 
 
 def share_in_tiles(result: Sequence[int], window: tuple[int, int], depth: int) -> float | None:
-    """The share of a plain convolution's time that it takes in tiles; None where there are none for it.
+    """The share of a plain convolution's time that one with computed weights takes in tiles; None where there are none.
 
     Args:
         result, window, depth: as ``best_tiling`` has them.
     """
-    found = _soonest(tuple(result), window, depth, _time) if is_used() else None
+    found = _soonest(tuple(result), window, depth, time_in_groups) if is_used() else None
     return None if found is None else found[0]
+
+
+def images_together(images: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> int:
+    """How many images are taken together whose weights are computed: each group reads the transformed weights again.
+
+    Args:
+        images: how many there are.
+        window, depth, count, tiling: as ``Time`` has them.
+    """
+    points = (tiling.rows + window[0] - 1) * (tiling.columns + window[1] - 1)
+    image = tiling.down * tiling.across * points * (depth + count) * 4
+    at_once = max(TILED_AT_ONCE, 2 * points * depth * count * 4)
+    return -(-images // max(1, min(images, MOST_GROUPS, -(-images * image // at_once))))
+
+
+def time_in_groups(batch: int, window: tuple[int, int], depth: int, count: int, tiling: Tiling) -> float:
+    """A ``Time`` where images are taken in groups, whose tiles and results stay in the cache."""
+    together = images_together(batch, window, depth, count, tiling)
+    return _time(together, window, depth, count, tiling) * batch / together
 
 
 @lru_cache(maxsize=1024)  # layers repeat each other, and several passes ask

@@ -16,6 +16,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.nn.overlapping_windows import MOST_TAPS
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
+    FUSED_WITHOUT_TILES_SHARE,
     LEAST_NUMPY_GRADIENT,
     LEAST_SHALLOW_LAYER,
     LEAST_TRAINED_LAYER,
@@ -151,7 +152,7 @@ def _is_wide(
         return False
     shares = _shares_of_tiles(layer.conv.node, weights, images, results, without)
     counted = [*shares[:1] * 2, *(shares[1:] if layer.by_images else ())]  # that by the weights is as much work
-    return bool(counted) and sum(counted) >= WITHOUT_TILES_SHARE * len(counted)
+    return bool(counted) and sum(counted) >= FUSED_WITHOUT_TILES_SHARE * len(counted)
 
 
 def _shares_of_tiles(
