@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain
 from typing import Any, overload
 
@@ -129,7 +130,7 @@ def judge_models(
     )
     is_of_two = False
     if of_two is not None:
-        rows, is_of_two = as_shares(rows, models, data.truth(of_two, 2) or [], is_said=labels is not None)
+        rows, is_of_two = as_shares(rows, models, partial(data.truth, of_two, 2), is_said=labels is not None)
         labels = of_two if is_of_two else labels
     for done, row in enumerate(rows):
         if not row["is_finite"]:

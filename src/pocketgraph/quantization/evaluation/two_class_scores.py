@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 
 import numpy as np
@@ -14,14 +14,18 @@ from pocketgraph.quantization.evaluation.runnable_models import GraphModel, Runn
 
 
 def as_shares(
-    rows: Iterable[dict[str, Array]], models: Sequence[RunnableModel], right: Sequence[int], *, is_said: bool
+    rows: Iterable[dict[str, Array]],
+    models: Sequence[RunnableModel],
+    right: Callable[[], Sequence[int] | None],
+    *,
+    is_said: bool,
 ) -> tuple[Iterable[dict[str, Array]], bool]:
     """The answers as shares of two classes where the first model gives one score for the second, and whether it does.
 
     Args:
         rows: the answers for each sample, by the places of the models, ``"0"`` for the first.
         models: the models.
-        right: the index of each sample's class.
+        right: gives the index of each sample's class; None where nothing tells. Asked for single scores only.
         is_said: whether labels say that the score is of two classes; else it is a share, or the only output's logit.
     """
     waiting = iter(rows)
@@ -36,7 +40,7 @@ def as_shares(
     )
     if not (is_said or may_be or are_shares(scores)):
         return found, False
-    is_logit = are_logits(scores, right, may_be=may_be)
+    is_logit = are_logits(scores, right() or (), may_be=may_be)
     for row in found:
         for key in map(str, range(len(models))):
             if row[key].size == 1:
