@@ -305,7 +305,8 @@ def test_a_page_that_outlives_a_server_of_other_photos_shows_the_right_ones(tmp_
         try:
             page.keyboard.press("1")
             text_is(page, "#path", names[2])  # it came ahead of time, when the server was the old one
-            page.keyboard.press("2")  # the next photo's number is another photo's by now
+            with page.expect_navigation():  # the next photo's number is another photo's by now
+                page.keyboard.press("2")
             text_is(page, "#path", names[0])
             until(page, "document.querySelector('#stage img').naturalWidth > 0")
         finally:
