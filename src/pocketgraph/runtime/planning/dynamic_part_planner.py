@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Container, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.graph import DType, Graph, Node, opdefs
+from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
@@ -103,8 +103,11 @@ class DynamicPartPlanner:
         node = item.node
         if node.op not in self._lowered or (self.able is not None and node.name not in self.able):
             return False
-        if node.op in CHECKS and opdefs.is_stateful(node.op):  # somebody may wait for nothing but the check
-            return False
+        if node.op in CHECKS:
+            from pocketgraph.graph.opdefs import is_stateful  # which a stored plan does without
+
+            if is_stateful(node.op):  # somebody may wait for nothing but the check
+                return False
         return not any(isinstance(v, DType) and (v.name in REFUSED or v.is_ref) for v in node.attrs.values())
 
     def is_static(self, name: str, plan: Plan) -> bool:
