@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from pocketgraph.graph import parse_ref
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
+from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates.agreement import EIGHT_BITS, Agreement, Precision, judged, varied
 from pocketgraph.runtime.certificates.part_reference import PartReference, addends
 
@@ -152,3 +154,29 @@ def test_the_length_of_a_sum_counts_the_numbers_that_are_added() -> None:
     assert addends("Mean", [(2, 30, 5), (1,)], (2, 5)) == 30
     assert addends("Sum", [(0, 5), (1,)], (5,)) == 0
     assert addends("GatherV2", [(100, 4), (1,), ()], (1, 4)) == 1
+
+
+@pytest.mark.parametrize("op", ["Softplus", "Log1p"])
+def test_logarithms_of_what_is_near_one_have_few_digits(op: str) -> None:
+    """LiteRT 2.3's logarithm is 1.2e-7 off near 1, where a Softplus or Log1p is near 0 (docs/exactness.md)."""
+    reference = part(f"x = Placeholder(dtype=float, shape=[?])\ny = {op}(x, T=float)")
+    small = np.array([1e-5, 3e-6, 1e-6, 2e-9], "f4")
+    x = np.log(np.expm1(small.astype("f8"))).astype("f4") if op == "Softplus" else small
+    assert verdict(reference, x, [small - np.float32(1e-7)]) is not Agreement.WRONG
+    assert verdict(reference, x, [small + np.float32(1e-6)]) is Agreement.WRONG
+    assert verdict(reference, x, [small * 0]) is Agreement.WRONG
+
+
+def test_a_softplus_of_one_row_is_certified(recwarn: pytest.WarningsRecorder) -> None:
+    """Other feeds, which are tried besides, have sums down to -15."""
+    weights, x = np.array([[1], [-2], [0.5], [1]], "f4"), np.array([[0.2, -0.9, -0.1, 1.1]], "f4")
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?, 4])
+        w = Const(float[4, 1] {weights.tolist()})
+        h = MatMul(x, w, T=float, transpose_a=false, transpose_b=false)
+        y = Softplus(h, T=float)
+    """)
+    with Session(graph, cache_dir="") as session:
+        (found,) = session.run(["y"], {"x": x})
+    np.testing.assert_allclose(found, np.log1p(np.exp(x.astype("f8") @ weights)), rtol=1e-5)
+    assert not recwarn.list

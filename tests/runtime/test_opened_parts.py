@@ -225,3 +225,26 @@ def test_a_length_that_stays_gets_a_plan_of_its_own(compiled: list[str]) -> None
         session.run(["y"], feeds(graph, 12))
         session.run(["y"], feeds(graph, 12))
         assert len(compiled) == 2
+
+
+def test_layers_that_are_reshaped_to_the_size_of_what_they_do_not_take() -> None:
+    """The rows that are summed up come to the program, and the size of what they were summed up from does not."""
+    weights = np.random.default_rng(7).standard_normal((6, 6)).round(3)
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape=[?, ?, 6])
+        along = Const(int32 1)
+        sums = Cumsum(x, along, T=float, Tidx=int32)
+        rows = Const(int32[2] [-1, 6])
+        flat = Reshape(sums, rows, T=float, Tshape=int32)
+        w = Const(float[6, 6] {weights.tolist()})
+        h = MatMul(flat, w, T=float, transpose_a=false, transpose_b=false)
+        size = Shape(x, T=float, out_type=int32)
+        back = Reshape(h, size, T=float, Tshape=int32)
+        y = Tanh(back, T=float)
+    """)
+    with Session(graph, cache_dir="", without=["first_on_reference"]) as session:
+        for images, length in ((3, 34), (3, 18), (3, 7), (2, 7), (5, 12), (2, 3)):
+            x = np.random.default_rng(length).standard_normal((images, length, 6)).astype(np.float32)
+            (found,) = session.run(["y"], {"x": x})
+            expected = np.tanh(np.cumsum(x.astype(np.float64), axis=1) @ weights)
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

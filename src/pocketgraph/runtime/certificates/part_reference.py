@@ -34,7 +34,12 @@ SUM_NOISE = 2.0**-30
 With ``agreement.MARGIN`` it comes to half a unit: what n numbers of one sign, added one after the other, may be off (n
 times the unit times the mean partial sum; N. Higham, Accuracy and Stability of Numerical Algorithms, section 4.2)."""
 
+LOG_NOISE = 2.0**-25
+"""How far LiteRT's logarithm of what is near 1 is off, where the result is near 0: 1.2e-7, and 1.8e-7 with the rounding
+of the sum that it is of (tools/edge_values.py). ``agreement.MARGIN`` times this are 4.8e-7."""
+
 PASSED = ops_with("passes")
+LOGS_OF_SUMS = ops_with("log_of_sum")
 OWN = ops_with("elementwise", "bias", "convolution")
 """Ops whose result of floats is new memory, which no kernel keeps, and no part of which is an operand's."""
 
@@ -111,7 +116,7 @@ class PartReference:
     def run(
         self,
         arrays: Sequence[Array],
-        change: Callable[[Array, int], Array] | None = None,
+        change: Callable[[Array, int, float], Array] | None = None,
         trace: StepTrace | None = None,
     ) -> list[Array]:
         """The outputs for these inputs.
@@ -119,7 +124,7 @@ class PartReference:
         Args:
             arrays: the inputs, which are not changed.
             change: what becomes of each tensor of floats that goes in or is computed; it is told of how many numbers
-                each element is a sum.
+                each element is a sum, and how far LiteRT's may be off, however small they are.
             trace: is filled with the times of the nodes.
 
         Raises:
@@ -153,7 +158,7 @@ class PartReference:
             arrays: the inputs.
             seed: draws other noise.
             size: of the noise, as a share of each element; a tenth of it as a share of the largest one. Sums
-                of many numbers get more.
+                of many numbers get more, and so do logarithms of what is near 1.
 
         Returns:
             None where something on the way is not finite or beyond LARGE, so that it is no matter of rounding.
@@ -161,12 +166,12 @@ class PartReference:
         rng = np.random.default_rng(seed)
         is_tame = True
 
-        def moved(array: Array, addends: int) -> Array:
+        def moved(array: Array, addends: int, least: float) -> Array:
             nonlocal is_tame
             wide = array.astype(np.float64)
             peak = float(np.max(np.abs(wide), initial=0.0))
             is_tame = is_tame and peak < LARGE  # a NaN is not
-            far = size * (np.abs(wide) + 0.1 * peak)
+            far = size * (np.abs(wide) + 0.1 * peak) + least
             if addends > 1:  # partial sums of a small result may be as large as other results
                 far += SUM_NOISE * addends * (np.abs(wide) + np.sqrt(np.mean(np.square(wide))))
             wide += far * rng.uniform(-1, 1, wide.shape)
@@ -197,7 +202,7 @@ class _RunValues:
         held: the values so far.
     """
 
-    def __init__(self, part: PartReference, change: Callable[[Array, int], Array] | None) -> None:
+    def __init__(self, part: PartReference, change: Callable[[Array, int, float], Array] | None) -> None:
         order = part._order
         self._ledger = None if stated_memory() is None else _ledger()
         self._last = {endpoint: place for place, item in enumerate(order) for endpoint in item.data}
@@ -223,14 +228,14 @@ class _RunValues:
             ledger.check(wanted, f"node '{node.name}'", f"comparing the output of this {node.op}")
             return evaluate(node, taken)
 
-    def keep(self, endpoint: Endpoint, value: Any, addends: int = 1) -> None:
+    def keep(self, endpoint: Endpoint, value: Any, addends: int = 1, least: float = 0.0) -> None:
         """Holds a tensor; floats as they are changed."""
         ledger, change = self._ledger, self._change
         is_number = change is not None and isinstance(value, (np.ndarray, np.generic))
         if is_number and change is not None and DType.of_numpy(value.dtype).is_floating:
             if ledger is not None:
                 ledger.check(WIDE * value.size, f"node '{endpoint.node}'", "noise for a comparison")
-            value = change(np.asarray(value), addends)
+            value = change(np.asarray(value), addends, least)
         self.held[endpoint] = value
         if ledger is not None:
             ledger.hold(value)
@@ -244,7 +249,8 @@ class _RunValues:
                 self.held[endpoint] = value
             elif endpoint in self._last and endpoint not in self.held:
                 shapes = [getattr(each, "shape", ()) for each in taken] if self._change is not None else []
-                self.keep(endpoint, value, addends(item.node.op, shapes, np.shape(value)) if shapes else 1)
+                least = LOG_NOISE if item.node.op in LOGS_OF_SUMS else 0.0
+                self.keep(endpoint, value, addends(item.node.op, shapes, np.shape(value)) if shapes else 1, least)
 
     def drop_last_read(self, item: Item, place: int) -> None:
         """Lets go of what the node at a place of the order read as the last one."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Node, Shape, node_name
+from pocketgraph.graph import Graph, Node, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
@@ -67,6 +67,8 @@ def opened_part(
         return None
     if any(node_name(name) not in compiled.graph.nodes for name in (*part.inputs, *part.outputs)):
         return None
+    if not _follows_from_inputs(part, compiled.graph, request):
+        return None
     given = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in compiled.key.feeds if dtype is not None}
     wanted = [*map(str, opened.fetches)]
     fixed = compiled.inferred  # of the graph after its passes, some of which leave nodes out
@@ -105,6 +107,13 @@ def opened_part(
     except RunError:
         return None
     return _served(compiled, request, part, resizable, opened_sizes)
+
+
+def _follows_from_inputs(part: ProgramLayers, graph: Graph, request: Request) -> bool:
+    """Whether the reference engine can compute the part from its inputs, without sizes of what else is fed."""
+    inputs = frozenset(map(Endpoint.of, part.inputs))
+    items = needed(graph, inputs, tuple(map(Endpoint.of, part.outputs)), ())
+    return not any(endpoint.node in items for endpoint in request.feeds if endpoint not in inputs)
 
 
 def _served(
