@@ -1,5 +1,18 @@
-"""``python -m pocketgraph``: the command line."""
+"""``python -m pocketgraph`` and ``pocketgraph``: the command line."""
 
-from pocketgraph.cli.main import main
+import sys
 
-main()
+
+def main() -> None:
+    """As ``cli.main.main``, also where Ctrl-C comes while Python is still importing that."""
+    try:
+        from pocketgraph.cli.main import main as command_line
+
+        command_line()
+    except KeyboardInterrupt:
+        print("error: stopped", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

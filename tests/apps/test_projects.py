@@ -688,6 +688,9 @@ def test_a_finished_file_is_built_of_the_graph_beside_it_where_its_kind_takes_gr
     assert set(plain.notes) == set(made.notes) - {note}
     for name in ("README.md", "main.c"):
         assert (tmp_path / "of_file" / name).read_text() == (tmp_path / "of_graph" / name).read_text()
+    pocketgraph.save(parse("other = Placeholder(dtype=float, shape=[1,4])\ny = Relu(other)"), tmp_path / "frozen.pb")
+    with pytest.raises(UsageError, match="is finished already"):  # the graph beside it is another's
+        make_project("linux", tmp_path / "model.tflite", tmp_path / "of_another", name="One")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import pathlib
@@ -138,6 +139,21 @@ def test_without_data_only_what_is_nearly_exact_is_taken_and_nothing_is_promised
     assert found.unknown
     assert found.verdict.startswith("Try model.tflite")
     assert pocketgraph.verify(tmp_path / "fragile.pb", tmp_path / "out" / "model.tflite", tolerance=0.2).passed
+
+
+def test_a_folder_in_which_nothing_could_be_written_goes_again(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    pocketgraph.save(parse("x = Placeholder(dtype=float, shape=[?,4])\ny = Relu(x, T=float)"), tmp_path / "net.pb")
+    (tmp_path / "mine").mkdir()
+    monkeypatch.setattr("pocketgraph.apps.shipping.ship.save", full)
+    for name in ("new", "mine"):
+        with pytest.raises(OSError, match="No space left"):
+            ship(tmp_path / "net.pb", tmp_path / name)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "net.pb"]
 
 
 def test_a_changed_model_is_done_anew(tmp_path: pathlib.Path) -> None:
@@ -349,6 +365,9 @@ def test_one_score_is_judged_by_how_many_answers_are_right(
     assert re.match(r"(79|81)\.\d% of 48 answers are right, 79.2% before; same answer in (97|98|100)\.", words)
     assert re.search(r"; 'extra': signal to noise \d+\.\d dB on 48 samples$", words) or not with_names
     assert made.is_proved
+    alone = pocketgraph.evaluate(tmp_path / "out" / "model.tflite", tmp_path / "rows.npz", labels=labels)
+    assert alone[0].accuracy is not None
+    assert alone[0].accuracy.top1 > 0.85
 
 
 def test_what_all_numbers_have_in_common_is_no_signal() -> None:

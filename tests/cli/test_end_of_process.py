@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from pocketgraph.cli.main import main
+from support import ROOT
 
 PROGRAM = """
 import atexit, gc, os, sys
@@ -44,3 +45,21 @@ def test_a_caller_of_main_has_nothing_frozen() -> None:
     with pytest.raises(SystemExit):
         main(["--version"])
     assert gc.get_freeze_count() == before
+
+
+def test_a_command_that_is_stopped_while_python_imports_it_says_so_in_a_line() -> None:
+    program = """
+import sys
+
+class Stop:
+    def find_spec(self, name, *_):
+        if name == "pocketgraph.cli.main":
+            raise KeyboardInterrupt
+
+sys.meta_path.insert(0, Stop())
+from pocketgraph.__main__ import main
+main()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert (ran.returncode, ran.stderr) == (130, "error: stopped\n")
+    assert 'pocketgraph = "pocketgraph.__main__:main"' in (ROOT / "pyproject.toml").read_text()

@@ -294,6 +294,19 @@ def test_what_gives_nan_is_named(tmp_path: pathlib.Path, capsys: Any) -> None:
     assert "it begins in 'log' (Log), behind the layer 'dense'" in told
 
 
+def test_where_nan_begins_is_found_for_inputs_in_another_order_than_the_data(tmp_path: pathlib.Path) -> None:
+    """A model of more open sizes than another says what is read, in its own order of inputs."""
+    lines = {"a": "a = Placeholder(dtype=float, shape=[SIZE,2])", "b": "b = Placeholder(dtype=float, shape=[SIZE,2])"}
+    for name, order, size in (("first", "ab", "?"), ("second", "ba", "2")):
+        inputs = "\n".join(lines[key].replace("SIZE", size) for key in order)
+        rest = "root = Sqrt(a, T=float)\nlog = Log(b, T=float)\ny = Add(root, log, T=float)"
+        save(parse(f"{inputs}\n{rest}"), tmp_path / f"{name}.pb")
+    ones = np.ones((3, 2), np.float32)
+    data = {"a": ones, "b": np.where(np.arange(3)[:, None] == 1, -ones, ones)}
+    found = evaluate([tmp_path / "first.pb", tmp_path / "second.pb"], data)
+    assert any("it begins in 'log' (Log)" in note for note in found.notes)
+
+
 def test_scores_that_are_masked_by_infinity_are_compared() -> None:
     """Both models mask the same: what is left is compared, and NaN is not."""
     graph = parse("""

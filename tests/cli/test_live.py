@@ -1,7 +1,9 @@
 """``pocketgraph live`` without a browser: folders, videos, sounds in; pictures, GIF and JSON lines out."""
 
 import json
+import os
 import pathlib
+import wave
 from typing import Any
 
 import numpy as np
@@ -106,6 +108,29 @@ def test_without_labels_it_is_said_how_to_give_them(model: pathlib.Path, capsys:
         out = capsys.readouterr()
         assert "labels.txt' names the classes" in out.err
         assert "class 0" not in out.out
+
+
+def test_words_are_named_by_labels_beside_a_model_of_sound(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("""
+        wav = Placeholder(dtype=string, shape=[])
+        sound = DecodeWav(wav, desired_channels=1, desired_samples=16000)
+        to = Const(int32[2] [1, 16000])
+        row = Reshape(sound, to, T=float, Tshape=int32)
+        one = Const(int32[1] [1])
+        mean = Mean(row, one, T=float, Tidx=int32, keep_dims=true)
+        w = Const(float [[1, 2, 3]])
+        sums = MatMul(mean, w, T=float)
+        y = Softmax(sums, T=float)
+    """), tmp_path / "net.pb")  # fmt: skip
+    (tmp_path / "words_labels.txt").write_text("_silence_\nyes\nno\n")
+    os.mkfifo(tmp_path / "a_labels.txt")  # to be left alone, as nobody writes to it
+    with wave.open(str(tmp_path / "talk.wav"), "wb") as file:
+        file.setparams((1, 2, 16000, 16000, "NONE", ""))
+        file.writeframes(np.full(16000, 9000, np.int16).tobytes())
+    assert call("live", tmp_path / "net.pb", f"--input={tmp_path / 'talk.wav'}", "-o", "-") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out.splitlines()[-1])["classes"][0]["label"] == "no"
+    assert "words_labels.txt' names the classes" in said.err
 
 
 def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:

@@ -110,7 +110,8 @@ def labels_beside(model: str | os.PathLike[str], graph: Graph, scores: str, noti
     place = os.path.normpath(model)
     fitting: dict[str, list[str]] = {}
     for folder in (*(os.path.join(place, name) for name in ASSETS), place, os.path.dirname(place)):
-        for path in sorted(glob.glob(os.path.join(glob.escape(folder), "*label*.txt"))):
+        found = sorted(glob.glob(os.path.join(glob.escape(folder), "*label*.txt")))
+        for path in filter(os.path.isfile, found):  # a pipe may never end
             with contextlib.suppress(PocketgraphError):
                 names = read_labels(path)
                 if len(names) == count:

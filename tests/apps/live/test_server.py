@@ -203,9 +203,12 @@ def test_stills_are_saved_by_label(server: LiveServer, tmp_path: pathlib.Path) -
     code, said = ask(server.port, "/still?label=my%20cat", jpeg(RED))
     assert code == 200
     assert (tmp_path / json.loads(said)["saved"]).read_bytes() == jpeg(RED)
-    for label, data in (("../x", jpeg(RED)), ("", jpeg(RED)), ("..", jpeg(RED)), ("a/b", jpeg(RED)), ("cat", b"none")):
+    for label in ("Grün & Blau", "Кошки 1", "it's"):
+        assert ask(server.port, f"/still?label={urllib.request.quote(label, safe='')}", jpeg(RED))[0] == 200
+    wrong = ["../x", "", "..", "a/b", "a\\b", "a:b", "a\nb", "a\x1bb", "-a", ".a", "a?", "猫" * 100]
+    for label, data in (*((label, jpeg(RED)) for label in wrong), ("cat", b"none")):
         assert ask(server.port, f"/still?label={urllib.request.quote(label, safe='')}", data)[0] == 400
-    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["my cat"]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == sorted(["my cat", "Grün & Blau", "Кошки 1", "it's"])
 
 
 def test_a_port_that_is_taken(server: LiveServer) -> None:

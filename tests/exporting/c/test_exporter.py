@@ -84,6 +84,21 @@ def test_the_folder_builds_itself_and_passes_its_own_test(tmp_path: pathlib.Path
 
 
 @needs_cc
+def test_outputs_of_nan_are_not_proven_and_so_not_passed(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[1,4])
+        squares = Mul(x, x, T=float)
+        below = Neg(squares, T=float)
+        y = Log(below, T=float)
+    """)
+    pocketgraph.export(graph, tmp_path / "net", target="c")
+    done = subprocess.run(["make", "-C", tmp_path / "net", "all", "check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "NOT PROVEN" in done.stdout
+    assert "passed" not in done.stdout
+
+
+@needs_cc
 def test_a_library_of_one_layer_builds_without_a_warning_as_its_makefile_does(tmp_path: pathlib.Path) -> None:
     """gcc 12 puts the one call of the layer's kernel in line, and then warned of a loop that it had unrolled."""
     weights = np.linspace(-1, 1, 72, dtype=np.float32).reshape(24, 3)

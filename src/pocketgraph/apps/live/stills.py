@@ -16,6 +16,8 @@ from pocketgraph.graph.tensor import Array
 
 MOST_PIXELS = 1 << 24
 MOST_STILLS = 100000
+FOLDER = re.compile(r'\w[^/\\:*?"<>|]*')  # what every system takes
+MOST_BYTES = 200  # of its name
 
 
 def pixels_of(data: bytes) -> Array:
@@ -58,8 +60,12 @@ def save_still(folder: str, label: str, data: bytes) -> str:
     """
     if not folder:
         raise UsageError("no folder for pictures was given", hint=f"start with {option('save')}=DIR")
-    if not label or len(label) > 100 or not re.fullmatch(r"[\w][\w .,()+-]*", label) or label != label.strip(". "):
-        raise UsageError(f"'{label[:100]}' is no name for a folder", hint="use letters, digits, blanks, - and _")
+    is_short = len(os.fsencode(label)) <= MOST_BYTES
+    if not is_short or not FOLDER.fullmatch(label) or not label.isprintable() or label != label.strip(". "):
+        raise UsageError(
+            f"'{label[:100]}' is no name for a folder",
+            hint='begin with a letter or digit, of any script, and leave out / \\ : * ? " < > |',
+        )
     pixels_of(data)
     target = os.path.join(folder, label)
     os.makedirs(target, exist_ok=True)

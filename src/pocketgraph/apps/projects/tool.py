@@ -35,7 +35,7 @@ from pocketgraph.exporting.tool import Lines, model_to_export
 from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.freezing.ready_models import read_model
-from pocketgraph.graph import Graph
+from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.core.quantization_options import Progress
@@ -193,9 +193,15 @@ def make_project(
 
 
 def _graph_of(path: str) -> str:
-    """The graph beside a finished LiteRT file that ``ship`` wrote; "" where there is none, or the path is another."""
-    is_file = os.path.isfile(path) and os.path.basename(path) != FROZEN
-    return frozen_of(path) if is_file and is_litert_file(load(path)) else ""
+    """The graph beside a finished LiteRT file that ``ship`` wrote; "" where there is none that has what goes in and out
+    of the file, or the path is another."""
+    frozen = frozen_of(path) if os.path.isfile(path) and os.path.basename(path) != FROZEN else ""
+    file = load(path) if frozen else Graph(())
+    if not is_litert_file(file):
+        return ""
+    graph = load(frozen)
+    ports = (port for one in file.signatures.values() for ports in (one.inputs, one.outputs) for port in ports.items())
+    return frozen if all(any(node_name(name) in graph for name in names) for names in ports) else ""
 
 
 def _check_installed(kind: ProjectKind, engine: str) -> None:

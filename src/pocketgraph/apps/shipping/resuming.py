@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import hashlib
 import json
 import os
+from collections.abc import Iterator
 
 from pocketgraph.apps.shipping.shipment import MODEL, STATE, Shipment, Tried
 from pocketgraph.errors import PocketgraphError
@@ -29,6 +31,20 @@ def earlier(folder: str, key: str) -> Shipment | None:
         return None
     found.folder, found.is_resumed = folder, True
     return found
+
+
+@contextlib.contextmanager
+def made_folder(folder: str) -> Iterator[None]:
+    """Makes a folder where there is none, and takes it away where the work fails before it holds a file."""
+    is_new = not os.path.isdir(folder)
+    os.makedirs(folder, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        if is_new:
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
 
 
 def keep(shipment: Shipment, key: str) -> None:

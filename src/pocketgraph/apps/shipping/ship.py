@@ -34,7 +34,7 @@ from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_s
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
 from pocketgraph.apps.shipping.preparation import answers_for_places, numbers_and_texts, prepared, whole_model
-from pocketgraph.apps.shipping.resuming import earlier, keep, key_of
+from pocketgraph.apps.shipping.resuming import earlier, keep, key_of, made_folder
 from pocketgraph.apps.shipping.shipment import (
     FROZEN,
     MODEL,
@@ -176,7 +176,8 @@ def ship(
     if texts:
         given = f"{', '.join(texts)} {'gives' if len(texts) == 1 else 'give'} texts, which do not ship"
         work.result.unknown.append(f"{given}; {'labels.txt has' if work.names else 'the labels name'} the classes")
-    return earlier(place, work.key) or work.run(graph)
+    with made_folder(place):
+        return earlier(place, work.key) or work.run(graph)
 
 
 def _check(folder: str, target: str, most: float | None) -> None:
@@ -211,7 +212,6 @@ class _Work:
         return os.path.join(self.folder, name)
 
     def run(self, graph: Graph) -> Shipment:
-        os.makedirs(self.folder, exist_ok=True)
         whole = freeze(graph, self.outputs, **self.freezing)
         inputs = needed_placeholders(whole, self.outputs)
         frozen = transform(whole, "mobile", inputs, self.outputs)

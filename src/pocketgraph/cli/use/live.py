@@ -96,6 +96,7 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_image import without_names
     from pocketgraph.apps.live.application_choice import APPLICATIONS, application, chosen, misfit, shows_numbers
+    from pocketgraph.apps.picture_model import find_output
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
@@ -106,7 +107,9 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
     wanted = [how["output_layer"]] if how["output_layer"] else None
     graph = read_model(model, wanted, signature=signature, notify=say)
     found, output = chosen(graph, how["output_layer"], kind)
-    if found == "classify" and output is not None:
+    if found == "speech":
+        output = output or find_output(graph)
+    if found in ("classify", "speech") and output is not None:
         given = labels_of(labels, model, graph, output, say)
     else:
         given = read_labels(labels) if labels else []

@@ -159,7 +159,7 @@ def judge_models(
             verdict.add(own, answer, label, None if numbers is None else numbers[done])
     if len(data) < LEAST_TIMED and cluster.current() is None and not any(map(_has_effects, models)):
         _time_again(verdicts, answering, data)
-    verdicts[0].not_finite = _not_finite(verdicts[0], models[0], data)
+    verdicts[0].not_finite = _not_finite(verdicts[0], models[0], data, places[0])
     is_guessed = is_guessed and classes is not None
     said = list(notes(verdicts, data, odd, is_guessed=is_guessed, unlike_classes=unlike_classes))
     return Evaluation(verdicts, len(data), said)
@@ -175,13 +175,14 @@ def _check_inputs(models: Sequence[RunnableModel]) -> None:
             )  # fmt: skip
 
 
-def _not_finite(verdict: ModelVerdict, model: RunnableModel, data: Dataset) -> str:
+def _not_finite(verdict: ModelVerdict, model: RunnableModel, data: Dataset, places: Sequence[int]) -> str:
     """That a model gives no numbers for some samples, where that begins, and what helps; "" where it gives some."""
     if not verdict.without_numbers:
         return ""
     first = verdict.without_numbers[0]
     sample = next(data.after(first).samples() if first else data.samples())
-    began = model.where_not_finite(sample) if isinstance(model, GraphModel) else ""
+    fed = [sample[place] for place in places]
+    began = model.where_not_finite(fed) if isinstance(model, GraphModel) else ""
     many = len(verdict.without_numbers)
     which = "it is" if many == 1 else "the first is"
     named = os.path.basename(data.files[first]) if data.files else f"number {first + 1} of those judged"

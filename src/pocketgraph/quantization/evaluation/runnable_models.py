@@ -289,6 +289,12 @@ class LiteRTModel:
         self.seconds = (asked - start) + self._interpreter.seconds + (time.perf_counter() - answered)
         return numbers
 
+    def as_graph(self) -> Graph:
+        """The operators of the file."""
+        from pocketgraph.formats import tflite
+
+        return tflite.parse(self._content(), self.path)
+
     def identity(self) -> str:
         """Of the file, and what of it is read first."""
         return repr((hashlib.sha256(self._content()).hexdigest(), self._wanted))

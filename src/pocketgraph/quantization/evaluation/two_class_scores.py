@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.datasets.class_labels import are_logits, are_shares, shares_of_two
 from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.graph.tensor import Array
-from pocketgraph.quantization.evaluation.runnable_models import GraphModel, RunnableModel
+from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 
 
 def as_shares(
@@ -34,10 +34,7 @@ def as_shares(
         return chain([first], waiting), False
     found = [first, *waiting]
     scores = np.concatenate([row["0"].reshape(-1) for row in found])
-    graphs = [model for model in models if isinstance(model, GraphModel)]
-    may_be = any(
-        may_give_logits(model.graph, model.outputs[0]) and (is_said or len(model.outputs) == 1) for model in graphs
-    )
+    may_be = any(_may_give_logits(model, is_said=is_said) for model in models)
     if not (is_said or may_be or are_shares(scores)):
         return found, False
     is_logit = are_logits(scores, right() or (), may_be=may_be)
@@ -46,3 +43,12 @@ def as_shares(
             if row[key].size == 1:
                 row[key] = shares_of_two(row[key], is_logit=is_logit)
     return found, True
+
+
+def _may_give_logits(model: RunnableModel, *, is_said: bool) -> bool:
+    if isinstance(model, LiteRTModel):
+        graph = model.as_graph()
+        return len(graph.outputs) == 1 and may_give_logits(graph, graph.outputs[0])
+    if not isinstance(model, GraphModel):
+        return False
+    return (is_said or len(model.outputs) == 1) and may_give_logits(model.graph, model.outputs[0])

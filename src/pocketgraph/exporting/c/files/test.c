@@ -5,6 +5,8 @@
 
 static const double tolerance = 1e-4; /* of the largest element, for floats; codes and whole numbers must be equal */
 
+static int unproven; /* an output of which most is NaN or infinite says nothing */
+
 static int compare(const @name@_tensor *about, const void *wanted, const void *given) {
     if (about->type == @NAME@_FLOAT) {
         const float *a = wanted, *b = given;
@@ -18,7 +20,10 @@ static int compare(const @name@_tensor *about, const void *wanted, const void *g
             if (!same && !(off <= most)) most = isfinite(off) ? off : INFINITY;
         }
         printf("%s: largest difference %g, largest element %g\n", about->name, most, peak);
-        if (2 * finite < count) printf("%s: not proven, most of what it must give is NaN or infinite\n", about->name);
+        if (2 * finite < count) {
+            unproven = 1;
+            printf("%s: not proven, most of what it must give is NaN or infinite\n", about->name);
+        }
         return most <= tolerance * (peak > 0 ? peak : 1);
     }
     if (memcmp(wanted, given, about->bytes) == 0) {
@@ -51,6 +56,6 @@ int main(int count, char **words) {
     }
     @name@_release(&it);
     free(memory);
-    puts(done ? "passed" : "FAILED");
+    puts(!done ? "FAILED" : unproven ? "NOT PROVEN" : "passed");
     return done ? 0 : 1;
 }
