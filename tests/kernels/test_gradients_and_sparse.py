@@ -80,6 +80,12 @@ REFUSED: list[tuple[str, str, tuple[Any, ...], dict[str, Any]]] = [
     ("follows padding", "CTCLoss", (SCORES, LABELS, a([2, 0], I), a([4], I)), {}),
     ("is negative", "CTCLoss", (SCORES, LABELS, a([0, -1], I), a([4], I)), {}),
     ("Not enough time", "CTCLoss", (SCORES, LABELS, a([0, 1], I), a([1], I)), {}),
+    ("required: 2, available: 1", "CTCLoss", (SCORES, LABELS, a([0, 2], I), a([1], I)), {}),
+    (
+        "required: 2, available: 1", "CTCLoss", (SCORES, LABELS, a([0, 0], I), a([1], I)),
+        {"preprocess_collapse_repeated": True},
+    ),
+    ("required: 2, available: 0", "CTCLoss", (SCORES, LABELS, a([0, 2], I), a([0], I)), {}),
     ("Labels length is zero", "CTCLoss", (SCORES, LABELS[:0], a([], I), a([1], I)), {}),
     ("sequence lengths", "CTCLoss", (SCORES, LABELS, a([0, 1], I), a([5], I)), {}),
     ("outside the dense shape", "CTCLoss", (SCORES, a([[1, 0]], L), a([0], I), a([4], I)), {}),

@@ -16,7 +16,7 @@ from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scal
 from pocketgraph.datasets.picture_input import PLACEHOLDERS, PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
-from pocketgraph.graph import Graph, Node, canonical, node_name, parse_ref
+from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
 from pocketgraph.graph.op_traits import ops_with
@@ -285,11 +285,7 @@ def _scores(graph: Graph, names: Sequence[str]) -> list[str]:
 
 def _origin(graph: Graph, name: str) -> Node:
     """What makes the elements that a tensor hands on."""
-    node = graph.producer(name)
-    while node.op in ops_with("passes", "view") | {"IdentityN"} and node.data_inputs:
-        name = node.data_inputs[parse_ref(name).port if node.op == "IdentityN" else 0]
-        node = graph.producer(name)
-    return node
+    return graph.find_producer(name, ops_with("passes", "view")) or graph.producer(name)
 
 
 def require_feeds(graph: Graph, output: str, fed: Collection[str]) -> None:

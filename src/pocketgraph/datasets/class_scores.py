@@ -87,7 +87,7 @@ def says_scores(graph: Graph, output: str) -> bool:
     >>> says_scores(graph, "y"), says_scores(graph, "forecast")
     (True, False)
     """
-    node = graph.find_producer(apart(graph, output), HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
     ops = {*SHARES, "LogSoftmax", "tfl.softmax", "tfl.log_softmax", "tfl.logistic", _BEST} | _FIRST_FEW
     return (node is not None and node.op in ops) or _NAMES_OF_SCORES.search(output) is not None
 
@@ -105,7 +105,7 @@ def may_give_logits(graph: Graph, output: str) -> bool:
     >>> may_give_logits(graph, "score"), may_give_logits(graph, "share")
     (True, False)
     """
-    node = graph.find_producer(apart(graph, output), HANDS_ON | VIEWS_OF_FILES)
+    node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
     return node is not None and node.op in _LAYERS
 
 

@@ -219,16 +219,21 @@ class Graph:
 
         Args:
             ref: as for ``producer``.
-            through: ops that hand on their first input; what makes that is looked for then.
+            through: ops that hand on their first input; what makes that is looked for then. With Identity an IdentityN
+                does as well, of each of its tensors the input of the same number.
 
         Returns:
             The node; None when the graph has no such node, or a circle hands on what it takes.
         """
         for _ in range(len(self.nodes) + 1):
             node = self.nodes.get(node_name(ref))
-            if node is None or node.op not in through or not node.data_inputs:
+            if node is None:
+                return None
+            by_number = node.op == "IdentityN" and ("Identity" in through or node.op in through)
+            port = parse_ref(ref).port if by_number else 0
+            if not (by_number or node.op in through) or not 0 <= port < len(node.data_inputs):
                 return node
-            ref = node.data_inputs[0]
+            ref = node.data_inputs[port]
         return None
 
     @property

@@ -1,4 +1,4 @@
-"""DecodeProtoV2; TensorFlow 2.21 gave the values, and refuses what is refused here."""
+"""DecodeProtoV2; TensorFlow 2.21 gave the values (but of a field named twice), and refuses what is refused here."""
 
 from __future__ import annotations
 
@@ -124,6 +124,20 @@ def test_some_fields_of_a_batch_and_their_shapes() -> None:
 def test_an_int32_and_a_float_may_be_twice_as_wide() -> None:
     assert decoded("o_int32", message("o_int32", -3), types=("int64",)) == ([1], [[-3]])
     assert decoded("o_float", b"", types=("double",)) == ([0], [[np.inf]])
+    source = bytes_field(1, "M") + field("o_float", 3, 1, 2, b"0.1")
+    attrs = {"message_type": b"M", "descriptor_source": b"bytes://" + bytes_field(1, bytes_field(4, source))}
+    assert decoded("o_float", b"", types=("double",), **attrs) == ([0], [[0.10000000149011612]])
+
+
+def test_a_packed_run_in_a_field_that_is_not_repeated_counts_and_gives_the_default() -> None:
+    """So it is in TensorFlow, which writes the default over what it read."""
+    one, run, empty = message("o_int32", 5), message("o_int32", b"\6\7"), message("o_int32", b"")
+    for data, count, value in ((run, 1, -7), (run + run, 1, -7), (run + one, 1, 5), (empty, 0, -7), (one + one, 1, 5)):
+        assert decoded("o_int32", data) == ([count], [[value]])
+    assert decoded("o_float", message("o_float", struct.pack("<f", 1))) == ([1], [[np.inf]])
+    for data in (one + run, one + empty):
+        with pytest.raises(RunError, match=r"o_int32.* has a value and then a packed run"):
+            decoded("o_int32", data)
 
 
 @pytest.mark.parametrize(

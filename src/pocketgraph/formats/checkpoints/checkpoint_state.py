@@ -10,6 +10,7 @@ from pathlib import Path
 from pocketgraph.errors import FormatError, did_you_mean
 from pocketgraph.formats.content import TABLE_MAGIC, Kind, of_tail
 from pocketgraph.formats.files import mapped
+from pocketgraph.protobuf.c_escapes import unescaped
 
 STATE_FILE = "checkpoint"
 LARGEST_STATE = 64 << 20  # bytes
@@ -23,8 +24,6 @@ _FIELD = re.compile(
         (?P<text>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')""",
     re.VERBOSE,
 )
-_ESCAPE = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
-_LETTERS = {b"n": b"\n", b"t": b"\t", b"r": b"\r", b"a": b"\a", b"b": b"\b", b"f": b"\f", b"v": b"\v"}
 
 
 def find_prefix(path: str | os.PathLike[str]) -> str:
@@ -137,7 +136,7 @@ def read_state(path: str) -> tuple[str, list[str]]:
         raise FormatError(f"cannot be read: {error.strerror}", where=path) from None
     found: dict[str, list[str]] = {"model_checkpoint_path": [], "all_model_checkpoint_paths": []}
     for match in _FIELD.finditer(text):
-        found[match["field"]].append(_unescaped(match["text"][1:-1]))
+        found[match["field"]].append(unescaped(match["text"][1:-1].encode()).decode("utf-8", "replace"))
     if not found["model_checkpoint_path"]:
         raise FormatError(
             "names no model_checkpoint_path, so it is not a checkpoint state file", where=path,
@@ -208,18 +207,6 @@ def _is_v1(path: str) -> bool:
         return of_tail(mapped(path)) is Kind.CHECKPOINT_V1
     except FormatError:
         return False
-
-
-def _unescaped(text: str) -> str:
-    def replaced(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, letter = match.groups()
-        if octal is not None:
-            return bytes([int(octal, 8) & 0xFF])
-        if hexadecimal is not None:
-            return bytes([int(hexadecimal, 16)])
-        return _LETTERS.get(letter, letter)
-
-    return _ESCAPE.sub(replaced, text.encode()).decode("utf-8", "replace")
 
 
 def _listed(names: list[str], most: int = 6) -> str:

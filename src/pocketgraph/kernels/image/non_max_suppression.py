@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import islice
 
 import numpy as np
 
 from pocketgraph.budgets import timed
 from pocketgraph.errors import RunError
 from pocketgraph.kernels.arrays import Array, integer, number, reserve, widened
+from pocketgraph.kernels.image.equal_scores import best_first, introsorted
 from pocketgraph.kernels.image.soft_non_max_suppression import softly_apart
 from pocketgraph.kernels.registry import kernel
 
 FLOAT = np.float32
+HANDED_OUT = 4
+"""Times as many boxes as are wanted are taken from a queue at first, and times as many again."""
 
 
 def _checked(boxes: Array, scores: Array, threshold: float) -> None:
@@ -296,7 +300,7 @@ def combined(
         raise RunError(f"boxes and scores do not fit: {list(boxes.shape)} and {list(scores.shape)}")
     if boxes.shape[2] not in (1, scores.shape[2]):
         raise RunError(f"boxes of {boxes.shape[2]} classes; there must be 1 or {scores.shape[2]}, as of the scores")
-    batch, _, classes = scores.shape
+    batch, count, classes = scores.shape
     size = min(total, each * classes) if pad_per_class else total
     out_boxes = np.zeros(reserve((batch, size, 4), FLOAT), dtype=FLOAT)
     out_scores, out_classes = np.zeros((batch, size), dtype=FLOAT), np.zeros((batch, size), dtype=FLOAT)
@@ -305,12 +309,50 @@ def combined(
         found: list[tuple[float, int, int]] = []
         for label in timed(range(classes)):
             mine = boxes[entry, :, label if boxes.shape[2] > 1 else 0]
-            kept, marks = suppressed(mine, scores[entry, :, label], each, threshold, least, apart=apart)
-            found += [(-float(mark), label, int(index)) for mark, index in zip(marks, kept, strict=True)]
-        found.sort(key=lambda item: item[0])
-        for place, (negative, label, index) in enumerate(found[:size]):
+            kept, marks = _best_of_class(mine, scores[entry, :, label], each, threshold, least, apart)
+            found += [(mark, label, index) for mark, index in zip(marks.tolist(), kept.tolist(), strict=True)]
+        for place, (score, label, index) in enumerate(_best_of_all(found, size, min(each, count), classes)):
             box = boxes[entry, index, label if boxes.shape[2] > 1 else 0]
             out_boxes[entry, place] = np.clip(box, 0, 1) if clip_boxes else box
-            out_scores[entry, place], out_classes[entry, place] = -negative, label
+            out_scores[entry, place], out_classes[entry, place] = score, label
         counts[entry] = min(len(found), size)
     return out_boxes, out_scores, out_classes, counts
+
+
+def _best_of_class(
+    boxes: Array, scores: Array, limit: int, threshold: float, least: float, apart: Apart
+) -> tuple[Array, Array]:
+    """As ``suppressed``, but of equal scores those stay that TensorFlow's queue hands out first."""
+    kept, marks = suppressed(boxes, scores, limit, threshold, least, apart=apart)
+    if not kept.size or not _has_equal(scores[scores >= marks[-1]]):
+        return kept, marks
+    queue, order, wanted = best_first(scores, least), np.zeros(0, np.intp), HANDED_OUT * limit
+    while True:  # most of them are not worth a place in the order
+        more = list(islice(queue, wanted))
+        order = np.append(order, np.array(more, np.intp))
+        kept, marks = suppressed(boxes[order], scores[order], limit, threshold, least, apart=apart)
+        if kept.size >= limit or len(more) < wanted:
+            return order[kept], marks
+        wanted *= HANDED_OUT
+
+
+def _best_of_all(
+    found: list[tuple[float, int, int]], size: int, each: int, classes: int
+) -> list[tuple[float, int, int]]:
+    """The best of (score, class, box) from the best of each class; TensorFlow sorts ``each`` places for each class."""
+    best = sorted(found, key=lambda one: -one[0])
+    if not _has_equal(np.array([score for score, _, _ in best[: size + 1]])):
+        return best[:size]
+    places = np.full(reserve((classes * each,), np.float64), -np.inf).tolist()
+    owners: dict[int, tuple[float, int, int]] = {}
+    ranks = [0] * classes
+    for one in found:
+        place = one[1] * each + ranks[one[1]]
+        ranks[one[1]] += 1
+        places[place], owners[place] = one[0], one
+    return [owners[place] for place in introsorted(places) if place in owners][:size]
+
+
+def _has_equal(scores: Array) -> bool:
+    ordered = np.sort(scores)
+    return bool((ordered[1:] == ordered[:-1]).any())

@@ -107,18 +107,17 @@ def ctc_loss(
         length = lengths[entry]
         if not labels and length:
             raise RunError(f"Labels length is zero in batch {entry}")
+        given = len(labels)
         if preprocess_collapse_repeated:
             labels = [label for label, _ in itertools.groupby(labels)]
         labels = _without_padding(labels, blank, entry)
-        if length == 0:
-            continue
-        if len(labels) > length:
-            if ignore_longer_outputs_than_inputs:
-                continue
+        if given > length and not ignore_longer_outputs_than_inputs:  # padding and what is repeated take time, too
             raise RunError(
-                f"Not enough time for target transition sequence (required: {len(labels)}, available: {length}) in "
+                f"Not enough time for target transition sequence (required: {given}, available: {length}) in "
                 f"entry {entry}; ignore_longer_outputs_than_inputs skips such entries"
             )
+        if given > length or not length:
+            continue
         with np.errstate(all="ignore"):
             loss, found = _one(inputs[:length, entry].astype(np.float64), labels, blank, ctc_merge_repeated)
         losses[entry], gradient[:length, entry] = loss, found

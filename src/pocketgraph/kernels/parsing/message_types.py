@@ -5,13 +5,15 @@ Source: descriptor.proto of the protobuf project (FileDescriptorSet and what is 
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from pocketgraph.errors import RunError
 from pocketgraph.protobuf import wire
+from pocketgraph.protobuf.c_escapes import unescaped
 
 DOUBLE, FLOAT, INT64, UINT64, INT32, FIXED64, FIXED32, BOOL, STRING, GROUP, MESSAGE, BYTES, UINT32, ENUM = range(1, 15)
 SFIXED32, SFIXED64, SINT32, SINT64 = range(15, 19)
@@ -21,10 +23,6 @@ FILE, INSIDE = (4, 5), (3, 4)
 DEEPEST = 100
 REPEATED = 3
 """The label of fields that may stand several times."""
-
-
-ESCAPED = re.compile(rb"\\([0-7]{1,3}|.)", re.DOTALL)
-LETTERS = {b"n": b"\n", b"r": b"\r", b"t": b"\t"}
 
 
 @dataclass(frozen=True)
@@ -88,13 +86,14 @@ def _field(part: bytes, enums: dict[str, int]) -> MessageField:
     enum = _text(part, 6).strip(".")
     default: Any
     if kind in TEXTS:
-        default = _unescaped(text.encode()) if kind == BYTES else text.encode()
+        default = unescaped(text.encode()) if kind == BYTES else text.encode()
     elif kind == ENUM:
         default = enums.get(f"{enum}/{text}" if text else enum, 0)
     elif kind == BOOL:
         default = text == "true"
     else:
         default = float(text or 0) if kind in (DOUBLE, FLOAT) else int(text or 0)
+        default = float(np.float32(default)) if kind == FLOAT else default
     return MessageField(_text(part, 1), numbers.get(3, 0), kind, is_repeated, default)
 
 
@@ -108,7 +107,3 @@ def _plain(message: bytes) -> list[tuple[int, int]]:
 
 def _text(message: bytes, number: int) -> str:
     return b"".join(_parts(message, number)[-1:]).decode()
-
-
-def _unescaped(text: bytes) -> bytes:
-    return ESCAPED.sub(lambda m: bytes([int(m[1], 8) & 255]) if m[1][:1].isdigit() else LETTERS.get(m[1], m[1]), text)

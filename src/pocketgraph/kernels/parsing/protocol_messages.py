@@ -45,7 +45,8 @@ def decode_proto(
     """(sizes, one tensor a field): how often each field stands in each message, int32 (…, fields), and its values.
 
     A field's tensor is as long in its last dimension as the message that has most of it, and at least 1; the others are
-    filled up with the field's default. A field that is not repeated has the last of its values.
+    filled up with the field's default. A field that is not repeated has the last of its values;
+    what is packed there counts as one, and stands for the default.
 
     Raises:
         RunError: a message is damaged, a field or its type is not there, or ``descriptor_source`` is no
@@ -84,13 +85,25 @@ def _wanted(known: dict[str, MessageField], name: str, message: str, kind: DType
 def _values(message: Bytes, wanted: dict[int, MessageField]) -> dict[int, list[Any]]:
     """By field number the values that a message has of it."""
     found: dict[int, list[Any]] = {number: [] for number in wanted}
+    alone: set[int] = set()
     try:
         for number, form, payload in wire.payloads(message):
-            if number in wanted:
-                found[number] += _read(wanted[number].kind, form, payload)
+            field = wanted.get(number)
+            if field is None:
+                continue
+            values = _read(field.kind, form, payload)
+            if field.is_repeated:
+                found[number] += values
+            elif form != wire.LEN or field.kind in kinds.TEXTS:
+                found[number] = values or found[number]
+                alone.update([number] * len(values))
+            elif number in alone:
+                raise RunError(f"the field {field.name}, which is not repeated, has a value and then a packed run")
+            elif values:  # TensorFlow counts it, and then lays the default over it
+                found[number] = [field.default]
     except ValueError as error:
         raise RunError(f"a message is damaged: {error}") from error
-    return {number: values if wanted[number].is_repeated else values[-1:] for number, values in found.items()}
+    return found
 
 
 def _read(kind: int, form: int, payload: Any) -> list[Any]:
