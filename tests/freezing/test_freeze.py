@@ -226,6 +226,27 @@ COPIED = """
 """
 
 
+def test_moving_averages_are_what_an_evaluation_in_tensorflow_restores() -> None:
+    graph = formats.load(FIXTURES / "averages" / "model.ckpt.meta")
+    stored = formats.open_checkpoint(FIXTURES / "averages" / "model.ckpt")
+    average = "w/ExponentialMovingAverage"
+    both = {"w": VALUES["w"], average: stored[average], "v": stored["other/v"]}
+    frozen = freeze_with_report(graph, "y", both, moving_averages=True)
+    feeds = {name: np.array(value, np.float32) for name, value in CASES["averages"]["feeds"].items()}
+    (result,) = Session(frozen.graph).run(["y:0"], feeds)
+    np.testing.assert_allclose(result, CASES["averages"]["values"][0], rtol=1e-5)
+    assert frozen.warnings == ()
+    last = freeze_with_report(graph, "y", both)
+    assert last.graph["w"].tensor is VALUES["w"]
+    assert "training kept moving averages of 1 variable" in last.warnings[0]
+    assert freeze_with_report(graph, "y", both, saver="save").warnings == ()  # which restores the averages
+
+
+def test_moving_averages_that_nobody_kept() -> None:
+    with pytest.raises(FreezeError, match="no moving averages"):
+        freeze(parse(TRAINING), "y", VALUES, moving_averages=True)
+
+
 def test_variables_whose_copies_are_restored() -> None:
     """Keras 3 lets its saver restore a copy of each variable; names of two layers in one may be the same."""
     stored = {"a/_kernel": VALUES["w"], "b/_kernel": Tensor.from_numpy(np.full((2, 2), 9, np.float32))}

@@ -63,6 +63,7 @@ _UNUSED = "Accepted and not used, as in the original."
     help="If, Case and While of TensorFlow 2: make them TensorFlow 1's, or keep them. Default: lower for a SavedModel.",
 )  # fmt: skip
 @flag_bool("--allow_training_batch_norm", help="Freeze batch norms that use the statistics of the batch.")
+@flag_bool("--moving_averages", help="Take the moving averages that training kept of variables, not their last values.")
 def command(
     path: str,
     input_graph: str,

@@ -15,6 +15,8 @@ from pocketgraph.graph import Tensor
 
 _PARTITION = re.compile(r"(?P<whole>.+)/part_(?P<number>\d+)")
 MOST_LISTED = 10
+MOVING_AVERAGE = "/ExponentialMovingAverage"
+"""What tf.train.ExponentialMovingAverage puts behind a variable's name, unless training gave it another name."""
 
 
 def values_of(
@@ -23,6 +25,7 @@ def values_of(
     saved: Mapping[str, Sequence[SavedAs]],
     *,
     savers_first: bool = False,
+    averages: bool = False,
 ) -> dict[str, Tensor]:
     """The value of each variable by its node name; no bytes are read.
 
@@ -34,12 +37,13 @@ def values_of(
         saved: what savers.saved_names found.
         savers_first: ask the savers before the plain names. They differ for example where an evaluation graph restores
             moving averages into the variables.
+        averages: take a variable's moving average where the checkpoint has one.
 
     Raises:
         FreezeError: variables are not in the checkpoint (all of them are listed), or differ in type or shape.
         FormatError: the checkpoint is damaged.
     """
-    finder = _ValueFinder(checkpoint, saved, savers_first)
+    finder = _ValueFinder(checkpoint, saved, savers_first, averages)
     found: dict[str, Tensor] = {}
     missing: list[VariableNode] = []
     wrong: list[str] = []
@@ -64,13 +68,26 @@ def values_of(
     return found
 
 
+def averaged(
+    variables: Iterable[str], checkpoint: Mapping[str, Tensor], saved: Mapping[str, Sequence[SavedAs]]
+) -> list[str]:
+    """The variables of which the checkpoint has a moving average, too."""
+    keys = {name: (name, *(place.key for place in saved.get(name, ()))) for name in variables}
+    return [name for name, known in keys.items() if any(key + MOVING_AVERAGE in checkpoint for key in known)]
+
+
 class _ValueFinder:
     def __init__(
-        self, checkpoint: Mapping[str, Tensor], saved: Mapping[str, Sequence[SavedAs]], savers_first: bool
+        self,
+        checkpoint: Mapping[str, Tensor],
+        saved: Mapping[str, Sequence[SavedAs]],
+        savers_first: bool,
+        averages: bool,
     ) -> None:
         self._checkpoint = checkpoint
         self._saved = saved
         self._savers_first = savers_first
+        self._endings = (MOVING_AVERAGE, "") if averages else ("",)
         keys: dict[str, set[str]] = {}
         for places in saved.values():
             for place in places:
@@ -82,9 +99,11 @@ class _ValueFinder:
         plain = [SavedAs(name, None, "") for name in (variable.shared_name, variable.name) if name]
         # A saver whose every key is in the checkpoint is the one that wrote it.
         said = sorted(self._saved.get(variable.name, ()), key=lambda place: place.saver not in self._whole_savers)
-        for place in [*said, *plain] if self._savers_first else [*plain, *said]:
-            if place.key in self._checkpoint:
-                return self._read(place.key, place.extents, variable)
+        places = [*said, *plain] if self._savers_first else [*plain, *said]
+        for ending in self._endings:
+            for place in places:
+                if place.key + ending in self._checkpoint:
+                    return self._read(place.key + ending, place.extents, variable)
         return self._partition(variable) or self._object(variable)
 
     def _read(self, key: str, extents: Sequence[Extent] | None, variable: VariableNode) -> Tensor:

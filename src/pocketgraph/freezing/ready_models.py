@@ -250,7 +250,9 @@ def _notes(name: str, frozen: Frozen, others: Sequence[str] | None) -> list[str]
     elif frozen.repaired:
         first, *others = frozen.repaired
         notes.append(f"repaired: {first}" + (f", and {len(others)} more of what training left" if others else ""))
-    return notes + [line for line in frozen.warnings if line.startswith(("all signatures", "the signature"))]
+    return notes + [
+        line for line in frozen.warnings if line.startswith(("all signatures", "the signature", "training kept"))
+    ]
 
 
 def inner_results(graph: Graph) -> tuple[str, ...]:

@@ -11,7 +11,7 @@ from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
-from pocketgraph.freezing.checkpoint_values import values_of
+from pocketgraph.freezing.checkpoint_values import MOVING_AVERAGE, averaged, values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
@@ -36,6 +36,7 @@ from pocketgraph.graph import Graph, Signature, Tensor, node_name
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
+from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout
 from pocketgraph.passes.inlining import ControlFlow
 
@@ -89,6 +90,7 @@ def freeze(
     repair: bool | str | Collection[str] = False,
     control_flow: ControlFlow | None = None,
     allow_training_batch_norm: bool = False,
+    moving_averages: bool = False,
 ) -> Graph:
     """The part of a graph that its outputs need, with every variable replaced by its value in a checkpoint.
 
@@ -135,6 +137,7 @@ def freeze(
             stay unless what is bound decides them. The default is "lower" for a SavedModel, "keep" for another graph
             when something is bound; else functions stay as they are, as in the original.
         allow_training_batch_norm: do not refuse batch norms that use the statistics of the batch.
+        moving_averages: take the averages that tf.train.ExponentialMovingAverage kept of variables in training.
 
     Returns:
         A graph of what the outputs need, without variables.
@@ -142,7 +145,7 @@ def freeze(
     Raises:
         FreezeError: an output is unknown or cannot be guessed; a variable is missing in the checkpoint or differs in
             type or shape; there are no variables; a variable goes where a constant cannot; a function calls itself; a
-            batch norm would go on training.
+            batch norm would go on training; no moving averages were kept.
         FormatError: a file is damaged or of another kind.
         UsageError: there is no such signature or repair, or a value does not fit what it is bound to.
     """
@@ -161,6 +164,7 @@ def freeze(
         repair=repair,
         control_flow=control_flow,
         allow_training_batch_norm=allow_training_batch_norm,
+        moving_averages=moving_averages,
     ).graph
 
 
@@ -181,6 +185,7 @@ def freeze_with_report(
     repair: bool | str | Collection[str] = False,
     control_flow: ControlFlow | None = None,
     allow_training_batch_norm: bool = False,
+    moving_averages: bool = False,
 ) -> Frozen:
     """``freeze``, with what there is to tell about it: arguments and errors are the same."""
     graph, source, store = opened(graph_or_path, checkpoint, tags, signature)
@@ -205,7 +210,7 @@ def freeze_with_report(
         part, dropped = without_dead_updates(part, names)
         lines += dropped
     wanted = _listed(part, variable_names_whitelist, variable_names_blacklist)
-    values = _values(wanted, graph, source, store, initializer_nodes, saver)
+    values, plain = _values(wanted, graph, source, store, initializer_nodes, saver, moving_averages)
     frozen = _signed(variables_to_constants(part, values), names)
     if clear_devices:
         frozen = frozen.map_nodes(lambda node: node.replace(device="") if node.device else node)
@@ -215,7 +220,12 @@ def freeze_with_report(
     frozen = with_tree_ensembles(frozen, graph, store)
     if not allow_training_batch_norm:
         _refuse_training_batch_norms(frozen, graph, taken, is_repaired="batch_norms" in wanted_repairs)
-    warnings = [*leftovers(frozen, graph), *untrained_batch_norms(frozen), *([forgotten(state)] if state else [])]
+    warnings = [
+        *leftovers(frozen, graph),
+        *untrained_batch_norms(frozen),
+        *([forgotten(state)] if state else []),
+        *plain,
+    ]
     if len(taken) > 1:
         warnings.insert(0, f"all signatures were taken: {', '.join(taken)}; {option('signature')}=NAME takes one")
     elif source.is_saved_model and not (signature or _names(outputs)) and (left := left_signatures(graph)):
@@ -253,11 +263,13 @@ def _values(
     store: Mapping[str, Tensor] | None,
     initializer_nodes: Sequence[str],
     saver: str | None,
-) -> dict[str, Tensor]:
-    """The values of variables: what initializers assign, and of the others what the checkpoint holds.
+    moving_averages: bool,
+) -> tuple[dict[str, Tensor], list[str]]:
+    """The values of variables: what initializers assign, and of the others what the checkpoint holds; a line
+    where it holds averages of them that were not asked for.
 
     Raises:
-        FreezeError: a variable has no value.
+        FreezeError: a variable has no value; averages were asked for, and there are none.
     """
     initializers = list(initializer_nodes)
     if store is None and source.initializer is not None:
@@ -271,8 +283,26 @@ def _values(
         )  # fmt: skip
     if rest and store is not None:
         saved = _of_saver(saved_names(graph), saver)
-        values |= values_of(rest, store, saved, savers_first=source.has_saver or saver is not None)
-    return values
+        first = source.has_saver or saver is not None
+        values |= values_of(rest, store, saved, savers_first=first, averages=moving_averages)
+        kept = averaged([variable.name for variable in rest], store, saved)
+        if moving_averages and not kept:
+            raise FreezeError(
+                f"the checkpoint has no moving averages (NAME{MOVING_AVERAGE}) of these variables",
+                where=source.checkpoint or "", hint=f"leave {option('moving_averages')} out",
+            )  # fmt: skip
+        if kept and not moving_averages and not (first and _restores_averages(saved)):
+            return values, [
+                f"training kept moving averages of {counted(len(kept), 'variable')}, by which such models are "
+                f"mostly evaluated, and their last values are taken; freeze_graph takes the averages with "
+                f"{option('moving_averages')}"
+            ]
+    return values, []
+
+
+def _restores_averages(saved: Mapping[str, Sequence[SavedAs]]) -> bool:
+    """Whether the graph's saver is one of evaluation, which puts moving averages into the variables."""
+    return any(place.key.endswith(MOVING_AVERAGE) for places in saved.values() for place in places)
 
 
 def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str], *, is_repaired: bool) -> None:
