@@ -146,7 +146,7 @@ LEAST_SHALLOW_LAYER = 5_000_000  # multiplications: likewise, of images with few
 WITHOUT_TILES_SHARE = (
     1.2  # share: of the plain convolution's time, from which on a trained one is quicker without tiles
 )
-FUSED_WITHOUT_TILES_SHARE = 0.94  # share: likewise, of a fused layer, which does not move its results
+POOLED_WITHOUT_TILES_SHARE = 0.94  # share: likewise, of one with its max pool, which moves a quarter of its results
 LAID_OUT_SHARE = 1.5  # share: of the plain convolution's time, that laying windows out for computed weights takes
 TILED_AT_ONCE = 4_500_000  # bytes: of tiles and their products, of images that are taken together (second-level cache)
 LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles of four, less exact, are taken

@@ -16,12 +16,12 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.nn.overlapping_windows import MOST_TAPS
 from pocketgraph.litert.cost_model import (
     FEW_LAID_OUT,
-    FUSED_WITHOUT_TILES_SHARE,
     LEAST_NUMPY_GRADIENT,
     LEAST_SHALLOW_LAYER,
     LEAST_TRAINED_LAYER,
     LONG_LAID_OUT,
     MOST_TURNED,
+    POOLED_WITHOUT_TILES_SHARE,
     SHALLOW_CHANNELS,
     WITHOUT_TILES_SHARE,
 )
@@ -152,7 +152,8 @@ def _is_wide(
         return False
     shares = _shares_of_tiles(layer.conv.node, weights, images, results, without)
     counted = [*shares[:1] * 2, *(shares[1:] if layer.by_images else ())]  # that by the weights is as much work
-    return bool(counted) and sum(counted) >= FUSED_WITHOUT_TILES_SHARE * len(counted)
+    least = POOLED_WITHOUT_TILES_SHARE if isinstance(layer, PooledLayer) else WITHOUT_TILES_SHARE
+    return bool(counted) and sum(counted) >= least * len(counted)
 
 
 def _shares_of_tiles(
