@@ -381,6 +381,23 @@ def test_what_all_numbers_have_in_common_is_no_signal() -> None:
     assert not found.is_kept
 
 
+def test_what_each_number_of_a_forecast_has_in_common_is_no_signal() -> None:
+    """Temperatures near 290 beside pressures near 1013, each off by 3 where it differs by 5."""
+    rng = np.random.default_rng(4)
+    verdicts = [ModelVerdict("float"), ModelVerdict("form", comparison=Comparison(are_forecasts=True))]
+    wanted = rng.normal(0, 5, (100, 1, 12)) + np.tile([290, 1013], 6)
+    for row in wanted.astype(np.float32):
+        verdicts[1].add(row, row + (3 * rng.choice([-1, 1], row.shape)).astype(np.float32), None, None)
+    found = kept_answers(*verdicts, 100, most=None, assumed=None)
+    own = 10 * np.log10(((wanted - wanted.mean(axis=0)) ** 2).sum() / (9 * wanted.size))
+    assert found.words.startswith(f"signal to noise {own:.1f} dB")
+    assert not found.is_kept
+    pictures = Comparison()
+    for row in wanted.astype(np.float32):
+        pictures.add(row.reshape(1, 3, 4, 1), row.reshape(1, 3, 4, 1) + 3)
+    assert pictures.snr_of_changes == pictures.snr > 40
+
+
 def test_classes_judge_the_output_that_has_scores_of_them(tmp_path: pathlib.Path) -> None:
     """All outputs of a SavedModel pass through one node, the number first."""
     rng = np.random.default_rng(1)

@@ -219,3 +219,9 @@ def test_types_with_a_small_numpy_form() -> None:
         node = parse(f"c = Const({text})")["c"]
         assert node.tensor.dtype is dtype
         assert same_node(parse(print_node(node))["c"], node)
+
+
+def test_a_graph_that_states_no_inputs_shows_its_placeholders() -> None:
+    graph = parse("x = Placeholder(dtype=float)\nkeep = PlaceholderWithDefault(one)\none = Const(float 1.0)")
+    assert repr(graph) == "Graph(3 nodes, inputs=['x', 'keep'], outputs=[])"
+    assert repr(graph.replace(inputs=["one"])) == "Graph(3 nodes, inputs=['one'], outputs=[])"

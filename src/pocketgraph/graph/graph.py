@@ -370,12 +370,16 @@ class Graph:
     def _repr_html_(self) -> str:
         from pocketgraph.graph.notebook import as_html
 
-        return as_html(self.nodes, self.inputs, self.outputs, len(self.functions))
+        return as_html(self.nodes, self._fed(), self.outputs, len(self.functions))
 
     def __repr__(self) -> str:
         from pocketgraph.pages.quantities import counted
 
-        return f"Graph({counted(len(self), 'node')}, inputs={list(self.inputs)}, outputs={list(self.outputs)})"
+        return f"Graph({counted(len(self), 'node')}, inputs={self._fed()}, outputs={list(self.outputs)})"
+
+    def _fed(self) -> list[str]:
+        """The inputs, or the placeholders where nothing states them."""
+        return list(self.inputs) or [node.name for node in self if node.op in ops_with("placeholder")]
 
 
 def is_rewired(old: Node, new: Node) -> bool:

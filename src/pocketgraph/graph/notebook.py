@@ -28,7 +28,7 @@ def as_html(nodes: Mapping[str, Node], inputs: Sequence[str], outputs: Sequence[
 
     Args:
         nodes: by name.
-        inputs, outputs: tensors that the graph declares.
+        inputs, outputs: tensors that are fed, and that the graph declares as results.
         functions: how many its library has.
     """
     values = [v for node in nodes.values() if isinstance(v := node.attrs.get("value"), Tensor)]
@@ -41,8 +41,7 @@ def as_html(nodes: Mapping[str, Node], inputs: Sequence[str], outputs: Sequence[
     ]
     if functions:
         figures.append((f"{functions:,}", "functions"))
-    given = list(inputs) or [node.name for node in nodes.values() if node.op.startswith("Placeholder")]
-    ends = [_end(nodes, ref) for ref in [*given[:MOST], *outputs[:MOST]]]
+    ends = [_end(nodes, ref) for ref in [*inputs[:MOST], *outputs[:MOST]]]
     by_op = [Row([words(_cut(op)), number(count, ",d")]) for op, count in ops.most_common(MOST)]
     first = [_row(node) for _, node in zip(range(MOST), nodes.values(), strict=False)]
     return fragment(

@@ -69,7 +69,7 @@ def kept_answers(
         return KeptAnswers(100 * (1 - beside.agreement) <= most, words, f"{most:g} % other answers")
     off = [one.errors.average for one in (after, before) if one.errors is not None]
     average = ", off the right numbers by {:.3g} on average, {:.3g} before".format(*off) if len(off) > 1 else ""
-    ratio = beside.snr_of_changes if beside.elements == beside.count else beside.snr  # one number a sample
+    ratio = beside.snr_of_changes
     words = f"{noise_words(ratio)} on {counted(count, 'sample')}{average}"
     told = assumed if assumed is not None and beside.has_classes else ""
     return KeptAnswers(ratio >= LEAST_DECIBELS, words, f"{LEAST_DECIBELS:g} dB", told)

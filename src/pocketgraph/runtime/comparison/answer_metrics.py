@@ -171,7 +171,7 @@ class Likeness:
         count: how many samples.
         signal, noise: sums of squares of the reference and of the difference.
         across, own: sums of the products of both, and of squares of the others.
-        total, elements: the sum of the reference's numbers, and how many there were.
+        sums: of each number of the reference over the samples, where that is one row of few; else None.
     """
 
     count: int = 0
@@ -179,13 +179,15 @@ class Likeness:
     noise: float = 0.0
     across: float = 0.0
     own: float = 0.0
-    total: float = 0.0
-    elements: int = 0
+    sums: Array | None = field(default_factory=lambda: np.zeros(1))
 
     def add(self, reference: Array, answer: Array) -> None:
         """Takes in one sample's numbers, as many of both."""
         self.count += 1
         first, second = reference.reshape(-1), answer.reshape(-1)
+        is_row = first.size <= BLOCK and sum(size > 1 for size in reference.shape) < 2
+        is_like_others = self.sums is not None and (self.count == 1 or self.sums.size == first.size)
+        self.sums = self.sums + np.where(np.isinf(first), 0, first) if is_row and is_like_others else None
         for start in range(0, first.size, BLOCK):
             left = first[start : start + BLOCK].astype(np.float64)
             right = second[start : start + BLOCK].astype(np.float64)
@@ -198,8 +200,6 @@ class Likeness:
             self.noise += float(apart @ apart)
             self.across += float(left @ right)
             self.own += float(right @ right)
-            self.total += float(left.sum())
-            self.elements += left.size
 
     @property
     def snr(self) -> float:
@@ -208,10 +208,11 @@ class Likeness:
 
     @property
     def snr_of_changes(self) -> float:
-        """Signal to noise in decibels, the signal being how far numbers are from their mean: what all have in common,
-        such as the 273 of temperatures in kelvin, tells nothing of what goes in. Of numbers that are all the same it
-        is that of the numbers themselves."""
-        changes = self.signal - self.total**2 / max(self.elements, 1)
+        """Signal to noise in decibels, the signal of a row of numbers being how far each is from its mean: what all
+        samples have in common, such as the 273 of temperatures in kelvin, tells nothing of what goes in. Of numbers
+        that are the same in all samples, and of pictures, it is that of the numbers themselves."""
+        common = 0.0 if self.sums is None else float(self.sums @ self.sums) / max(self.count, 1)
+        changes = self.signal - common
         return signal_to_noise(changes if changes > SAME * self.signal else self.signal, self.noise)
 
     @property
