@@ -12,7 +12,8 @@ THROUGH = ("Identity", "Reshape")
     ("tensor", "through", "maker"),
     [
         ("both", THROUGH, "a"), ("both:1", THROUGH, "b"), ("last", THROUGH, "b"), ("both:2", THROUGH, "both"),
-        ("both:1", (), "both"), ("both:1", ("Reshape",), "both"), ("both:1", ("IdentityN",), "kept"), ("c", THROUGH, "c"),
+        ("both:1", (), "both"), ("both:1", ("Reshape",), "both"), ("both:1", ("IdentityN",), "kept"),
+        ("c", THROUGH, "c"),
     ],
 )  # fmt: skip
 def test_an_identity_of_several_hands_on_the_input_of_the_tensors_number(
