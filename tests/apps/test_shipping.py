@@ -669,6 +669,32 @@ def test_a_table_in_the_graph_names_the_classes(
         assert (tmp_path / "out" / "labels.txt").read_text().split() == words.split()
 
 
+def test_names_in_a_table_that_an_estimator_asks_by_its_logits_judge(tmp_path: pathlib.Path) -> None:
+    """Its ``label_vocabulary`` is in no alphabetical order."""
+    graph = Graph(parse("""
+        x = Placeholder(dtype=float, shape=[?,3])
+        w = Const(float [[4, 0, 0], [0, 4, 0], [0, 0, 4]])
+        logits = MatMul(x, w, T=float)
+        probs = Softmax(logits, T=float)
+        axis = Const(int32 1)
+        best = ArgMax(logits, axis, T=float, Tidx=int32, output_type=int64)
+        table = HashTableV2(key_dtype=int64, value_dtype=string, shared_name="classes")
+        keys = Const(int64 [0, 1, 2])
+        words = Const(string ["cheap", "fair", "dear"])
+        fill = LookupTableImportV2(table, keys, words, Tin=int64, Tout=string)
+        none = Const(string "none")
+        names = LookupTableFindV2(table, best, none, ^fill, Tin=int64, Tout=string)
+    """), outputs=["probs", "names"])  # fmt: skip
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    samples = np.random.default_rng(0).random((60, 3), np.float32)
+    classes = np.array(["cheap", "fair", "dear"])[samples.argmax(axis=1)]
+    np.savez(tmp_path / "data.npz", x=samples, labels=classes)
+    found = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "data.npz")
+    assert (tmp_path / "out" / "labels.txt").read_text().split() == ["cheap", "fair", "dear"]
+    assert "100.0% before" in found.verdict
+    assert "labels.txt" in found.commands[0]
+
+
 def test_a_table_behind_the_scores_that_are_wanted_names_the_classes(tmp_path: pathlib.Path) -> None:
     """A SavedModel is frozen up to what is wanted, and so without its table."""
     graph = Graph(parse("""

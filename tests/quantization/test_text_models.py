@@ -208,6 +208,45 @@ def test_a_graph_that_gives_only_texts_or_lookups_is_refused() -> None:
         pocketgraph.quantize(graph, {"text": np.array(["a", "b"], object)})
 
 
+def test_a_loop_behind_texts_keeps_its_constants(tmp_path: pathlib.Path) -> None:
+    """They wait for a value of their round; without that they were outside of the loop that reads them."""
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[?])
+        ids = StringToHashBucketFast(text, num_buckets=7)
+        table = Const(float[7, 2] 0.5)
+        axis = Const(int32 0)
+        found = GatherV2(table, ids, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        zero = Const(int32 0)
+        three = Const(int32 3)
+        enter_limit = Enter(three, T=int32, frame_name="w", is_constant=true)
+        enter_i = Enter(zero, T=int32, frame_name="w")
+        enter_x = Enter(found, T=float, frame_name="w")
+        merge_i = Merge(enter_i, next_i, T=int32, N=2)
+        merge_x = Merge(enter_x, next_x, T=float, N=2)
+        less = Less(merge_i, enter_limit, T=int32)
+        goes_on = LoopCond(less)
+        switch_i = Switch(merge_i, goes_on, T=int32)
+        switch_x = Switch(merge_x, goes_on, T=float)
+        i = Identity(switch_i:1, T=int32)
+        x = Identity(switch_x:1, T=float)
+        one = Const(int32 1, ^x)
+        add = Add(i, one, T=int32)
+        rows = Const(int32[1] -1, ^x)
+        columns = Const(int32[1] 2, ^x)
+        at = Const(int32 0, ^x)
+        sizes = ConcatV2(rows, columns, at, N=2, T=int32, Tidx=int32)
+        flat = Reshape(x, sizes, T=float, Tshape=int32)
+        tanh = Tanh(flat, T=float)
+        next_i = NextIteration(add, T=int32)
+        next_x = NextIteration(tanh, T=float)
+        y = Exit(switch_x, T=float)
+    """)
+    (y,) = Session(graph).run(["y"], {"text": np.array(["a"], object)})
+    np.testing.assert_allclose(y, np.tanh(np.tanh(np.tanh([[0.5, 0.5]]))), rtol=1e-6)
+    exported = pocketgraph.export(graph, tmp_path / "loop.tflite", outputs=["y"])
+    assert exported.checks[0].outputs[0].largest < 1e-6
+
+
 def test_a_file_of_another_model_is_refused(answers: dict[str, Any], tmp_path: pathlib.Path) -> None:
     data = table(tmp_path, answers, "convolved")
     pocketgraph.export(graph_of("convolved"), tmp_path / "m.tflite", samples=data)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 
 from pocketgraph.datasets.class_labels import read_labels
-from pocketgraph.datasets.class_scores import says_scores
+from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, apart, says_scores
 from pocketgraph.datasets.sample_reading import Notify
 from pocketgraph.errors import PocketgraphError, option
 from pocketgraph.formats.files import write_atomically
@@ -35,17 +35,25 @@ def class_names(graph: Graph, scores: str) -> list[str]:
         best = TopKV2(scores, k)
         names = LookupTableFindV2(table, best:1, none)        filled with (0, "ant"), (1, "bee"), ...
 
+    What picks may take the logits that the scores are made of, as an Estimator's does.
+
     Args:
         graph: with what fills its tables.
         scores: the tensor of scores, whose last size is known.
     """
     if node_name(scores) not in graph:
         return []
+    before = apart(graph, scores)
+    logits = graph.find_producer(before, HANDS_ON)
+    if logits is not None and logits.op in {*SHARES, "LogSoftmax"}:
+        before = logits.data_inputs[0]
+    found = graph.find_producer(before, HANDS_ON)
+    alike = {node_name(scores), node_name(before), *([] if found is None else [found.name])}
     for lookup in graph:
         types = lookup.attrs.get("Tin"), lookup.attrs.get("Tout")
         if lookup.op not in ops_with("table_lookup") or types[0] not in (INT32, INT64) or types[1] is not STRING:
             continue
-        if node_name(scores) in reachable(graph, lookup.data_inputs[1:2], data_only=True, missing_ok=True):
+        if alike & reachable(graph, lookup.data_inputs[1:2], data_only=True, missing_ok=True):
             rows = _rows(graph, lookup)
             sizes = infer(graph).shape(canonical(scores)).dims
             if sizes and sizes[-1] is not None and sorted(rows) == list(range(sizes[-1])):
@@ -138,6 +146,23 @@ def _rows(graph: Graph, lookup: Node) -> dict[int, str]:
         return {}
     texts = [text.decode("utf-8", "replace") for text in values.reshape(-1).tolist()]
     return dict(zip(keys.reshape(-1).tolist(), texts, strict=True))
+
+
+def judging_labels(path: str, names: Sequence[str], classes: Sequence[str]) -> str | None:
+    """A labels file, written of a model's own names where each class of the samples is one of them; else None.
+
+    Without it, classes would be taken to be in alphabetical order.
+
+    Args:
+        path: where the file goes.
+        names: of the classes, in the order of the scores.
+        classes: the name of each sample's class.
+    """
+    known = [name.lower() for name in names]
+    if not classes or len({*known}) < len(known) or not {name.lower() for name in classes} <= {*known}:
+        return None
+    write_labels(path, names)
+    return path
 
 
 def write_labels(path: str, labels: Sequence[str] | str | os.PathLike[str]) -> None:

@@ -318,7 +318,7 @@ class _Search:
                 Unsupported(f"'{each}' has as many rows as a text has words", self._user(each, front)) for each in many
             ]
         names = {cut.tensor: (cut.dtype, cut.shape) for cut in cuts}
-        part = behind(self.graph, names, self.dependent).replace(inputs=(), signatures={})
+        part = behind(self.graph, names, front).replace(inputs=(), signatures={})
         part = part.map_nodes(lambda node: with_value(node, self.values))
         try:
             simplified(part, self.outputs, {canonical(cut.name): cut.shape for cut in cuts}).lowered()

@@ -19,7 +19,7 @@ import numpy as np
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.text_samples import other_sample
 from pocketgraph.errors import FormatError, RunError
-from pocketgraph.graph import DType, Graph, canonical, node_name
+from pocketgraph.graph import DType, Graph, canonical
 from pocketgraph.graph.order import dependents
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.input_cut import behind
@@ -132,8 +132,7 @@ class TextPreprocessing:
                                           for size, opened in zip(cut.shape, cut.is_open, strict=True)))
             for cut in self.cuts
         }  # fmt: skip
-        waited_for = dependent_nodes(self.graph, [node_name(item.name) for item in self.inputs])
-        return behind(self.graph, cuts, waited_for).replace(inputs=(), signatures={})
+        return behind(self.graph, cuts, self.front).replace(inputs=(), signatures={})
 
     def __call__(self, sample: Sample) -> list[Array]:
         """What the part behind takes for a text, padded or cut to its length.

@@ -21,7 +21,12 @@ from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, needed_
 
 
 def judging_command(
-    folder: str, outputs: Sequence[str], data: str | None, options: Mapping[str, Any], *, is_float16: bool
+    folder: str,
+    outputs: Sequence[str],
+    data: str | os.PathLike[str] | None,
+    options: Mapping[str, Any],
+    *,
+    is_float16: bool,
 ) -> str:
     """What shows again how near the file is to the graph, by what it was judged by here.
 

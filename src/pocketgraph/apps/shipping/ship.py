@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.apps.class_names import class_names_of_model, write_labels
+from pocketgraph.apps.class_names import class_names_of_model, judging_labels, write_labels
 from pocketgraph.apps.file_metadata import described_file
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.quantizing import quantize
@@ -267,6 +267,8 @@ class _Work:
         data = reading.open(self.data, largest_inputs([opened]), scaling, audio)
         self.sizes = {} if text_inputs(graph, self.outputs) else {item.name: item.shape for item in opened.inputs}
         is_dense = answers_for_places(graph, self.outputs)
+        if self.labels is None:
+            self.labels = judging_labels(self.path("labels.txt"), self.names, data.classes)
         if self.labels is None and self.most is None:
             self.numbers |= likely_numbers(graph, self.outputs, opened, data)
         names = None if self.labels is None else read_labels(self.labels)
@@ -383,10 +385,9 @@ class _Work:
         paths = self.path(FROZEN), self.path(MODEL)
         result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
         result.unknown += [unknown] if unknown else []
-        data = None if self.data is None else str(self.data)
         options: dict[str, Any] = {"labels": self.labels, **self.reading, "skip": skip or None, "limit": limit or None}
         result.commands = [] if self.problem else [
-            judging_command(self.folder, self.outputs, data, options, is_float16=result.form == "float16")
+            judging_command(self.folder, self.outputs, self.data, options, is_float16=result.form == "float16")
         ]  # fmt: skip
         result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
         boxes, unknown = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)
