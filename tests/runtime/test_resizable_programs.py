@@ -421,6 +421,7 @@ def test_a_size_that_repeats_gets_a_plan_with_tiles(
     monkeypatch.setattr(winograd, "is_used", lambda: True)
     monkeypatch.setattr(SizedCalls, "price", 0.0)  # seconds that a plan takes, for which each call has run
     monkeypatch.setattr(served_calls, "WAITED", math.inf)  # on a busy machine a size waits long for its program
+    monkeypatch.setattr(resizable_calls, "SECOND_SHARE", math.inf)  # and comparing takes longer than a plan
     sizes = (24, 26, 28, 28, 28)
     assert_equal_for(WIDE, [(1, n, n, 64) for n in sizes], without=("first_on_reference", *without))
     assert len(compiled) == plans
