@@ -19,6 +19,11 @@ TOGETHER = 1 << 17
 MOST_ELEMENTS = 64  # of a window; each is a pass over what its windows have there
 
 
+def are_images(x: Array, dy: Array) -> bool:
+    """Whether both hold something, and that float32, the first in four dimensions."""
+    return x.ndim == 4 and x.dtype == dy.dtype == np.float32 and bool(x.size and dy.size)
+
+
 def are_adjacent(x: Array, dy: Array, spans: Sequence[Window]) -> bool:
     """Whether ``spread_to_largest`` takes these: float32 in one piece, windows side by side from the first pixel.
 
@@ -27,7 +32,7 @@ def are_adjacent(x: Array, dy: Array, spans: Sequence[Window]) -> bool:
         dy: the gradient by the largest of each window, (batch, windows…, channels).
         spans: the windows along rows and columns.
     """
-    if x.ndim != 4 or x.dtype != np.float32 or dy.dtype != np.float32 or not x.size or not dy.size:
+    if not are_images(x, dy):
         return False
     if not (x.flags.c_contiguous and dy.flags.c_contiguous) or math.prod(w.taps for w in spans) > MOST_ELEMENTS:
         return False

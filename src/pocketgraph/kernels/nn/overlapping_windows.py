@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
+from pocketgraph.kernels.nn.adjacent_windows import are_images
 from pocketgraph.kernels.windows import Window
 
 TOGETHER = 1 << 17
@@ -32,9 +33,7 @@ def are_overlapping(x: Array, dy: Array, spans: Sequence[Window]) -> bool:
         dy: the gradient by the largest of each window, (batch, windows…, channels).
         spans: the windows along rows and columns.
     """
-    if x.ndim != 4 or x.dtype != np.float32 or dy.dtype != np.float32 or not x.size or not dy.size:
-        return False
-    return all(w.dilation == 1 and w.stride <= w.taps <= MOST_TAPS for w in spans)
+    return are_images(x, dy) and all(w.dilation == 1 and w.stride <= w.taps <= MOST_TAPS for w in spans)
 
 
 def spread_over_overlapping(x: Array, dy: Array, spans: Sequence[Window], result: Array) -> bool:
