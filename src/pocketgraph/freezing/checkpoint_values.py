@@ -76,6 +76,11 @@ def averaged(
     return [name for name, known in keys.items() if any(key + MOVING_AVERAGE in checkpoint for key in known)]
 
 
+def restores_averages(saved: Mapping[str, Sequence[SavedAs]]) -> bool:
+    """Whether the graph's saver is one of evaluation, which puts moving averages into the variables."""
+    return any(place.key.endswith(MOVING_AVERAGE) for places in saved.values() for place in places)
+
+
 class _ValueFinder:
     def __init__(
         self,

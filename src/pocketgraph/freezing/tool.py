@@ -11,7 +11,7 @@ from pocketgraph.errors import FreezeError, UsageError, option
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
-from pocketgraph.freezing.checkpoint_values import MOVING_AVERAGE, averaged, values_of
+from pocketgraph.freezing.checkpoint_values import MOVING_AVERAGE, averaged, restores_averages, values_of
 from pocketgraph.freezing.constant_substitution import variables_to_constants
 from pocketgraph.freezing.dead_updates import without_dead_updates
 from pocketgraph.freezing.decided_branches import with_decided_branches, without_redundant_control_inputs
@@ -291,18 +291,13 @@ def _values(
                 f"the checkpoint has no moving averages (NAME{MOVING_AVERAGE}) of these variables",
                 where=source.checkpoint or "", hint=f"leave {option('moving_averages')} out",
             )  # fmt: skip
-        if kept and not moving_averages and not (first and _restores_averages(saved)):
+        if kept and not moving_averages and not (first and restores_averages(saved)):
             return values, [
                 f"training kept moving averages of {counted(len(kept), 'variable')}, by which such models are "
                 f"mostly evaluated, and their last values are taken; freeze_graph takes the averages with "
                 f"{option('moving_averages')}"
             ]
     return values, []
-
-
-def _restores_averages(saved: Mapping[str, Sequence[SavedAs]]) -> bool:
-    """Whether the graph's saver is one of evaluation, which puts moving averages into the variables."""
-    return any(place.key.endswith(MOVING_AVERAGE) for places in saved.values() for place in places)
 
 
 def _refuse_training_batch_norms(frozen: Graph, graph: Graph, taken: Sequence[str], *, is_repaired: bool) -> None:
