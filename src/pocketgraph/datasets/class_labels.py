@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
-from pocketgraph.kernels.probabilities import are_probabilities
+from pocketgraph.kernels.probabilities import are_probabilities, are_shares
 from pocketgraph.pages.quantities import counted
 
 MAX_LABEL_BYTES = 1 << 24
@@ -130,15 +130,10 @@ def are_logits(scores: Array, right: Sequence[int], *, may_be: bool) -> bool:
         right: the index of each sample's class; empty where nothing tells.
         may_be: whether what gives the scores may give logits.
     """
-    if not may_be and are_shares(scores):
+    if not may_be and are_shares(scores, rounding=0):
         return False
     wanted = np.asarray(right) == 1
     return not len(right) or bool(((scores > 0) == wanted).sum() >= ((scores > 0.5) == wanted).sum())
-
-
-def are_shares(scores: Array) -> bool:
-    """Whether no number is beyond 0 to 1."""
-    return not (np.abs(scores - 0.5) > 0.5).any()
 
 
 def of_two(scores: Array, names: Sequence[str] | None, *, is_logit: bool = False) -> Array:

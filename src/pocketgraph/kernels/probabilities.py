@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-LARGEST_SHARE = 1.001  # rounding makes shares a little larger than 1
+ROUNDING = 0.001  # that makes shares a little larger than 1
 
 
-def are_shares(scores: np.ndarray[Any, Any]) -> bool:
-    """Whether all scores are from 0 to 1; logits are not."""
-    return not ((scores < 0) | (scores > LARGEST_SHARE)).any()
+def are_shares(scores: np.ndarray[Any, Any], rounding: float = ROUNDING) -> bool:
+    """Whether all scores are from 0 to 1, or larger by ``rounding`` at most; logits are not."""
+    return not ((scores < 0) | (scores > 1 + rounding)).any()
 
 
 def are_probabilities(rows: np.ndarray[Any, Any]) -> bool:

@@ -7,9 +7,10 @@ from itertools import chain
 
 import numpy as np
 
-from pocketgraph.datasets.class_labels import are_logits, are_shares, shares_of_two
+from pocketgraph.datasets.class_labels import are_logits, shares_of_two
 from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.graph.tensor import Array
+from pocketgraph.kernels.probabilities import are_shares
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 
 
@@ -35,7 +36,7 @@ def as_shares(
     found = [first, *waiting]
     scores = np.concatenate([row["0"].reshape(-1) for row in found])
     may_be = any(_may_give_logits(model, is_said=is_said) for model in models)
-    if not (is_said or may_be or are_shares(scores)):
+    if not (is_said or may_be or are_shares(scores, rounding=0)):
         return found, False
     is_logit = are_logits(scores, right() or (), may_be=may_be)
     for row in found:
