@@ -261,6 +261,26 @@ def test_boxes_that_are_not_decided_outlive_looking_around_and_the_page(tmp_path
     assert [box.label for box in labels.of("ann")[names[0]].boxes] == ["cat"]
 
 
+def test_back_counts_while_the_disputed_photos_are_awaited(tmp_path: pathlib.Path) -> None:
+    names = photos_in(tmp_path / "photos", 2)
+    labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)
+    with browser() as chromium, served(tmp_path / "photos", names, labels, "ann") as url:
+        page = chromium.new_page()
+        page.goto(url)
+        text_is(page, "#path", names[0])
+        held: list[Any] = []
+        page.route("**/disputed*", lambda route: held.append(route))
+        with page.expect_request("**/disputed*"):
+            page.keyboard.press("d")
+        page.keyboard.press("d")
+        with page.expect_response("**/disputed*") as answered:
+            held[0].continue_()
+        answered.value.finished()
+        page.keyboard.press("1")
+        text_is(page, "#path", names[1])
+        assert "disputed" not in page.inner_text("#count")
+
+
 def test_two_tabs_of_one_rater_lose_nothing_and_see_what_the_other_decided(tmp_path: pathlib.Path) -> None:
     names = photos_in(tmp_path / "photos", 6)
     labels = LabelsFile(tmp_path / "l.jsonl", CLASSES)

@@ -197,11 +197,20 @@ function undo() {
   show();
 }
 
+let waiting = null;   // for the disputed photos: the server is asked, and the photos of before are on the stage
+
 async function dispute() {
-  await outbox.empty();
-  const reply = await fetch(address("disputed"));
-  if (!reply.ok) { tell(await reply.text()); return; }
-  const found = await reply.json();
+  const mine = waiting = {};
+  try {
+    await outbox.empty();
+    const reply = await fetch(address("disputed"));
+    const found = reply.ok ? await reply.json() : await reply.text();
+    if (mine !== waiting) return;   // who asked went back
+    if (reply.ok) compare(found); else tell(found);
+  } finally { if (mine === waiting) waiting = null; }
+}
+
+function compare(found) {
   if (found.order !== about.order) { location.reload(); return; }
   disputes = found;
   at = 0;
@@ -214,7 +223,14 @@ async function dispute() {
   show();
 }
 
-function back() { disputes = null; $("agreement").replaceChildren(); at = next(-1); show(); }
+function back() {
+  waiting = null;
+  if (!disputes) return;
+  disputes = null;
+  $("agreement").replaceChildren();
+  at = next(-1);
+  show();
+}
 
 function look(step) {
   const most = list().length;
@@ -231,9 +247,9 @@ function boxesDone() {
 const accept = () => about.photos[at]?.suggested && decide({ decision: "label", label: about.photos[at].suggested });
 const actions = {
   u: undo, s: () => decide({ decision: "skip" }), z: () => panels.forEach((panel) => panel.zoomIn()),
-  d: () => disputes ? back() : dispute(), ArrowLeft: () => look(-1), ArrowRight: () => look(1),
+  d: () => disputes || waiting ? back() : dispute(), ArrowLeft: () => look(-1), ArrowRight: () => look(1),
   Enter: () => about.boxes ? boxesDone() : !disputes && accept(),
-  Backspace: () => about.boxes ? drawn.pop() && keep() : undo(), Escape: () => disputes && back(),
+  Backspace: () => about.boxes ? drawn.pop() && keep() : undo(), Escape: back,
 };
 
 document.addEventListener("keydown", (event) => {
