@@ -9,7 +9,7 @@ from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
-from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
+from pocketgraph.runtime.engines.compilation_units import Plan, key_of, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, split
 from pocketgraph.runtime.planning.call_times import FREE, HEAVY
 
@@ -45,7 +45,7 @@ def partition(
     own = [name for name in own if name not in static]  # which wait for nothing but each other
     kinds: dict[object, bool | None] = {}
     depends: dict[object, list[object]] = {}
-    for unit, sources in in_order(own, inner, plan):
+    for unit, sources in ordered_units(own, inner, plan):
         kinds[key_of(unit)] = True if isinstance(unit, str) and unit in able else None
         depends[key_of(unit)] = [key_of(source) for source in sources]
     if None in kinds.values():

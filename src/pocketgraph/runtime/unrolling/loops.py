@@ -22,7 +22,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.compilation_units import Plan, in_order
+from pocketgraph.runtime.engines.compilation_units import Plan, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
@@ -96,7 +96,7 @@ def _written(
     own, found = loops.split(list(plan.items), ROOT, plan.items, plan.frames)
     work = _Unrolling(graph, plan, inferred, frozenset(kept), may_chunk=may_chunk)
     done = 0
-    for unit, _ in in_order(own, found, plan):
+    for unit, _ in ordered_units(own, found, plan):
         if isinstance(unit, Loop) and BY_CHUNKS not in unit.frame.name:
             before = work.mark()
             try:
@@ -158,7 +158,7 @@ class _Unrolling(PartialUnrolling):
             raise CannotUnrollError("it does not always run")
         body = Plan({i.node.name: i for i in members if i not in exits}, self.plan.fed, frames, {}, self.plan.library)
         names = list(body.items)
-        order = [body.items[unit] for unit, _ in in_order(names, [], body) if isinstance(unit, str)]
+        order = [body.items[unit] for unit, _ in ordered_units(names, [], body) if isinstance(unit, str)]
         heads = {i.node.name: i for i in order if loops.is_loop_head(i, items)}
         self.check(order, heads)
         condition = next(i for i in order if i.node.op == "LoopCond")
