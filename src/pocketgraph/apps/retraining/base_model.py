@@ -10,11 +10,10 @@ from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.node import parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, ops_with
 from pocketgraph.graph.order import reachable, topological
 
 LAYERS = ops_with("matrix_product", "convolution")
-CONVOLUTIONS = ops_with("convolution")
 POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
 """Not a trait: what makes one vector of a picture's places."""
 FAR = 24

@@ -7,11 +7,12 @@ from math import prod
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
 from pocketgraph.runtime.engines.compilation_units import Plan, key_of, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, split
-from pocketgraph.runtime.planning.call_times import FREE, HEAVY
+from pocketgraph.runtime.planning.call_times import FREE
 
 
 class CutPart(Record):
