@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pocketgraph.pages.quantities import bytes_text, counted, duration
+from pocketgraph.pages.quantities import bytes_text, counted, duration, listed
 
 
 @pytest.mark.parametrize(
@@ -28,3 +28,11 @@ def test_units() -> None:
     assert (duration(0.0168), duration(1.25), bytes_text(512), bytes_text(1_950_000)) == (
         "16.8 ms", "1.25 s", "512 B", "1.95 MB",
     )  # fmt: skip
+
+
+def test_the_first_things_are_named_and_the_rest_counted() -> None:
+    names = [f"node_{i}" for i in range(1025)]
+    assert listed(names[:2], 2) == "node_0, node_1"
+    assert listed(names, 2) == "node_0, node_1 and 1,023 more"
+    assert listed(names[:6], quoted=True) == "'node_0', 'node_1', 'node_2', 'node_3', 'node_4' and 1 more"
+    assert listed([], 2) == ""

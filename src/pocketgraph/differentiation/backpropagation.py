@@ -18,9 +18,7 @@ from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.kernels.shapes.infer import postorder
-
-SHOWN = 20
-"""Nodes that an error lists by name."""
+from pocketgraph.pages.quantities import listed
 
 
 class GradientTarget(NamedTuple):
@@ -341,9 +339,7 @@ def _summed(builder: GraphBuilder, arriving: dict[str, list[str]], ref: str) -> 
 
 
 def _no_gradient(problems: Sequence[str]) -> GraphError:
-    rest = f" and {len(problems) - SHOWN} more" if len(problems) > SHOWN else ""
     return GraphError(
-        f"{len(problems)} {'node has' if len(problems) == 1 else 'nodes have'} no gradient: "
-        f"{', '.join(problems[:SHOWN])}{rest}",
+        f"{len(problems)} {'node has' if len(problems) == 1 else 'nodes have'} no gradient: {listed(problems, 20)}",
         hint="put a StopGradient before them, or name tensors behind them as xs",
     )

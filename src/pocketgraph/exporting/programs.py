@@ -13,6 +13,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program
+from pocketgraph.pages.quantities import listed
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
@@ -49,23 +50,27 @@ class LackingError(UsageError):
         most = MOST_NAMED if len(by_reason) <= MOST_OPS else 1
         shown = list(by_reason.items())[:MOST_OPS]
         branching = [loop for loop in loops if _has_branch(graph, reasons, loop)]
-        named = _names(branching, most)
-        listed = [f"a loop with a branch inside that the input decides ({named})"] if branching else []
+        what: list[str] = []
+        if branching:
+            what.append(f"a loop with a branch inside that the input decides ({listed(branching, most, quoted=True)})")
         if others := [loop for loop in loops if loop not in branching]:
-            listed.append(f"a loop that goes on for as long as its condition says ({_names(others, most)})")
-        listed += [f"what is computed of ragged rows ({_names(ragged, 1)})"] if ragged else []
-        listed += [f"{op or 'the graph'} ({_names(nodes, most)}): {reason}" for (op, reason), nodes in shown]
+            named = listed(others, most, quoted=True)
+            what.append(f"a loop that goes on for as long as its condition says ({named})")
+        if ragged:
+            what.append(f"what is computed of ragged rows ({listed(ragged, 1, quoted=True)})")
+        for (op, reason), nodes in shown:
+            what.append(f"{op or 'the graph'} ({listed(nodes, most, quoted=True)}): {reason}")
         rest = list(by_reason)[MOST_OPS:]
         if rest:
             unnamed = len({op for op, _ in rest})
-            listed.append(f"and {unnamed} more ops ({command_on_model('pocketgraph check {}')} lists all)")
+            what.append(f"and {unnamed} more ops ({command_on_model('pocketgraph check {}')} lists all)")
         hints = dict.fromkeys(
             hint for name, hint in helps.items() if hint and not _is_of_loops(graph, name, loops, frames)
         )
         if loops:
             hints["an .onnx file can hold it"] = None
         count = f"{len(reasons)} node{'s' * (len(reasons) != 1)}"
-        super().__init__(f"{target} has nothing for {count}: {'; '.join(listed)}", hint="; ".join(hints))
+        super().__init__(f"{target} has nothing for {count}: {'; '.join(what)}", hint="; ".join(hints))
 
     def add_hint(self, hint: str) -> None:
         """Says one more thing that helps."""
@@ -106,11 +111,6 @@ def _is_of_loops(graph: Graph, name: str, loops: Sequence[str], frames: Collecti
         for ref in node.data_inputs
     )
     return counts or node.op.startswith("TensorArray") or (node.op == "Enter" and node.attr("frame_name") in frames)
-
-
-def _names(nodes: list[str], most: int) -> str:
-    more = f" and {len(nodes) - most} more" if len(nodes) > most else ""
-    return ", ".join(f"'{name}'" for name in nodes[:most]) + more
 
 
 def float_program(entry: EntryPoint, model: ExportModel, target: str = "LiteRT", *, custom: bool = False) -> Program:

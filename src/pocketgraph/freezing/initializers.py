@@ -9,6 +9,7 @@ from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
 from pocketgraph.freezing.subgraph import output_nodes
 from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.order import reachable
+from pocketgraph.pages.quantities import listed
 
 
 def initialized(graph: Graph, initializers: Sequence[str]) -> dict[str, Tensor | None]:
@@ -36,9 +37,7 @@ def refuse_computed(values: dict[str, Tensor | None], wanted: set[str]) -> dict[
     computed = [name for name, value in values.items() if value is None and name in wanted]
     if computed:
         raise FreezeError(
-            f"the initializer nodes compute the value of {', '.join(repr(n) for n in computed[:5])}"
-            + (f" and {len(computed) - 5} more" if len(computed) > 5 else "")
-            + ", in place of what was trained",
+            f"the initializer nodes compute the value of {listed(computed, quoted=True)}, in place of what was trained",
             hint=f"leave the variables' own initializer out of {option('initializer_nodes')}; the "
             "checkpoint has their values",
         )

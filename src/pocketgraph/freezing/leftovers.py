@@ -11,10 +11,10 @@ from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.op_traits import REFERENCES
 from pocketgraph.graph.order import reachable
+from pocketgraph.pages.quantities import listed
 
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 """Not a trait: what training's input pipelines leave behind."""
-MOST_LISTED = 5
 
 
 def leftovers(frozen: Graph, whole: Graph) -> list[str]:
@@ -24,8 +24,8 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     updates = changed_constants(frozen)
     if updates:
         found.append(
-            f"{_listed(updates)} would change a variable that is now a constant, and TensorFlow will not load the "
-            f"graph; drop it with {option('repair')}=updates, freeze the evaluation graph, or "
+            f"{listed(updates, quoted=True)} would change a variable that is now a constant, and TensorFlow will not "
+            f"load the graph; drop it with {option('repair')}=updates, freeze the evaluation graph, or "
             "choose outputs that do not depend "
             "on training"
         )
@@ -34,11 +34,12 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
             continue
         inside = [node.name for node in function.nodes if is_update(node)]
         if inside:
-            found.append(f"the function '{name}' would change a variable that is now a constant: {_listed(inside)}")
+            listing = listed(inside, quoted=True)
+            found.append(f"the function '{name}' would change a variable that is now a constant: {listing}")
     references = [node.name for node in frozen if node.op in REFERENCES and node_name(node.inputs[0]) in constants]
     if references:
         found.append(
-            f"{_listed(references)} wants a reference to a variable and now gets a constant; "
+            f"{listed(references, quoted=True)} wants a reference to a variable and now gets a constant; "
             f"{option('repair')}=references"
         )
     if not any(node.op.startswith("Placeholder") for node in whole):
@@ -53,14 +54,14 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
     queues = [node.name for node in frozen if node.op.startswith(_QUEUES)]
     if queues:
         found.append(
-            f"{_listed(queues)} still feeds the graph from training's input pipeline; feed the tensor behind it, or "
-            f"put a placeholder there with {option('repair')}=inputs"
+            f"{listed(queues, quoted=True)} still feeds the graph from training's input pipeline; feed the tensor "
+            f"behind it, or put a placeholder there with {option('repair')}=inputs"
         )
     random = [one.scope for one in augmentations(frozen)]
     if random:
         found.append(
-            f"{_listed(random)} {'changes' if len(random) == 1 else 'change'} the input by random numbers, as in "
-            f"training, so that answers differ from run to run; {option('repair')}=augmentation takes that out"
+            f"{listed(random, quoted=True)} {'changes' if len(random) == 1 else 'change'} the input by random numbers, "
+            f"as in training, so that answers differ from run to run; {option('repair')}=augmentation takes that out"
         )
     return found
 
@@ -74,8 +75,3 @@ def changed_constants(frozen: Graph, outputs: Sequence[str] | None = None) -> li
         for node in frozen
         if is_update(node) and updated_variable(frozen, node) in constants and (needed is None or node.name in needed)
     ]
-
-
-def _listed(names: list[str]) -> str:
-    more = len(names) - MOST_LISTED
-    return ", ".join(f"'{name}'" for name in names[:MOST_LISTED]) + (f" and {more} more" if more > 0 else "")

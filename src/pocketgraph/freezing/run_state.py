@@ -10,10 +10,10 @@ from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
+from pocketgraph.pages.quantities import listed
 
 _ZERO_STATE = re.compile(r"ZeroState(_\d+)?/zeros(_\d+)?$")
 """How TensorFlow 1 calls the states that a recurrent cell begins with."""
-MOST_NAMED = 2  # variables that a sentence names
 _LOOPS = ops_with("enter") | {"While", "StatelessWhile"}
 
 
@@ -65,11 +65,10 @@ def _without_statistics(node: Node) -> Node:
 
 def forgotten(variables: Sequence[str]) -> str:
     """What it means that variables are frozen that keep what the model was given."""
-    names = ", ".join(f"'{name}'" for name in variables[:MOST_NAMED])
-    names += f" and {len(variables) - MOST_NAMED} more" if len(variables) > MOST_NAMED else ""
     return (
-        f"the model remembers earlier runs in {names}, and a frozen graph does not: each run begins with the stored "
-        "values. Give the model its state as an input, and the next one as an output, so that the app keeps it"
+        f"the model remembers earlier runs in {listed(variables, 2, quoted=True)}, and a frozen graph does not: each "
+        "run begins with the stored values. Give the model its state as an input, and the next one as an output, so "
+        "that the app keeps it"
     )
 
 
@@ -97,9 +96,8 @@ def zero_states(graph: Graph) -> list[str]:
 
 def begun_anew(states: Sequence[str]) -> str:
     """What it means that a network of one step begins with zeros."""
-    more = f" and {len(states) - 1} more" if len(states) > 1 else ""
     return (
-        f"the model takes one step a run, and begins each with a state of zeros ('{states[0]}'{more}): to go on from "
-        f"the last step, name these and its other inputs with {option('inputs')}, and the cells' new states with "
-        f"{option('outputs')}, which the app feeds again"
+        f"the model takes one step a run, and begins each with a state of zeros ({listed(states, 1, quoted=True)}): "
+        f"to go on from the last step, name these and its other inputs with {option('inputs')}, and the cells' new "
+        f"states with {option('outputs')}, which the app feeds again"
     )

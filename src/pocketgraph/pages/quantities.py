@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def duration(seconds: float) -> str:
     """A time with three digits and the unit that suits it: ``201 us``, ``16.8 ms``, ``1.25 s``."""
@@ -36,3 +38,15 @@ def counted(count: int, one: str, many: str = "") -> str:
     if count == 1:
         return f"1 {one}"
     return f"{count:,} {many or one + ('es' if one.endswith(('s', 'x', 'ch', 'sh')) else 's')}"
+
+
+def listed(things: Sequence[str], most: int = 5, *, quoted: bool = False) -> str:
+    """The first of some things, and how many more there are: ``a, b and 1,020 more``.
+
+    Args:
+        things: what they are called.
+        most: how many to name.
+        quoted: whether names stand between quotation marks.
+    """
+    named = [f"'{thing}'" if quoted else thing for thing in things[:most]]
+    return ", ".join(named) + (f" and {len(things) - most:,} more" if len(things) > most else "")

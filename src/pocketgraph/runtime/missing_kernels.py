@@ -85,10 +85,11 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
                 incoming += _outputs(node)
     if not missing:
         return
+    from pocketgraph.pages.quantities import listed
+
     lines = []
     for op, names in missing.items():
-        more = f" and {len(names) - 3} more" if len(names) > 3 else ""
-        lines.append(f"No OpKernel was registered to support Op '{op}' used by {', '.join(map(repr, names[:3]))}{more}")
+        lines.append(f"No OpKernel was registered to support Op '{op}' used by {listed(names, 3, quoted=True)}")
     hints = []
     known = opdefs.names()
     unknown = [op for op in missing if op not in known]

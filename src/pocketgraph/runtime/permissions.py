@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 FILES = ops_with("touches_files")
 CODE = ops_with("runs_code")
 NETWORK = ops_with("uses_network")
-MOST_NAMED = 20
 GROUPS = {"files": FILES, "code": CODE, "network": NETWORK}
 RESTRICTED = FILES | CODE | NETWORK
 DOES = {"files": "reads or writes files", "code": "runs code", "network": "talks to other machines"}
@@ -56,12 +55,13 @@ def check_permissions(nodes: Iterable[Node], allowed: frozenset[str]) -> None:
     asking = [node for node in nodes if node.op in RESTRICTED]
     refused = [(node, group) for node in asking for group, ops in GROUPS.items() if node.op in ops - allowed]
     if refused:
-        listed = ", ".join(f"'{node.name}' ({node.op})" for node, _ in refused[:MOST_NAMED])
-        listed += f" and {len(refused) - MOST_NAMED} more" if len(refused) > MOST_NAMED else ""
+        from pocketgraph.pages.quantities import listed
+
+        listing = listed([f"'{node.name}' ({node.op})" for node, _ in refused], 20)
         groups = sorted({group for _, group in refused})
         does = " and ".join(DOES[group] for group in groups)
         raise RunError(
-            f"the graph {does}, which a model may not do unasked: {listed}",
+            f"the graph {does}, which a model may not do unasked: {listing}",
             hint=f"if you trust the model, pass allow={groups} and files_dir=DIRECTORY to Session"
             if "files" in groups
             else f"feed what comes out of them instead (allow={groups} lets them pass, but nothing here runs them)",

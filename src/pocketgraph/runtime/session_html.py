@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Shape
 from pocketgraph.pages.document import fragment
 from pocketgraph.pages.parts import Cell, Column, Row, cards, paragraph, table, words
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches
 from pocketgraph.runtime.tensor_specs import TensorSpec, input_specs, output_specs
 
 MOST = 40  # inputs, and outputs
-MOST_IN_A_LINE = 4
 COLUMNS = (Column("tensor"), Column("to", is_words=True), Column("type", is_words=True), Column("shape", is_words=True))
 
 
@@ -26,12 +23,8 @@ def as_text(graph: Graph, engine: str | None, threads: int) -> str:
     except PocketgraphError:
         return f"<Session of {counted(len(graph), 'node')}, which have no likely outputs; {where}>"
     feeds = [str(spec) if spec.dtype is not None else spec.name for spec in specs]
-    return f"<Session of {counted(len(graph), 'node')}: {_some(feeds) or 'nothing'} -> {_some(fetches)}; {where}>"
-
-
-def _some(names: Sequence[str]) -> str:
-    rest = len(names) - MOST_IN_A_LINE
-    return ", ".join(names[:MOST_IN_A_LINE]) + (f" and {rest} more" if rest > 0 else "")
+    ways = f"{listed(feeds, 4) or 'nothing'} -> {listed(fetches, 4)}"
+    return f"<Session of {counted(len(graph), 'node')}: {ways}; {where}>"
 
 
 def as_html(graph: Graph, engine: str | None, threads: int) -> str:

@@ -8,6 +8,7 @@ from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.graph import is_rewired
 from pocketgraph.graph.order import is_topological, iter_topological, topological
+from pocketgraph.pages.quantities import listed
 
 SHOWN = 3  # names that an error lists
 
@@ -82,9 +83,8 @@ def check_references(graph: Graph, rule: str, changed: list[Node] | None = None)
     """
     missing = graph.dangling(changed)
     if missing:
-        shown = ", ".join(f"'{source}' (read by '{node}')" for node, source in missing[:SHOWN])
-        more = f" and {len(missing) - SHOWN} more" if len(missing) > SHOWN else ""
-        raise TransformError(f"the graph has inputs that refer to nonexistent nodes: {shown}{more}", where=rule)
+        shown = listed([f"'{source}' (read by '{node}')" for node, source in missing], SHOWN)
+        raise TransformError(f"the graph has inputs that refer to nonexistent nodes: {shown}", where=rule)
 
 
 def _check_ends(before: Graph, after: Graph, rule: str) -> None:

@@ -9,12 +9,10 @@ import click
 
 from pocketgraph.cli.shared.options import names
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 
 if TYPE_CHECKING:
     from pocketgraph.exporting.target_support import Support
-
-MOST_NAMED = 3  # nodes named of each group; --json lists all
 
 
 @click.command("check")
@@ -89,7 +87,6 @@ def show(found: Support) -> None:
             f"{'stands' if len(found.reasons) == 1 else 'stand'} in the way"
         )
     for obstacle in found.obstacles:
-        listed = ", ".join(f"'{name}'" for name in obstacle.nodes[:MOST_NAMED])
-        more = f" and {len(obstacle.nodes) - MOST_NAMED:,} more" if len(obstacle.nodes) > MOST_NAMED else ""
+        nodes = listed(obstacle.nodes, 3, quoted=True)  # --json lists all
         help_text = f"; {obstacle.hint}" if obstacle.hint else ""
-        echo(f"  {obstacle.op or 'the graph'} x {len(obstacle.nodes)} ({listed}{more}): {obstacle.reason}{help_text}")
+        echo(f"  {obstacle.op or 'the graph'} x {len(obstacle.nodes)} ({nodes}): {obstacle.reason}{help_text}")

@@ -29,11 +29,10 @@ from pocketgraph.graph.model_file_graph import TYPES, is_model_file
 from pocketgraph.inspect.flops import Flops
 from pocketgraph.inspect.step_flops import count_step
 from pocketgraph.litert.program import Program
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.comparison.compare import plain_values
 
-MOST_NAMED = 5
 MOSTLY = 0.5  # share of the time
 
 
@@ -160,7 +159,7 @@ def _program(model: ExportModel, fetches: Sequence[str], notes: list[str]) -> tu
             ops = sorted({model.graph[name].op for name in lacking.reasons if name in model.graph})
             notes.append(
                 f"memory is planned by the graph's nodes, as LiteRT lacks {len(lacking.reasons)} of them: "
-                f"{_listed(ops)} ({command_on_model('pocketgraph check {}')} has all of them)"
+                f"{listed(ops)} ({command_on_model('pocketgraph check {}')} has all of them)"
             )
         except UsageError as error:
             notes.append(f"memory is planned by the graph's nodes: {error.what}")
@@ -278,12 +277,7 @@ def _uncounted(flops: Flops) -> str:
     parts = []
     if flops.uncounted:
         ops = sorted(flops.uncounted)
-        parts.append(f"operations of {counted(sum(flops.uncounted.values()), 'node')} are not counted ({_listed(ops)})")
+        parts.append(f"operations of {counted(sum(flops.uncounted.values()), 'node')} are not counted ({listed(ops)})")
     if flops.unknown:
         parts.append(f"{counted(len(flops.unknown), 'node has a shape', 'nodes have shapes')} that only the run tells")
     return "; ".join(parts)
-
-
-def _listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return ", ".join(names[:MOST_NAMED]) + more

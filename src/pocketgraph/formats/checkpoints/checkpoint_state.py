@@ -10,6 +10,7 @@ from pathlib import Path
 from pocketgraph.errors import FormatError, did_you_mean
 from pocketgraph.formats.content import TABLE_MAGIC, Kind, of_tail
 from pocketgraph.formats.files import mapped
+from pocketgraph.pages.quantities import listed
 from pocketgraph.protobuf.c_escapes import unescaped
 
 STATE_FILE = "checkpoint"
@@ -54,7 +55,7 @@ def find_prefix(path: str | os.PathLike[str]) -> str:
     data = _DATA_FILE.fullmatch(text)
     missing = (data["prefix"] if data else text.removesuffix(".index")) + ".index"
     hint = did_you_mean(text, near) or (
-        f"there is {_listed(near)}" if near else f"there are no checkpoints in {folder}"
+        f"there is {listed(near, 6)}" if near else f"there are no checkpoints in {folder}"
     )
     raise FormatError(f"Input checkpoint '{text}' doesn't exist! There is no file {missing}", hint=hint)
 
@@ -159,7 +160,7 @@ def _latest(state_file: str) -> str:
     here = prefixes(folder or ".")
     raise FormatError(
         f"says that the latest checkpoint is {named}, which is not here (no file {moved}.index)", where=state_file,
-        hint=f"copy it, or name another one: {_listed(here)}" if here else "copy the checkpoint's files here too",
+        hint=f"copy it, or name another one: {listed(here, 6)}" if here else "copy the checkpoint's files here too",
     )  # fmt: skip
 
 
@@ -183,7 +184,7 @@ def _of_directory(folder: str) -> str:
         return os.path.join(folder, max(names, key=lambda name: int(name.rpartition("-")[2])))
     raise FormatError(
         "there are several checkpoints in this directory and no state file 'checkpoint' says which is meant",
-        where=folder, hint=f"name one: {_listed([os.path.join(folder, name) for name in names])}",
+        where=folder, hint=f"name one: {listed([os.path.join(folder, name) for name in names], 6)}",
     )  # fmt: skip
 
 
@@ -207,10 +208,6 @@ def _is_v1(path: str) -> bool:
         return of_tail(mapped(path)) is Kind.CHECKPOINT_V1
     except FormatError:
         return False
-
-
-def _listed(names: list[str], most: int = 6) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
 def step_of(prefix: str | Path) -> int:

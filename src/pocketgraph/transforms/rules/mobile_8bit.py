@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.pages.quantities import counted
+from pocketgraph.pages.quantities import counted, listed
 from pocketgraph.transforms import tool
 from pocketgraph.transforms.near_miss import Miss
 from pocketgraph.transforms.parts.signal_to_noise import decibels_kept
@@ -89,8 +89,7 @@ def too_fragile(graph: Graph) -> str:
     names = depthwise(graph)
     if not names:
         return ""
-    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
-    return f"depthwise convolutions ('{names[0]}'{more}): eight-bit arithmetic would ruin the model"
+    return f"depthwise convolutions ({listed(names, 1, quoted=True)}): eight-bit arithmetic would ruin the model"
 
 
 def too_noisy(before: Graph, after: Graph) -> str:
