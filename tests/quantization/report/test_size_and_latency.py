@@ -49,8 +49,8 @@ def test_both_programs_are_measured() -> None:
     size = len(model_bytes(outcome.converted.program))
     found = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(samples(2)))
     assert (found.float_bytes, found.bytes) == (len(model_bytes(program)), size)
-    assert 0 < found.seconds < 1
-    assert 0 < found.float_seconds < 1
+    assert found.seconds > 0
+    assert found.float_seconds > 0
     assert found.weights == sum(
         node.attr("value").numpy().size for node in net() if node.name in ("w1", "w2", "w3", "w4")
     )
