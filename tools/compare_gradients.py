@@ -121,7 +121,7 @@ def compare(oracle, folder, jobs):
     from pocketgraph.errors import PocketgraphError
     from pocketgraph.graph import const
     from pocketgraph.kernels.shapes import infer
-    from pocketgraph.kernels.shapes.infer import in_order
+    from pocketgraph.kernels.shapes.infer import postorder
 
     asked, counts = [], Counter()
     for name, graph, feeds, y in jobs:
@@ -140,7 +140,7 @@ def compare(oracle, folder, jobs):
             graph = graph.replace([*graph, gy])
             xs = [ref for ref, array in feeds.items() if array.dtype.kind == "f"]
             constants = [
-                node.name + ":0" for node in in_order(graph, [y])
+                node.name + ":0" for node in postorder(graph, [y])
                 if node.op == "Const" and carries(node.tensor.dtype) and node.tensor.size
             ]  # fmt: skip
             job["xs"] = xs + constants[:MOST_CONSTANTS]
@@ -152,7 +152,7 @@ def compare(oracle, folder, jobs):
             job["feeds"] = list(feeds)
             ours = pocketgraph.gradients(graph, y, job["xs"], ["oracle_gy"], unconnected="zero")
             job["ours"] = list(ours.outputs)
-            order = in_order(graph, [y])
+            order = postorder(graph, [y])
             job["kinks"] = [node.name + ":0" for node in order if node.op in ("Relu", "Relu6")]
             job["size"] = min(known.dtype(x).size for x in [y, *job["xs"]])
             pocketgraph.save(ours, folder / f"{number}_ours.pb")

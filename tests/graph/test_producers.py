@@ -3,6 +3,7 @@
 import pytest
 
 from pocketgraph.datasets.class_scores import scores_picked_from
+from pocketgraph.graph.node import find_source
 from pocketgraph.graph.text_format import parse
 
 THROUGH = ("Identity", "Reshape")
@@ -41,3 +42,17 @@ def test_the_class_that_leaves_a_model_beside_its_scores_is_picked_from_them() -
         answer = Identity(outputs:1, T=int64)
     """)
     assert scores_picked_from(graph, "answer") == scores_picked_from(graph, "outputs:1") == "scores"
+
+
+def test_the_source_of_a_tensor_is_looked_for_as_far_as_what_is_fed() -> None:
+    graph = parse("""
+        a = Placeholder(dtype=float)
+        b = Relu(a, T=float)
+        kept = Identity(b, T=float)
+        both = IdentityN(a, kept, T=[float,float])
+        last = Identity(both:1, T=float)
+    """)
+    assert find_source(graph.nodes, "last", ("Identity",)) == "b"
+    assert find_source(graph.nodes, "last", ("Identity",), ["both:1"]) == "both:1"
+    assert find_source(graph.nodes, "last", ("Identity",), ["both:0", "kept:0"]) == "kept"
+    assert find_source(graph.nodes, "nobody", ("Identity",)) is None

@@ -12,7 +12,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.tensor import Array
 from pocketgraph.graph.text_format import parse
-from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.kernels.shapes.infer import postorder
 from pocketgraph.runtime import Session
 from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
@@ -103,7 +103,7 @@ def test_short_and_long_texts_equal_the_reference_engine() -> None:
 
 
 def sized(graph: Graph, *sizes: int | None) -> Graph:
-    return with_sizes_of_feeds(graph, [(Endpoint("x", 0), FLOAT, sizes)], {}, in_order(graph, ["y"]))
+    return with_sizes_of_feeds(graph, [(Endpoint("x", 0), FLOAT, sizes)], {}, postorder(graph, ["y"]))
 
 
 def of(body: str) -> Graph:
@@ -121,7 +121,7 @@ def test_a_shape_is_read_off_what_is_fed() -> None:
     (read,) = Session(found, engine="reference").run(["y"], {"x": np.zeros((7, 3), np.float32)})
     assert read.tolist() == [7, 4]
     assert read.dtype == np.int64
-    assert "MatMul" not in {node.op for node in in_order(found, ["y"])}
+    assert "MatMul" not in {node.op for node in postorder(found, ["y"])}
 
 
 def test_sizes_that_change_places_do() -> None:

@@ -15,11 +15,9 @@ from pocketgraph.datasets.recordings import content_at, recording, resampled, sa
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph import Graph, canonical, node_name
 from pocketgraph.graph.dtype import STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.graph.order import reachable
 from pocketgraph.pages.quantities import counted
-
-PLACEHOLDERS = ops_with("placeholder")
 
 
 class WavLabeler:

@@ -13,13 +13,13 @@ from pocketgraph.datasets import image_loading, presets
 from pocketgraph.datasets.class_scores import scores_picked_from
 from pocketgraph.datasets.image_loading import Scale
 from pocketgraph.datasets.inferred_scaling import InferredScaling, inferred_scaling
-from pocketgraph.datasets.picture_input import PLACEHOLDERS, PictureInput, describe, find_input, require
+from pocketgraph.datasets.picture_input import PictureInput, describe, find_input, require
 from pocketgraph.errors import MissingKernelError, RunError, UsageError, option
 from pocketgraph.formats.tflite_metadata import Metadata, metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.model_file_graph import coded, has_codes, is_litert_file, numbers
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import infer

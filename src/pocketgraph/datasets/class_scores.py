@@ -7,9 +7,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pocketgraph.graph import Graph, canonical, parse_ref
+from pocketgraph.graph import Graph, canonical
 from pocketgraph.graph.dtype import INT32, INT64, STRING
 from pocketgraph.graph.entry_survey import NAMED
+from pocketgraph.graph.node import find_source
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import infer
 
@@ -111,8 +112,8 @@ def may_give_logits(graph: Graph, output: str) -> bool:
 
 def apart(graph: Graph, name: str) -> str:
     """A tensor without the others that pass through the same node, as all outputs of a SavedModel do."""
-    node, port = graph.producer(name), parse_ref(canonical(name)).port
-    return canonical(node.data_inputs[port]) if node.op == "IdentityN" else name
+    source = find_source(graph.nodes, name, ("IdentityN",))
+    return name if source in (name, None) else canonical(source)
 
 
 def picked_note(output: str, scores: str) -> str:

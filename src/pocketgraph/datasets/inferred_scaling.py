@@ -12,15 +12,11 @@ from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.dtype import INT8, UINT8
 from pocketgraph.graph.model_file_graph import SCALES, ZERO_POINTS, is_litert_file
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import BIASED_SUMS, FUSED_BATCH_NORMS, PRODUCTS, QUOTIENTS, ops_with
 
 THROUGH = ops_with("passes", "view", "moves", "resize", "pad") | {"Cast", "Enter"}
 """Ops behind which pixels have the same range as before."""
-SUMS = ops_with("sum", "bias")
 DIFFERENCES = ops_with("difference")
-PRODUCTS = ops_with("product")
-QUOTIENTS = ops_with("quotient")
-BATCH_NORMS = ops_with("fused_batch_norm")
 MOST_NODES = 64  # that are looked at behind the input
 BYTE_CENTRES = (60.0, 200.0)  # means of channels of photographs, in values from 0 to 255
 SHARE_CENTRES = (0.3, 0.65)  # the same, in values from 0 to 1
@@ -134,7 +130,7 @@ def _of_affine(slope: float, offset: float, node: str) -> InferredScaling | None
 def _affine(graph: Graph, node: Node, name: str) -> tuple[float, float] | None:
     """Slope and offset of a sum or product by a constant, the means over channels; None for all else."""
     data = node.data_inputs
-    if node.op in BATCH_NORMS and len(data) >= 5 and node_name(data[0]) == name:
+    if node.op in FUSED_BATCH_NORMS and len(data) >= 5 and node_name(data[0]) == name:
         return _batch_norm(graph, node)
     if len(data) != 2:
         return None
@@ -142,7 +138,7 @@ def _affine(graph: Graph, node: Node, name: str) -> tuple[float, float] | None:
     value = _number(graph, data[1 if is_first else 0])
     if value is None:
         return None
-    if node.op in SUMS:
+    if node.op in BIASED_SUMS:
         return 1.0, value
     if node.op in DIFFERENCES:
         return (1.0, -value) if is_first else (-1.0, value)

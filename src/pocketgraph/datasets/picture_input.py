@@ -17,12 +17,10 @@ from pocketgraph.errors import GraphError, PocketgraphError, UsageError, command
 from pocketgraph.graph import DType, Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING, UINT8
 from pocketgraph.graph.entry_points import unknown_node_hint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PICTURE_FILES, PLACEHOLDERS
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import GraphResizing, graph_resizing, resize_nodes
 
-PLACEHOLDERS = ops_with("placeholder")
-DECODERS = ops_with("picture_file")
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 MOST_NUMBERS = 1 << 27  # in one feed: 512 MB; the graph is not trusted to say a sensible size
 _NOISE = re.compile(r"(^|[/_])(noise|latents?|z)([/_\d]|$)", re.I)  # what a generator takes
@@ -131,7 +129,7 @@ def find_input(graph: Graph) -> str:
     ranked = sorted(((_likeness(graph, node), node.name) for node in graph if node.op in PLACEHOLDERS), reverse=True)
     if not ranked or ranked[0][0] == 0:
         known = ", ".join(f"{name} {_written_shape(graph[name])}" for _, name in ranked[:5]) or "none at all"
-        if any(node.op in DECODERS for node in graph):
+        if any(node.op in PICTURE_FILES for node in graph):
             raise UsageError(
                 "this graph reads picture files itself, in a loop",
                 hint=f"{command_on_model('pocketgraph ship {} -o out/')} cuts that part off, and writes model.tflite",
@@ -253,7 +251,7 @@ def _likeness(graph: Graph, node: Node) -> int:
 def _decoder(graph: Graph, node: Node) -> Node | None:
     """The node that turns the file that ``node`` holds into uint8 pixels."""
     users = graph.consumers.get(node.name, ())
-    return next((user for user in users if user.op in DECODERS and user.dtype("dtype", UINT8) is UINT8), None)
+    return next((user for user in users if user.op in PICTURE_FILES and user.dtype("dtype", UINT8) is UINT8), None)
 
 
 def _channels_of_first_convolution(graph: Graph, node: Node) -> int | None:

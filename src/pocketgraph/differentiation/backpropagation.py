@@ -17,7 +17,7 @@ from pocketgraph.differentiation.node_gradient import NodeGradient
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
-from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.kernels.shapes.infer import postorder
 
 SHOWN = 20
 """Nodes that an error lists by name."""
@@ -131,7 +131,7 @@ class _WayBack:
         self.loops = find_loops(self.graph) if any(node.op == "Enter" for node in self.graph) else []
         needed = _by_data(self.graph, ys)
         self.items = [
-            item for item in self._in_order(ys, self.loops) if isinstance(item, WhileLoop) or item.name in needed
+            item for item in self._postorder(ys, self.loops) if isinstance(item, WhileLoop) or item.name in needed
         ]  # fmt: skip
         self.rounds: dict[str, list[Node | WhileLoop]] = {}
         """The nodes and loops of a round of each loop, by its frame."""
@@ -160,7 +160,7 @@ class _WayBack:
         known = [*map(self.builder.inferred.dtype, node.data_inputs), *(opdefs.known_output_dtypes(node) or ())]
         return any(dtype is not None and dtype.is_complex for dtype in known)
 
-    def _in_order(
+    def _postorder(
         self, ys: Sequence[str], loops: Sequence[WhileLoop], within: Collection[str] | None = None
     ) -> list[Node | WhileLoop]:
         """The nodes that ys need, producers first; in the place of the nodes of a loop stands the loop.
@@ -171,7 +171,7 @@ class _WayBack:
             within: the nodes that count; by default all.
         """
         if not loops and within is None:
-            return list(in_order(self.graph, ys))
+            return list(postorder(self.graph, ys))
         loop_of = {name: loop for loop in loops for name in loop.members}
         done: set[str] = set()
         opened: set[str] = set()
@@ -218,7 +218,7 @@ class _WayBack:
 
         if loop.frame not in self.rounds:
             ends = [v.ends for v in loop.variables]
-            self.rounds[loop.frame] = self._in_order(ends, loop.inner, loop.body)
+            self.rounds[loop.frame] = self._postorder(ends, loop.inner, loop.body)
         was_new, is_new = False, True
         while is_new:
             is_new = False

@@ -11,11 +11,10 @@ from pocketgraph.differentiation.variable_nodes import add_variable, read_variab
 from pocketgraph.errors import GraphError, did_you_mean
 from pocketgraph.graph import Graph, Node, Shape, check_graph, node_name
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, ops_with
 
 WEIGHTED = ops_with("layer", "bias", "fused_batch_norm") | ops_with("sum")
 """Ops that combine values with weights."""
-NORMALIZED = ops_with("fused_batch_norm")
 
 
 def trainable(
@@ -105,7 +104,7 @@ def weights(graph: Graph) -> list[Node]:
     for node in graph:
         if node.op not in WEIGHTED:
             continue
-        refs = node.data_inputs[1:3] if node.op in NORMALIZED else node.data_inputs
+        refs = node.data_inputs[1:3] if node.op in FUSED_BATCH_NORMS else node.data_inputs
         for ref in refs:
             constant = _constant(graph, ref)
             if constant is not None and constant.tensor.dtype.is_floating and constant.tensor.size > 1:

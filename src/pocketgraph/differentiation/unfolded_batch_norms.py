@@ -8,10 +8,8 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, canonical, const, node_name, opdefs
 from pocketgraph.graph.edit import rename_inputs
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import BIASED_SUMS
 from pocketgraph.graph.tensor import Array
-
-BIASED = ops_with("bias", "sum")
 
 
 def with_unfolded_batch_norms(graph: Graph) -> tuple[Graph, list[str]]:
@@ -53,7 +51,7 @@ def _layers(graph: Graph) -> Iterator[tuple[Node, Node]]:
         if not (is_product or is_layer) or f"{node.name}/gamma" in graph or f"{node.name}/scaled" in graph:
             continue
         readers = graph.consumers.get(node.name, ())
-        if len(readers) != 1 or readers[0].op not in BIASED or not _has_vector(graph, readers[0], node):
+        if len(readers) != 1 or readers[0].op not in BIASED_SUMS or not _has_vector(graph, readers[0], node):
             continue
         holder = _sole_holder(graph, node)
         if holder is not None and holder.tensor.dtype.is_floating:

@@ -16,6 +16,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
 from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE, Signature
+from pocketgraph.graph.op_traits import PLACEHOLDERS
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.pages.quantities import counted
@@ -30,7 +31,7 @@ from pocketgraph.quantization.audio_preprocessing import (
 )
 from pocketgraph.quantization.float_program import with_value
 from pocketgraph.quantization.stated_sizes import Sizes, by_tensor
-from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS, FeedSpec
+from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.synthetic_feeds import (
     default_fetches,
     is_cached_layer,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
+import textwrap
 import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from pocketgraph import errors
 from pocketgraph.errors import UsageError, did_you_mean
 from pocketgraph.exporting.targets import Target
+from pocketgraph.pages.docstrings import meanings
 
 BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
@@ -37,7 +38,8 @@ def options_of(target: Target) -> dict[str, Option]:
     """The options of a target by name, in the order of its exporter's signature."""
     write = target.function
     hints = typing.get_type_hints(write)
-    texts = _documented(inspect.getdoc(write) or "")
+    documented = (inspect.getdoc(write) or "").partition("Args:\n")[2].partition("\n\n")[0]
+    texts = meanings(textwrap.dedent(documented).splitlines())
     found = {}
     for name, parameter in inspect.signature(write).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY:
@@ -46,20 +48,6 @@ def options_of(target: Target) -> dict[str, Option]:
         choices = next((typing.get_args(m) for m in members if typing.get_origin(m) is typing.Literal), ())
         kind = type(choices[0]) if choices else next(m for m in members if m in (bool, int, float, str))
         found[name] = Option(name, kind, choices, parameter.default, texts.get(name, ""))
-    return found
-
-
-def _documented(text: str) -> dict[str, str]:
-    """What a docstring's ``Args:`` say of each argument."""
-    found: dict[str, str] = {}
-    name = ""
-    for line in text.partition("Args:\n")[2].partition("\n\n")[0].splitlines():
-        start = re.match(r" {4}(\w+): (.*)", line)
-        if start is not None:
-            name = start[1]
-            found[name] = start[2]
-        elif name:
-            found[name] += " " + line.strip()
     return found
 
 

@@ -9,10 +9,9 @@ from pocketgraph.freezing.repair.augmentation import augmentations
 from pocketgraph.freezing.repair.updates import is_update, updated_variable
 from pocketgraph.freezing.tables import unfilled_tables
 from pocketgraph.graph import Graph, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import REFERENCES
 from pocketgraph.graph.order import reachable
 
-_REF_OPS = ops_with("reference")
 _QUEUES = ("FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue", "OneShotIterator", "Iterator")
 """Not a trait: what training's input pipelines leave behind."""
 MOST_LISTED = 5
@@ -36,7 +35,7 @@ def leftovers(frozen: Graph, whole: Graph) -> list[str]:
         inside = [node.name for node in function.nodes if is_update(node)]
         if inside:
             found.append(f"the function '{name}' would change a variable that is now a constant: {_listed(inside)}")
-    references = [node.name for node in frozen if node.op in _REF_OPS and node_name(node.inputs[0]) in constants]
+    references = [node.name for node in frozen if node.op in REFERENCES and node_name(node.inputs[0]) in constants]
     if references:
         found.append(
             f"{_listed(references)} wants a reference to a variable and now gets a constant; "

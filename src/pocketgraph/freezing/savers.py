@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from pocketgraph.errors import UsageError
 from pocketgraph.formats.checkpoints.bundle_proto import Extent
 from pocketgraph.formats.function_def import arguments
 from pocketgraph.freezing.graph_variables import ASSIGNS, variable_behind
@@ -63,6 +64,23 @@ def saved_names(graph: Graph) -> dict[str, list[SavedAs]]:
         if copy in found and original not in found:
             found[original] = found[copy]
     return found
+
+
+def of_saver(saved: dict[str, list[SavedAs]], scope: str | None) -> dict[str, list[SavedAs]]:
+    """What one saver says, that of a scope; all, where no scope is given.
+
+    Raises:
+        UsageError: the graph has no such saver.
+    """
+    if not scope:
+        return saved
+    chosen = {name: [place for place in places if place.saver == scope] for name, places in saved.items()}
+    if not any(chosen.values()):
+        scopes = sorted({place.saver for places in saved.values() for place in places})
+        raise UsageError(
+            f"the graph has no saver '{scope}'", hint=f"it has {', '.join(scopes)}" if scopes else "it has none"
+        )
+    return chosen
 
 
 def _keras_copies(graph: Graph) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pocketgraph.errors import FreezeError, UsageError, option
+from pocketgraph.errors import FreezeError, option
 from pocketgraph.formats.files import PathLike
 from pocketgraph.freezing import repair as repairs
 from pocketgraph.freezing.binding import bound
@@ -19,7 +19,7 @@ from pocketgraph.freezing.graph_variables import VariableNode, is_variable, vari
 from pocketgraph.freezing.initializers import initialized, refuse_computed
 from pocketgraph.freezing.leftovers import leftovers
 from pocketgraph.freezing.run_state import forgotten, run_state
-from pocketgraph.freezing.savers import SavedAs, saved_names
+from pocketgraph.freezing.savers import of_saver, saved_names
 from pocketgraph.freezing.serving_signatures import left_signatures
 from pocketgraph.freezing.stored_tables import has_stored_tables
 from pocketgraph.freezing.subgraph import extract_sub_graph
@@ -282,7 +282,7 @@ def _values(
             hint=f"name the checkpoint's prefix, such as model.ckpt-1000 ({option('input_checkpoint', 'checkpoint')})",
         )  # fmt: skip
     if rest and store is not None:
-        saved = _of_saver(saved_names(graph), saver)
+        saved = of_saver(saved_names(graph), saver)
         first = source.has_saver or saver is not None
         values |= values_of(rest, store, saved, savers_first=first, averages=moving_averages)
         kept = averaged([variable.name for variable in rest], store, saved)
@@ -361,18 +361,6 @@ def _by_tensor(graph: Graph, bind: Mapping[str, Any], signature: str | None) -> 
     chosen = graph.signatures.get(signature or DEFAULT_SIGNATURE)
     keys = chosen.inputs if chosen is not None else {}
     return {name if node_name(name) in graph else keys.get(name, name): value for name, value in bind.items()}
-
-
-def _of_saver(saved: dict[str, list[SavedAs]], scope: str | None) -> dict[str, list[SavedAs]]:
-    if not scope:
-        return saved
-    chosen = {name: [place for place in places if place.saver == scope] for name, places in saved.items()}
-    if not any(chosen.values()):
-        scopes = sorted({place.saver for places in saved.values() for place in places})
-        raise UsageError(
-            f"the graph has no saver '{scope}'", hint=f"it has {', '.join(scopes)}" if scopes else "it has none"
-        )
-    return chosen
 
 
 def _signed(graph: Graph, outputs: Sequence[str]) -> Graph:

@@ -10,11 +10,9 @@ from pocketgraph.errors import FreezeError, command_on_model, option
 from pocketgraph.freezing.graph_variables import is_variable
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.dtype import BOOL
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, SAME_ELEMENTS, ops_with
 from pocketgraph.graph.order import MERGES, descendants
 
-FUSED = ops_with("fused_batch_norm")
-_THROUGH = ops_with("passes", "view")
 _MOST_LISTED = 3
 
 
@@ -39,7 +37,10 @@ def refuse_training_batch_norms(graph: Graph, whole: Graph | None = None, *, is_
     undecided: set[str] | None = None
     found: list[tuple[str, str]] = []
     for node in graph:
-        why = _fused(graph, node) if node.op in FUSED else _composed(graph, node) if node.op == "Rsqrt" else ""
+        if node.op in FUSED_BATCH_NORMS:
+            why = _fused(graph, node)
+        else:
+            why = _composed(graph, node) if node.op == "Rsqrt" else ""
         if not why:
             continue
         undecided = _on_branches(graph) if undecided is None else undecided
@@ -77,7 +78,7 @@ def untrained_batch_norms(graph: Graph) -> Iterator[str]:
     """A warning when all fused batch norms still have the moving statistics they began with, mean 0 and variance 1."""
     seen, untouched = 0, []
     for node in graph:
-        if node.op not in FUSED or len(node.data_inputs) < 5:
+        if node.op not in FUSED_BATCH_NORMS or len(node.data_inputs) < 5:
             continue
         mean, variance = (graph.constant(ref) for ref in node.data_inputs[3:5])
         if mean is None or variance is None or mean.size == 0 or mean.size != variance.size:
@@ -146,7 +147,7 @@ def _composed(graph: Graph, node: Node) -> str:
 
 
 def _producer(graph: Graph, ref: str) -> Node | None:
-    return graph.find_producer(ref, _THROUGH)
+    return graph.find_producer(ref, SAME_ELEMENTS)
 
 
 def _on_branches(graph: Graph) -> set[str]:

@@ -12,7 +12,7 @@ from pocketgraph.graph.epsilon_greedy import OVERRULING, greedy_scores
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.loss_arithmetic import answer_before_loss, averaged_answers
 from pocketgraph.graph.node import Node, canonical, node_name, parse_ref
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, VARIABLES, ops_with
 from pocketgraph.graph.order import inside_loops, reachable
 from pocketgraph.graph.output_likelihood import (
     GOOD_NAME,
@@ -24,7 +24,7 @@ from pocketgraph.graph.output_likelihood import (
     state_ends,
 )
 from pocketgraph.graph.picked_scores import ends_without_normalizer
-from pocketgraph.graph.weight_reach import PLACEHOLDERS, SIZES, WeightReach
+from pocketgraph.graph.weight_reach import SIZES, WeightReach
 
 _NO_RESULTS = PLACEHOLDERS | VARIABLES | {"Const"}
 _TRIVIAL = ops_with("passes", "checks", "view", "exit") | {"Flatten", "Pack"}

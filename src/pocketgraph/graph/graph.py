@@ -9,7 +9,7 @@ from typing import Any
 from weakref import ref as weak
 
 from pocketgraph.errors import GraphError, UsageError, did_you_mean
-from pocketgraph.graph.node import Node, node_name, parse_ref
+from pocketgraph.graph.node import Node, find_source, node_name, parse_ref
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.tensor import Tensor
@@ -136,15 +136,21 @@ class Graph:
         """
         if self.secret:
             raise GraphError("a model that was decrypted does not leave this process", hint="work without a cluster")
-        parts = {
-            "functions": dict(self.functions),
+        tables = {"functions": dict(self.functions), "signatures": dict(self.signatures), "extra": bytes(self.extra)}
+        return _unpickled, (list(self._table.values()), {**self._parts(), **tables, "source": ""})
+
+    def _parts(self) -> dict[str, Any]:
+        """What makes a copy, beside the nodes: the constructor's keyword arguments."""
+        return {
+            "functions": self.functions,
             "versions": self.versions,
             "inputs": self.inputs,
             "outputs": self.outputs,
-            "signatures": dict(self.signatures),
-            "extra": bytes(self.extra),
+            "signatures": self.signatures,
+            "extra": self.extra,
+            "source": self.source,
+            "secret": self.secret,
         }
-        return _unpickled, (list(self._table.values()), parts)
 
     def replace(self, nodes: Iterable[Node] | None = None, **changes: Any) -> Graph:
         """A copy with other nodes, or other keyword parts of the constructor.
@@ -160,16 +166,7 @@ class Graph:
             GraphError: two nodes share a name.
             TypeError: ``changes`` names what a Graph has not.
         """
-        parts: dict[str, Any] = {
-            "functions": self.functions,
-            "versions": self.versions,
-            "inputs": self.inputs,
-            "outputs": self.outputs,
-            "signatures": self.signatures,
-            "extra": self.extra,
-            "source": self.source,
-            "secret": self.secret,
-        }
+        parts = self._parts()
         unknown = set(changes) - set(parts)
         if unknown:
             raise TypeError(f"a Graph has no {', '.join(sorted(unknown))}")
@@ -225,21 +222,18 @@ class Graph:
         Returns:
             The node; None when the graph has no such node, or a circle hands on what it takes.
         """
-        for _ in range(len(self.nodes) + 1):
-            node = self.nodes.get(node_name(ref))
-            if node is None:
-                return None
-            by_number = node.op == "IdentityN" and ("Identity" in through or node.op in through)
-            port = parse_ref(ref).port if by_number else 0
-            if not (by_number or node.op in through) or not 0 <= port < len(node.data_inputs):
-                return node
-            ref = node.data_inputs[port]
-        return None
+        source = find_source(self.nodes, ref, through)
+        return None if source is None else self.nodes[node_name(source)]
 
     @property
     def public_signatures(self) -> dict[str, Signature]:
         """The signatures but those that TensorFlow 2's loader has for itself (``__saved_model_init_op``)."""
         return {key: signature for key, signature in self.signatures.items() if not key.startswith("__")}
+
+    @cached_property
+    def ops(self) -> frozenset[str]:
+        """The ops that occur; those of functions' bodies do not count."""
+        return frozenset([node.op for node in self._table.values()])
 
     @cached_property
     def consumers(self) -> Mapping[str, tuple[Node, ...]]:
@@ -263,11 +257,6 @@ class Graph:
             A pair for each such input; none for a graph that is whole.
         """
         return self._leading_nowhere(among) if among is not None else list(self._dangling)
-
-    @cached_property
-    def ops(self) -> frozenset[str]:
-        """The ops that occur; those of functions' bodies do not count."""
-        return frozenset([node.op for node in self._table.values()])
 
     @cached_property
     def _dangling(self) -> tuple[tuple[str, str], ...]:
@@ -351,8 +340,7 @@ class Graph:
         Returns:
             The value, or None when it is no constant.
         """
-        seen = 0
-        while True:
+        for _ in range(len(self.nodes) + 1):
             name, port, control = parse_ref(ref)
             node = self.nodes.get(name)
             if node is None or port != 0 or control:
@@ -363,9 +351,7 @@ class Graph:
             if node.op not in ("Identity", "StopGradient", "Snapshot") or not node.data_inputs:
                 return None
             ref = node.data_inputs[0]
-            seen += 1
-            if seen > len(self.nodes):
-                return None
+        return None
 
     def _repr_html_(self) -> str:
         from pocketgraph.graph.notebook import as_html

@@ -299,3 +299,25 @@ def further_outputs(nodes: Iterable[Node], sources: Collection[str]) -> list[Ref
     """The outputs beyond the first of ``sources`` (names of nodes) that some of these nodes read; sorted."""
     refs = {parse_ref(ref) for node in nodes for ref in node.data_inputs}
     return sorted(ref for ref in refs if ref.port and ref.name in sources)
+
+
+def find_source(nodes: Mapping[str, Node], ref: str, through: Collection[str], fed: Collection[str] = ()) -> str | None:
+    """The tensor behind the nodes that hand it on, as its reader spells it; None where ``Graph.find_producer`` is.
+
+    Args:
+        nodes: by name.
+        ref, through: as for ``Graph.find_producer``.
+        fed: tensors (``node:0``) whose values come from outside, behind which is nothing to look for.
+    """
+    for _ in range(len(nodes) + 1):
+        node = nodes.get(node_name(ref))
+        if node is None:
+            return None
+        by_number = node.op == "IdentityN" and ("Identity" in through or node.op in through)
+        port = parse_ref(ref).port if by_number else 0
+        if not (by_number or node.op in through) or not 0 <= port < len(node.data_inputs):
+            return ref
+        if fed and canonical(ref) in fed:
+            return ref
+        ref = node.data_inputs[port]
+    return None

@@ -88,8 +88,21 @@ def ops_with(*traits: str) -> frozenset[str]:
     return frozenset().union(*(known[trait] for trait in traits))
 
 
+BIASED_SUMS = ops_with("sum", "bias")
+CONVOLUTIONS = ops_with("convolution")
+FEEDS_TRAINING = ops_with("feeds_training")
+FUSED_BATCH_NORMS = ops_with("fused_batch_norm")
+HEAVY = ops_with("heavy")
+PASSES = ops_with("passes")
+PICTURE_FILES = ops_with("picture_file")
+PLACEHOLDERS = ops_with("placeholder")
+PRODUCTS = ops_with("product")
+QUOTIENTS = ops_with("quotient")
+REFERENCES = ops_with("reference")
+SAME_ELEMENTS = ops_with("passes", "view")
+SUMS = ops_with("sum")
 VARIABLES = ops_with("variable")
-"""Ops that make a variable, or the handle of one."""
+"""Sets that several files ask for: one name each, that of the trait."""
 
 
 _user_ops: frozenset[str] = frozenset()

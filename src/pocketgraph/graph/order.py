@@ -10,7 +10,7 @@ from pocketgraph.graph.graph import MERGES, Graph
 from pocketgraph.graph.node import Node, node_name
 from pocketgraph.graph.op_traits import ops_with
 
-__all__ = ["MERGES", "descendants", "in_order", "inside_loops", "reachable", "stands_in_order", "topological"]
+__all__ = ["MERGES", "descendants", "inside_loops", "is_topological", "iter_topological", "reachable", "topological"]
 
 
 def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
@@ -27,10 +27,10 @@ def topological(graph: Graph, *, partial: bool = False) -> list[Node]:
     Raises:
         GraphError: an input names a node that is not there; or nodes form a cycle without a ``Merge``.
     """
-    return list(in_order(graph, partial=partial))
+    return list(iter_topological(graph, partial=partial))
 
 
-def in_order(graph: Graph, *, partial: bool = False) -> Iterator[Node]:
+def iter_topological(graph: Graph, *, partial: bool = False) -> Iterator[Node]:
     """The nodes one by one; see ``topological``. A cycle is found after the last node that is in none."""
     readers = _Readers(len(graph))
     if not readers.found_on_the_way(graph):
@@ -113,7 +113,7 @@ class _Readers:
         return None
 
 
-def stands_in_order(graph: Graph) -> bool:
+def is_topological(graph: Graph) -> bool:
     """Whether each node of the graph stands behind all that it reads, so that nothing leads nowhere or in a circle."""
     passed: set[str] = set()
     for name, node in graph.nodes.items():

@@ -8,7 +8,7 @@ from functools import cached_property
 from pocketgraph.errors import GraphError
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name
-from pocketgraph.graph.order import stands_in_order, topological
+from pocketgraph.graph.order import is_topological, topological
 
 
 class Pattern:
@@ -93,7 +93,7 @@ def find_matches(graph: Graph, pattern: Pattern, accept: Callable[[Match], bool]
         candidates = [match for node in heads if (match := _fit(node, pattern, graph.nodes, ())) is not None]
         if not candidates:
             return []
-        if _are_apart(candidates) and stands_in_order(graph):
+        if _are_apart(candidates) and is_topological(graph):
             return candidates if accept is None else [match for match in candidates if accept(match)]
     try:
         order = topological(graph, partial=True)

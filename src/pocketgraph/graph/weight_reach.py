@@ -7,14 +7,13 @@ from functools import cached_property
 
 from pocketgraph.graph.graph import Graph
 from pocketgraph.graph.node import Node, node_name, parse_ref
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.output_likelihood import LOSS_SCOPES, OF_SAVERS, is_of_training
 from pocketgraph.graph.picked_scores import picked_scores
 from pocketgraph.graph.summary_nodes import summary_only_nodes
 from pocketgraph.graph.tensor import Tensor
 
-PLACEHOLDERS = ops_with("placeholder")
 PIPELINES = re.compile(
     r"IteratorGetNext|(Queue|Stage).*(Dequeue|Unstage)|QueueDequeue|ReaderRead|ParseExample|ParseSingle"
 )

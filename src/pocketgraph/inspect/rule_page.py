@@ -6,6 +6,7 @@ import inspect
 import re
 from dataclasses import dataclass
 
+from pocketgraph.pages.docstrings import meanings
 from pocketgraph.transforms.tool import Rule, RuleParameter
 
 DIFFERS = "Differs from the original:"
@@ -74,7 +75,7 @@ def page_of(rule: Rule) -> Page:
         " ".join(calls if re.search(rf"\b{rule.name}\b", " ".join(calls)) else [rule.name, *calls]),
         tuple(" ".join(part.strip() for part in paragraph) for paragraph in paragraphs if paragraph),
         " ".join(line.strip() for line in parts[DIFFERS]).strip(),
-        _meanings(_dedented(parts["Args:"])),
+        meanings(_dedented(parts["Args:"])),
         tuple(rule.parameters.values()),
         "\n".join(_dedented(parts["Raises:"])).strip("\n"),
     )
@@ -94,18 +95,3 @@ def spelled(parameter: RuleParameter) -> str:
 def _dedented(lines: list[str]) -> list[str]:
     indents = [len(line) - len(line.lstrip()) for line in lines if line.strip()]
     return [line[min(indents, default=0) :] for line in lines]
-
-
-def _meanings(lines: list[str]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    names: list[str] = []
-    for line in lines:
-        match = re.match(r"([a-z_]+(?:, [a-z_]+)*): (.*)", line)
-        if match:
-            names = match[1].split(", ")
-            for name in names:
-                found[name] = match[2].strip()
-        elif line.strip():
-            for name in names:
-                found[name] = f"{found[name]} {line.strip()}"
-    return found

@@ -57,7 +57,7 @@ class Trial:
         reasons: dict[str, str] = {}
         computing = [node for node in nodes if node.op != "Const"]
         wanted = [*outputs, *(f"{node.name}:0" for node in computing)]
-        self._order = in_order(computing, wanted, entering, emit.statics)
+        self._order = lowering_order(computing, wanted, entering, emit.statics)
         for node in timed(self._order):
             start = len(emit.operations)
             try:
@@ -94,7 +94,7 @@ class Trial:
             found.inputs.append(value)
         is_whole = (list(map(canonical, outputs)), frozenset(taken)) == self._whole and not self.reasons
         is_whole = is_whole and {node.name for node in self._order} <= {node.name for node in nodes}
-        order = self._order if is_whole else in_order(nodes, outputs, frozenset(taken), emit.statics)
+        order = self._order if is_whole else lowering_order(nodes, outputs, frozenset(taken), emit.statics)
         for node in order:
             if node.name not in self._spans:
                 return None
@@ -133,7 +133,7 @@ def lowered(
         dtype, shape = specs[name]
         emit.values[name] = Value(name, widened(dtype), tuple(shape))
     entering = [emit.values[name] for name in taken]
-    for node in timed(in_order(nodes, outputs, emit.values, emit.statics)):
+    for node in timed(lowering_order(nodes, outputs, emit.values, emit.statics)):
         try:
             emit.lower(node)
         except MALFORMED as error:
@@ -160,7 +160,9 @@ def _is_closed(program: Program) -> bool:
     return all(value in there or value.constant is not None for value in program.outputs)
 
 
-def in_order(nodes: Sequence[Node], outputs: Sequence[str], entering: Collection[str], statics: Statics) -> list[Node]:
+def lowering_order(
+    nodes: Sequence[Node], outputs: Sequence[str], entering: Collection[str], statics: Statics
+) -> list[Node]:
     """The nodes that the outputs need and that are not static, each after those it needs.
 
     Args:

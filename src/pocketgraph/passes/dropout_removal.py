@@ -12,14 +12,10 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from pocketgraph.graph import Graph, Node, Tensor, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS, SUMS, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
-_PRODUCTS = ops_with("product")
-_ADDS = ops_with("sum")
-_DIVIDES = ops_with("quotient")
-_PASSES = ops_with("passes")
 _RANDOM = ops_with("uniform_noise")
 MASKS = ops_with("order") | {"Floor"}
 OF_RATE = ops_with("sum", "difference", "product", "quotient", "reciprocal", "passes", "switch") | {"Cast"}
@@ -111,7 +107,7 @@ def mask_of(tensors: Tensors, ref: str) -> Mask | None:
                 return Mask(drawn[0], drawn[1] and is_above and is_number(tensors, rate, 0))
         return None
     total = tensors.producer(node.data_inputs[0])
-    for keep, noise in _both_ways(total) if total is not None and total.op in _ADDS else ():
+    for keep, noise in _both_ways(total) if total is not None and total.op in SUMS else ():
         drawn = _drawn(tensors, noise)
         if drawn is not None and _is_rate(tensors, keep) and _may_keep(tensors, keep):
             return Mask(drawn[0], drawn[1] and is_number(tensors, keep, 1))
@@ -148,7 +144,7 @@ class _GraphTensors:
         self.value = ConstantValues(self.graph.nodes).value
 
     def producer(self, ref: str) -> Node | None:
-        return self.graph.find_producer(ref, _PASSES)
+        return self.graph.find_producer(ref, PASSES)
 
 
 def _both_ways(node: Node) -> Iterator[tuple[str, str]]:
@@ -161,7 +157,7 @@ def _both_ways(node: Node) -> Iterator[tuple[str, str]]:
 def _source_and_mask(tensors: _GraphTensors, node: Node) -> tuple[str, Mask] | None:
     """What goes into the dropout that ends at ``node``, and its mask; None when it is none."""
     inputs = node.data_inputs
-    if node.op in _PRODUCTS:
+    if node.op in PRODUCTS:
         choices = list(_both_ways(node))
     elif node.op in ("SelectV2", "Select") and len(inputs) == 3 and is_number(tensors, inputs[2], 0):
         choices = [(inputs[1], inputs[0])]
@@ -187,8 +183,8 @@ def _drawn(tensors: Tensors, ref: str) -> tuple[Node, bool] | None:
         node = tensors.producer(ref)
         if node is not None and node.op in _RANDOM:
             return node, is_as_drawn
-        if node is not None and (node.op in _ADDS or node.op in _PRODUCTS):
-            neutral = 1 if node.op in _PRODUCTS else 0
+        if node is not None and (node.op in SUMS or node.op in PRODUCTS):
+            neutral = 1 if node.op in PRODUCTS else 0
             for kept, other in _both_ways(node):
                 waiting.append((kept, is_as_drawn and is_number(tensors, other, neutral)))
         elif node is not None and node.op in ("Sub", "Cast"):
@@ -200,16 +196,16 @@ def _unscaled(tensors: _GraphTensors, ref: str, noise: Node) -> str | None:
     """``x`` of x / keep or x * scale; the random numbers mostly have the shape of x, which tells them apart."""
     nodes = tensors.graph.nodes
     node = nodes.get(node_name(ref))
-    if node is None or len(node.data_inputs) != 2 or node.op not in _DIVIDES | _PRODUCTS:
+    if node is None or len(node.data_inputs) != 2 or node.op not in QUOTIENTS | PRODUCTS:
         return None
     first, second = node.data_inputs
     shape = nodes.get(node_name(noise.data_inputs[0])) if noise.data_inputs else None
     like = shape.data_inputs[0] if shape is not None and shape.op == "Shape" else ""
-    if second == like and node.op in _PRODUCTS and _is_rate(tensors, first):
+    if second == like and node.op in PRODUCTS and _is_rate(tensors, first):
         return second
     if _is_rate(tensors, second):
         return first
-    if node.op in _PRODUCTS and _is_rate(tensors, first):
+    if node.op in PRODUCTS and _is_rate(tensors, first):
         return second
     return None
 

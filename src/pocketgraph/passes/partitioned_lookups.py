@@ -15,13 +15,12 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, node_name, parse_ref
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.node import const
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.passes.constant_values import ConstantValues
 
 _STITCHES = frozenset({"DynamicStitch", "ParallelDynamicStitch"})
-_PASSES = ops_with("passes")
-_OF_IDS = _PASSES | {"FloorDiv", "FloorMod", "Sub", "AddV2", "Add", "Maximum", "Less", "Select", "SelectV2", "Cast"}
+_OF_IDS = PASSES | {"FloorDiv", "FloorMod", "Sub", "AddV2", "Add", "Maximum", "Less", "Select", "SelectV2", "Cast"}
 """Not a trait: what the strategies compute of an id alone, each for itself."""
 
 
@@ -102,7 +101,7 @@ def _lookup_of(graph: Graph, stitch: Node) -> _PartitionedLookup | None:
     """What a stitch puts together, where that is what partitions gave for ids, in the order of the ids."""
     count = len(stitch.data_inputs) // 2
     order = _partitioned(graph, stitch.data_inputs[:count])
-    gathers = [graph.find_producer(ref, _PASSES) for ref in stitch.data_inputs[count:]]
+    gathers = [graph.find_producer(ref, PASSES) for ref in stitch.data_inputs[count:]]
     tables, taken = [], []
     for gather in gathers:
         table = graph.constant(gather.data_inputs[0]) if gather is not None and _is_of_rows(graph, gather) else None
@@ -140,7 +139,7 @@ def _counted(graph: Graph, ref: str) -> Node | None:
     if node is None or node.op != "Range":
         return None
     start, delta = (graph.constant(node.data_inputs[index]) for index in (0, 2))
-    size = graph.find_producer(node.data_inputs[1], _PASSES | {"Cast"})
+    size = graph.find_producer(node.data_inputs[1], PASSES | {"Cast"})
     if start is None or delta is None or start.numpy() != 0 or delta.numpy() != 1 or size is None or size.op != "Size":
         return None
     return size

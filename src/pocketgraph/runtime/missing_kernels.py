@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from pocketgraph.errors import MissingKernelError, did_you_mean
 from pocketgraph.graph import Node
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FEEDS_TRAINING
 from pocketgraph.kernels.registry import KERNELS
 from pocketgraph.runtime.engines.compilation_units import STRUCTURAL, Functions
 
@@ -50,10 +50,6 @@ FAMILIES = (
 """The same for ops whose names are of a kind."""
 
 
-INCOMING = ops_with("feeds_training")
-"""Ops through which training data come into a graph."""
-
-
 def why_not(op: str) -> str:
     """Why an op has no kernel and what to do about it; "" when there is nothing special to say."""
     return WHY_NOT.get(op) or next((why for kind, why in FAMILIES if re.search(kind, op)), "")
@@ -85,7 +81,7 @@ def check_kernels(nodes: Iterable[Node], library: Functions) -> None:
     for node in library.with_bodies(nodes):
         if node.op not in STRUCTURAL and not library.is_call(node) and node.op not in KERNELS:
             missing.setdefault(node.op, []).append(node.name)
-            if node.op in INCOMING:
+            if node.op in FEEDS_TRAINING:
                 incoming += _outputs(node)
     if not missing:
         return

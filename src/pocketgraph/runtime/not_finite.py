@@ -11,7 +11,7 @@ from pocketgraph.graph import Graph, Node, canonical
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.opdefs import known_output_dtypes
 from pocketgraph.graph.tensor import Array
-from pocketgraph.kernels.shapes.infer import in_order
+from pocketgraph.kernels.shapes.infer import postorder
 from pocketgraph.runtime.session import Session
 
 LAYERS = ops_with("layer", "fused_batch_norm")
@@ -39,7 +39,7 @@ def first_not_finite(session: Session, output: str, feeds: Mapping[str, Any]) ->
     graph = session.graph
     fed = {canonical(name) for name in feeds}
     nodes = [
-        node for node in in_order(graph, [output])
+        node for node in postorder(graph, [output])
         if node.op not in SKIPPED and f"{node.name}:0" not in fed
         and (dtypes := known_output_dtypes(node)) and dtypes[0] is not None and dtypes[0].is_floating
     ]  # fmt: skip
@@ -53,6 +53,6 @@ def first_not_finite(session: Session, output: str, feeds: Mapping[str, Any]) ->
 
 def where_of(graph: Graph, node: Node) -> str:
     """A node and the nearest layer that its value comes from: ``in 'log' (Log), behind the layer 'dense'``."""
-    layers = [other.name for other in in_order(graph, [node.name]) if other.op in LAYERS]
+    layers = [other.name for other in postorder(graph, [node.name]) if other.op in LAYERS]
     layer = layers[-1] if layers else node.name
     return f"in '{node.name}' ({node.op})" + (f", behind the layer '{layer}'" if layer != node.name else "")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Node
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FEEDS_TRAINING, ops_with
 
 if TYPE_CHECKING:
     from pocketgraph.runtime.engines.compilation_units import Functions
@@ -78,8 +78,8 @@ def check_may_run(nodes: Sequence[Node], library: Functions, allowed: frozenset[
     try:
         check_permissions(nodes, allowed)
     except RunError:
-        from pocketgraph.runtime.missing_kernels import INCOMING, check_kernels  # a warm start imports no kernels
+        from pocketgraph.runtime.missing_kernels import check_kernels  # a warm start imports no kernels
 
-        if any(node.op in INCOMING - RESTRICTED for node in nodes):
+        if any(node.op in FEEDS_TRAINING - RESTRICTED for node in nodes):
             check_kernels(nodes, library)
         raise

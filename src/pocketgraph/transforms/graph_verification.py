@@ -7,8 +7,7 @@ from collections.abc import Mapping
 from pocketgraph.errors import GraphError, TransformError
 from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.graph import is_rewired
-from pocketgraph.graph.order import in_order as nodes_in_order
-from pocketgraph.graph.order import stands_in_order, topological
+from pocketgraph.graph.order import is_topological, iter_topological, topological
 
 SHOWN = 3  # names that an error lists
 
@@ -53,7 +52,7 @@ def check(before: Graph, after: Graph, rule: str, *, references_only: bool = Fal
             the node.
     """
     rewired, lost = difference(before, after)
-    in_order = bool(rewired or lost) and (stands_in_order(after) or (not references_only and _sorts(after)))
+    in_order = bool(rewired or lost) and (is_topological(after) or (not references_only and _sorts(after)))
     if not in_order:
         check_references(after, rule, rewired if whole and not lost else None)
     if references_only or after is before:
@@ -68,7 +67,7 @@ def check(before: Graph, after: Graph, rule: str, *, references_only: bool = Fal
 def _sorts(graph: Graph) -> bool:
     """Whether the nodes can be put in an order, so that every reference leads somewhere and none in a circle."""
     try:
-        return sum(1 for _ in nodes_in_order(graph, partial=True)) == len(graph)
+        return sum(1 for _ in iter_topological(graph, partial=True)) == len(graph)
     except GraphError:
         return False
 

@@ -18,8 +18,13 @@ from command_line import call
 from pocketgraph import Session
 from pocketgraph.apps.embeddings import photos_in
 from pocketgraph.apps.retraining.base_model import Cut, found_cut, output_of
+from pocketgraph.apps.retraining.classifier_metrics import (
+    calibration_error,
+    certainties,
+    gain_of_last_half,
+    learning_curve,
+)
 from pocketgraph.apps.retraining.example_lists import category_of, examples_of, split_share
-from pocketgraph.apps.retraining.judgement import calibration_error, certainties, gain_of_last_half, learning_curve
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain

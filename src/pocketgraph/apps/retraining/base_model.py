@@ -9,12 +9,10 @@ from pocketgraph.apps.picture_model import SHARES, SHARES_OF_TWO, PictureModel, 
 from pocketgraph.datasets import presets
 from pocketgraph.errors import UsageError, did_you_mean, option
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.node import parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS, ops_with
 from pocketgraph.graph.order import reachable, topological
 
 LAYERS = ops_with("matrix_product", "convolution")
-CONVOLUTIONS = ops_with("convolution")
 POOLS = frozenset({"Mean", "AvgPool", "Max", "MaxPool"})
 """Not a trait: what makes one vector of a picture's places."""
 FAR = 24
@@ -55,7 +53,7 @@ def found_cut(graph: Graph, output: str, tensor: str | None = None) -> Cut:
             hint = f"leave {option('bottleneck_tensor')} out, and what the last layer takes is found"
             raise UsageError(f"the graph has no node '{tensor}'", hint=did_you_mean(tensor, graph.nodes) or hint)
         return Cut(canonical(tensor), "")
-    end = _origin(graph, output)
+    end = (graph.find_producer(output, ("IdentityN",)) or graph.producer(output)).name
     layer = _last_layer(graph, end)
     if layer is None:
         raise UsageError(
@@ -94,14 +92,6 @@ def cut_model(graph: Graph, tensor: str | None = None, **how: Any) -> tuple[Cut,
     if how.get("preset") is None and how.get("input_layer") is None and preset is not None:
         how["preset"] = preset.name
     return cut, PictureModel(graph, [cut.tensor], **how)
-
-
-def _origin(graph: Graph, output: str) -> str:
-    """The node that makes an output: a node that hands several results on makes none of them."""
-    node, port, _ = parse_ref(output)
-    while graph[node].op == "IdentityN" and port < len(graph[node].data_inputs):
-        node, port, _ = parse_ref(graph[node].data_inputs[port])
-    return node
 
 
 def _last_layer(graph: Graph, output: str) -> Node | None:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from pocketgraph.apps.photo_figures import figure, thumbnail
-from pocketgraph.apps.retraining.judgement import Mistake, gain_of_last_half
+from pocketgraph.apps.retraining.classifier_metrics import Mistake, gain_of_last_half
 from pocketgraph.apps.retraining.table_features import is_table
 from pocketgraph.apps.retraining.tool import HEAD_ALONE, Retrained
 from pocketgraph.datasets import presets

@@ -14,10 +14,7 @@ import numpy as np
 
 from pocketgraph.apps.retraining.base_model import Cut
 from pocketgraph.apps.retraining.bottlenecks import Bottlenecks, content_digest
-from pocketgraph.apps.retraining.distortions import Distortions
-from pocketgraph.apps.retraining.example_lists import CATEGORIES
-from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
-from pocketgraph.apps.retraining.judgement import (
+from pocketgraph.apps.retraining.classifier_metrics import (
     STILL_RISING,
     Certainty,
     Mistake,
@@ -28,6 +25,9 @@ from pocketgraph.apps.retraining.judgement import (
     learning_curve,
     mistakes_of,
 )
+from pocketgraph.apps.retraining.distortions import Distortions
+from pocketgraph.apps.retraining.example_lists import CATEGORIES
+from pocketgraph.apps.retraining.fine_tuning import Tuning, fine_tuned
 from pocketgraph.apps.retraining.photo_features import FeatureModel
 from pocketgraph.apps.retraining.retrained_graph import with_head
 from pocketgraph.apps.retraining.softmax_head import Head

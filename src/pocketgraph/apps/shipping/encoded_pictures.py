@@ -17,7 +17,7 @@ from pocketgraph.apps.shipping.model_entry import ModelEntry
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import FLOAT, STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PICTURE_FILES, ops_with
 from pocketgraph.graph.order import dependents, reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -31,7 +31,6 @@ CHANNELS = (1, 3)
 EVEN = 1e-2  # of the range: by so much pixels of one value may differ behind decoder and resizing
 ENCODERS = ("EncodePng", "EncodeJpeg")
 """Not a trait: what makes the file of a picture."""
-DECODERS = ops_with("picture_file")
 
 
 def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
@@ -47,7 +46,7 @@ def pixel_entry(graph: Graph, outputs: Sequence[str]) -> ModelEntry | None:
         node for node in graph
         if node.name in needed and node.op in ("Placeholder", "PlaceholderV2") and node.attr("dtype") is STRING
     ]  # fmt: skip
-    if len(texts) != 1 or not any(graph[name].op in DECODERS for name in needed):
+    if len(texts) != 1 or not any(graph[name].op in PICTURE_FILES for name in needed):
         return None
     source = texts[0]
     probes = [_probe(graph, source, value, size) for value, size in zip((0, 255), PROBED, strict=True)]

@@ -12,11 +12,10 @@ import numpy as np
 from pocketgraph.datasets.picture_input import is_single_picture
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Shape, Tensor, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PLACEHOLDERS, ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime import Session
-from pocketgraph.runtime.feeding.feeds import PLACEHOLDERS
 from pocketgraph.runtime.feeding.synthetic_feeds import needed_placeholders, synthetic_feeds
 
 EQUAL = 1e-5  # of an output's peak: sums of other batch sizes are added up in another order

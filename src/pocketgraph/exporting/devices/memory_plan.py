@@ -11,12 +11,11 @@ from pocketgraph.exporting.arena import planned
 from pocketgraph.exporting.c.storage import Storage
 from pocketgraph.graph import DType, Graph, Shape, Tensor, canonical
 from pocketgraph.graph.dtype import FLOAT, INT8, STRING
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.graph.order import reachable, topological
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
 
-SAME_BYTES = ops_with("view", "passes")
 NO_MATRIX = 2  # dimensions: fewer, and eight-bit models keep 32 bits (biases)
 
 
@@ -128,7 +127,7 @@ def program_of_nodes(
                 value_of(f"{node.name}:0").constant = Constant(held.numpy, held.shape, held.dtype.numpy)
             continue
         count = max(1, len(inferred.shapes(node.name))) if inferred is not None else 1
-        code = "RESHAPE" if node.op in SAME_BYTES and node.data_inputs else node.op
+        code = "RESHAPE" if node.op in SAME_ELEMENTS and node.data_inputs else node.op
         taken: list[Value | None] = [value_of(canonical(ref)) for ref in node.data_inputs]
         operations.append(Operation(code, taken, [value_of(f"{node.name}:{port}") for port in range(count)]))
     return Program(inputs, [value_of(canonical(name)) for name in fetches], operations), unknown

@@ -18,7 +18,7 @@ from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
 from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ EXACT = {"INFERENCE_PRECISION_HINT": "f32", "EXECUTION_MODE_HINT": "ACCURACY", "
 UNPINNED = {"ENABLE_CPU_PINNING": False}
 """Threads go where a processor is idle: pinned, those of several processes share the first one, at half the speed."""
 PROFILED_RUNS = 5
-QUOTIENTS = ops_with("quotient")
 CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")

@@ -23,7 +23,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.compilation_units import Unit, in_order
+from pocketgraph.runtime.engines.compilation_units import Unit, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop
 
 FIRST_OPSET, LAST_OPSET, OPSET = 13, 23, 17
@@ -162,7 +162,7 @@ class _Conversion(NodeConversion):
 
     def region(self, own: Sequence[str], inner: Sequence[Loop], within: frozenset[Guard]) -> None:
         """Converts nodes and loops that run one after the other, under the guards ``within``."""
-        waiting = [unit for unit, _ in in_order(own, inner, self.prepared.plan)]
+        waiting = [unit for unit, _ in ordered_units(own, inner, self.prepared.plan)]
         done: set[str] = set()
         for unit in waiting:
             if isinstance(unit, Loop):

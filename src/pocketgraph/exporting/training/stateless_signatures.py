@@ -16,7 +16,7 @@ from pocketgraph.exporting.training.update_rules import UPDATES, Nodes
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Signature, canonical, node_name, opdefs, parse_ref
 from pocketgraph.graph.dtype import RESOURCE, STRING
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
-from pocketgraph.kernels.shapes.infer import in_order, infer
+from pocketgraph.kernels.shapes.infer import infer, postorder
 from pocketgraph.passes.inlining import inlined
 
 PASSING = ops_with("passes", "reference")
@@ -98,7 +98,7 @@ class _SignatureWalk:
 
     def walked(self) -> StatelessSignature:
         outputs = [canonical(ref) for ref in self.signature.outputs.values()]
-        for node in in_order(self.graph, outputs):
+        for node in postorder(self.graph, outputs):
             inside = any(node_name(ref) in self.in_branch for ref in node.inputs)
             if node.op in SWITCHES or (inside and node.op not in LEAVING):
                 self.in_branch.add(node.name)

@@ -10,14 +10,13 @@ import numpy as np
 from pocketgraph.errors import command_on_model
 from pocketgraph.freezing.for_inference.remove_training_nodes import Version
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Tensor, const, node_name, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import BIASED_SUMS, ops_with
 from pocketgraph.passes.batch_norm_parameters import GLOBAL, affine_of, arranged
 from pocketgraph.passes.channel_scaling import output_channels, scaled_weights
 
 log = logging.getLogger("pocketgraph.freezing")
 
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
-_ADDS = ops_with("sum", "bias")
 SCALES = "scale_after_normalization"
 _NORMS = (GLOBAL, "FusedBatchNorm", "FusedBatchNormV3")
 """Not a trait: the batch norms that the original knows."""
@@ -92,7 +91,7 @@ def _match(graph: Graph, norm: Node, like: Version) -> _FoldedLayer | str | None
     conv, *parameters = (graph.find_producer(ref) for ref in norm.data_inputs)
     gamma, beta, mean, variance = arranged(norm, parameters)
     add = bias = None
-    if like == "2.x" and conv is not None and conv.op in _ADDS and len(conv.data_inputs) == 2:
+    if like == "2.x" and conv is not None and conv.op in BIASED_SUMS and len(conv.data_inputs) == 2:
         add = conv
         conv, bias = (graph.find_producer(ref) for ref in add.data_inputs)
         if conv is None or conv.op not in CONVOLUTIONS:

@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from pocketgraph.freezing.graph_variables import ASSIGNS
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import VARIABLES, ops_with
+from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, VARIABLES, ops_with
 
-FUSED = ops_with("fused_batch_norm")
 CHANGES = ("AssignSub", "AssignSubVariableOp", "AssignAdd", "AssignAddVariableOp")
 """Not a trait: what a moving average is brought nearer to the batch's statistic with."""
 THROUGH = ops_with("passes", "view") | {"Cast"}
@@ -56,11 +55,11 @@ def repaired(graph: Graph) -> tuple[Graph, list[str]]:
         averages.setdefault(canonical(found.statistic), found)
     lines: list[str] = []
     nodes: list[Node] = []
-    spelled_out = {ref: found for ref, found in averages.items() if graph[node_name(ref)].op not in FUSED}
+    spelled_out = {ref: found for ref, found in averages.items() if graph[node_name(ref)].op not in FUSED_BATCH_NORMS}
     differences = {found.difference for found in averages.values()}
     for node in graph:
         mean, variance = (averages.get(canonical(f"{node.name}:{port}")) for port in (1, 2))
-        if node.op in FUSED and node.attr("is_training", True) is True and mean and variance:
+        if node.op in FUSED_BATCH_NORMS and node.attr("is_training", True) is True and mean and variance:
             inputs = [*node.data_inputs[:3], mean.read, variance.read, *node.control_inputs]
             node = node.replace(inputs=inputs, attrs={**node.attrs, "is_training": False})
             lines.append(f"'{node.name}' takes its moving averages '{mean.read}' and '{variance.read}'")

@@ -129,7 +129,7 @@ def infer(
     """
     complete = feeds is not None if complete is None else complete
     walk = _Walk(graph, _facts_of(feeds, values), strict, complete, by_values)
-    for node in timed(in_order(graph, outputs) if nodes is None else nodes):
+    for node in timed(postorder(graph, outputs) if nodes is None else nodes):
         walk.look_at(node, before)
     return Inferred(walk)
 
@@ -146,7 +146,7 @@ def infer_while(
 
     Args:
         holds: is given a node, and what is known of it and of those before it.
-        nodes: those to look at, as ``in_order`` gives them.
+        nodes: those to look at, as ``postorder`` gives them.
     """
     walk = _Walk(graph, _facts_of(feeds, values), strict=False, complete=True)
     found = Inferred(walk)
@@ -158,7 +158,7 @@ def infer_while(
 
 
 def infer_again(feeds: Mapping[str, tuple[DType, Shape]], nodes: Iterable[Node], before: Inferred) -> Inferred:
-    """What was inferred ``before``, with more ``feeds``; ``nodes`` follow from them, as ``in_order`` gives them."""
+    """What was inferred ``before``, with more ``feeds``; ``nodes`` follow from them, as ``postorder`` gives them."""
     earlier = before._walk
     walk = _Walk(earlier.graph, {**earlier.fed, **_facts_of(feeds, None)}, earlier.strict, earlier.complete)
     walk.facts, walk.handles, walk.problems = dict(earlier.facts), dict(earlier.handles), dict(earlier.problems)
@@ -184,8 +184,8 @@ def _facts_of(
     return fed
 
 
-def in_order(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
-    """The nodes (that ``outputs`` need, or all), producers first; the edge that closes a loop does not count."""
+def postorder(graph: Graph, outputs: Iterable[str] | None = None) -> list[Node]:
+    """The nodes (that ``outputs`` need, or all), producers first, depth first; loops' closing edges do not count."""
     starts = list(graph.nodes) if outputs is None else [node_name(o) for o in outputs]
     done: set[str] = set()
     opened: set[str] = set()

@@ -13,7 +13,7 @@ import numpy as np
 from pocketgraph.budgets import allowance, limits, stated_memory
 from pocketgraph.graph import DType, Graph, Node, Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.recycled_arrays import PASS
 from pocketgraph.kernels.registry import evaluate, plain
@@ -38,7 +38,6 @@ LOG_NOISE = 2.0**-25
 """How far LiteRT's logarithm of what is near 1 is off, where the result is near 0: 1.2e-7, and 1.8e-7 with the rounding
 of the sum that it is of (tools/edge_values.py). ``agreement.MARGIN`` times this are 4.8e-7."""
 
-PASSED = ops_with("passes")
 LOGS_OF_SUMS = ops_with("log_of_sum")
 OWN = ops_with("elementwise", "bias", "convolution")
 """Ops whose result of floats is new memory, which no kernel keeps, and no part of which is an operand's."""
@@ -213,7 +212,7 @@ class _RunValues:
     def computed(self, item: Item, taken: list[Any], place: int) -> tuple[Any, ...]:
         """What the node at a place of the order gives, in the memory of an operand that nobody else reads."""
         node, ledger = item.node, self._ledger
-        if node.op in PASSED:
+        if node.op in PASSES:
             return (taken[0],)
         if ledger is None:
             result = None

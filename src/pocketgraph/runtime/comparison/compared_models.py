@@ -12,6 +12,7 @@ from pocketgraph.graph import Graph, Node, Tensor
 from pocketgraph.graph.dtype import INT8, UINT8
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.model_file_graph import ONNX_PREFIX, SCALES, coded, is_model_file, numbers
+from pocketgraph.graph.node import find_source
 from pocketgraph.graph.op_traits import VARIABLES
 from pocketgraph.graph.tensor import Array
 from pocketgraph.runtime.engines.needed import needed
@@ -80,19 +81,10 @@ def _has_scales(node: Node) -> bool:
 def reached(graph: Graph, fetch: str, feeds: Iterable[str]) -> set[str]:
     """Which of the ``feeds`` a fetch depends on when all of them are fed."""
     labels = feed_endpoints(graph, dict.fromkeys(feeds))
-    endpoint = _source(graph, fetch_endpoint(graph, fetch), labels)
+    endpoint = fetch_endpoint(graph, fetch)  # of several that leave a SavedModel through one node, each its own
+    endpoint = Endpoint.of(find_source(graph.nodes, str(endpoint), ("Identity",), [*map(str, labels)]) or fetch)
     read = {read for item in needed(graph, labels, [endpoint], ()).values() for read in item.data} | {endpoint}
     return {label for given, label in labels.items() if given in read}
-
-
-def _source(graph: Graph, endpoint: Endpoint, fed: Collection[Endpoint]) -> Endpoint:
-    """What an output hands on: of several that leave a SavedModel through one node, each its own."""
-    for _ in range(len(graph)):
-        node = graph[endpoint.node]
-        if endpoint in fed or node.op not in ("Identity", "IdentityN"):
-            break
-        endpoint = Endpoint.of(node.data_inputs[endpoint.port])
-    return endpoint
 
 
 def weights_cut_off(graph: Graph, fetches: Iterable[str], feeds: Collection[str]) -> tuple[int, int]:

@@ -159,7 +159,7 @@ class Plan:
 Unit: TypeAlias = "str | Loop | PartCall"
 
 
-def in_order(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tuple[Unit, list[Unit]]]:
+def ordered_units(own: Sequence[str], inner: Sequence[Loop], plan: Plan) -> list[tuple[Unit, list[Unit]]]:
     """The units of a region with those that each depends on; a unit comes after these, and late rather than early.
 
     Raises:
@@ -250,7 +250,7 @@ def _is_sorted(items: Mapping[str, Item]) -> bool:
 
 
 def check_waits(plan: Plan) -> None:
-    """Refuses nodes that wait for each other in a circle; what only data makes of circles, ``in_order`` finds.
+    """Refuses nodes that wait for each other in a circle; what only data makes of circles, ``ordered_units`` finds.
 
     Raises:
         RunError: there are such nodes; one of them is named.

@@ -11,12 +11,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pocketgraph.graph import Node
 from pocketgraph.graph.disjoint_sets import DisjointSets
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.runtime.engines.compilation_units import DynamicPlanner, PartCall, Plan, Unit, key_of
 from pocketgraph.runtime.engines.grouping import grouped, merged
 from pocketgraph.runtime.engines.liveness import LIVE, Atom, Liveness
-
-PASSED = ops_with("passes")
 
 
 def dynamic_parts(
@@ -58,7 +56,7 @@ def dynamic_parts(
                 waits[unit] = before  # a gate, such as that of a body, makes no neighbours of those who wait for it
                 continue
             is_plain = unit not in fed and not any(is_reference(e) for e in item.data)
-            is_read = item.node.op not in PASSED or bool(plan.taken_from(unit)) or unit in awaited
+            is_read = item.node.op not in PASSES or bool(plan.taken_from(unit)) or unit in awaited
             if is_plain and is_read and dynamic.is_able(item):
                 own = node_live.get(unit, LIVE).atoms
         kinds[key_of(unit)] = own
@@ -83,7 +81,7 @@ def _without_first_copies(part: Sequence[str], depends: Mapping[object, Sequence
     """The part without what passes its inputs on: elsewhere that costs nothing, here it is one tensor more to give."""
     inside = set(part)
     for name in part:
-        if plan.items[name].node.op in PASSED and inside.isdisjoint(map(str, depends[name])):
+        if plan.items[name].node.op in PASSES and inside.isdisjoint(map(str, depends[name])):
             inside.discard(name)
     return [name for name in part if name in inside] or part
 
@@ -96,7 +94,7 @@ def _without_last_copies(part: Sequence[str], depends: Mapping[object, Sequence[
     inside = set(part)
     needed: set[str] = set()  # by what stays
     for name in reversed(part):
-        if plan.items[name].node.op in PASSED and name not in needed and len(inside) > 1:
+        if plan.items[name].node.op in PASSES and name not in needed and len(inside) > 1:
             inside.remove(name)
         else:
             needed.update(map(str, depends[name]))

@@ -14,14 +14,13 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan, dependencies
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.engines.reference_arguments import is_reference_output
 
 COMBINERS = {"SparseSegmentSum": "sum", "SparseSegmentMean": "mean", "SparseSegmentSqrtN": "root"}
-PASSED = ops_with("passes")
 SELECTS = ("Select", "SelectV2")
 FIRST_COLUMN = {"begin_mask": 1, "end_mask": 1, "ellipsis_mask": 0, "new_axis_mask": 0, "shrink_axis_mask": 2}
 LARGEST_CONSTANT = 64  # bytes of the sizes and positions that are looked at
@@ -239,7 +238,7 @@ class _Lookup:
         """Where a tensor comes from, before nodes that pass it on."""
         while endpoint not in self.plan.fed:
             item = self.plan.items.get(endpoint.node)
-            if item is None or item.node.op not in PASSED or len(item.data) != 1 or item.control:
+            if item is None or item.node.op not in PASSES or len(item.data) != 1 or item.control:
                 break
             endpoint = item.data[0]
         return endpoint
@@ -262,7 +261,7 @@ class _Lookup:
         found = []
         for name in self.plan.takers(endpoint):
             item = self.plan.items[name]
-            passes = item.node.op in PASSED and len(item.data) == 1 and not item.control
+            passes = item.node.op in PASSES and len(item.data) == 1 and not item.control
             found += self._takers(Endpoint(name, 0)) if passes else [name]
         return found
 
@@ -311,7 +310,7 @@ class _Lookup:
         """Adds the nodes that pass a tensor on."""
         for name in self.plan.takers(endpoint):
             item = self.plan.items[name]
-            if item.node.op in PASSED and len(item.data) == 1 and not item.control and endpoint != self.output:
+            if item.node.op in PASSES and len(item.data) == 1 and not item.control and endpoint != self.output:
                 members[name] = item
                 self._pass_on(Endpoint(name, 0), members)
 

@@ -10,7 +10,7 @@ import numpy as np
 from pocketgraph.budgets import limits
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import DType, Graph, Node
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import SAME_ELEMENTS
 from pocketgraph.runtime.engines.live_bytes import LiveBytes
 from pocketgraph.runtime.engines.steps import DEAD, Run, Step, execute, execute_traced, place
 from pocketgraph.runtime.profiling.profile import StepTrace
@@ -59,8 +59,8 @@ def bytes_allocated(step: Step, arguments: Sequence[Any]) -> tuple[int, str]:
 
 def bytes_of_node(wanted: Node, ports: Iterable[int], arguments: Sequence[Any]) -> int:
     """Bytes of these outputs of a node on its inputs; 0 where its shape rule does not tell."""
-    if not all(isinstance(value, np.ndarray) for value in arguments) or wanted.op in SHARING:
-        return 0
+    if not all(isinstance(value, np.ndarray) for value in arguments) or wanted.op in SAME_ELEMENTS:
+        return 0  # a view of the input
     from pocketgraph.kernels.shapes import infer
 
     names = [f"input_{index}" for index in range(len(arguments))]
@@ -79,10 +79,6 @@ def bytes_of_node(wanted: Node, ports: Iterable[int], arguments: Sequence[Any]) 
         return sum(_bytes(inferred, f"{node.name}:{port}") for port in ports)
     except (PocketgraphError, ValueError, TypeError):
         return 0  # the kernel itself will say what is wrong
-
-
-SHARING = ops_with("passes", "view")
-"""Ops whose output is a view of the input."""
 
 
 def _shaped(feeds: dict[str, tuple[DType, tuple[int, ...]]]) -> Any:

@@ -14,7 +14,7 @@ from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.common_subexpressions import REPEATED, subexpression_key
-from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, in_order, waits_of
+from pocketgraph.runtime.engines.compilation_units import SAME, PartCall, Unit, first_name, ordered_units, waits_of
 from pocketgraph.runtime.engines.frames import Loop
 from pocketgraph.runtime.engines.kernel_makers import MAKERS
 from pocketgraph.runtime.engines.liveness import LIVE, Liveness, either, together
@@ -49,7 +49,7 @@ class Builder(RegionDraft):
         self.subexpressions: dict[tuple[Any, ...], str] = {}
         if self.plan.dynamic is not None and self.plan.finds_dynamic and self.plan.uses("dynamic_parts"):
             self.find_dynamic_parts(own, inner, wanted)
-        self.add_units(in_order(own, inner, self.plan))
+        self.add_units(ordered_units(own, inner, self.plan))
 
     def find_dynamic_parts(self, own: Sequence[str], inner: Sequence[Loop], wanted: Sequence[Endpoint]) -> None:
         """Makes parts of the heavy parts that can be planned when they run; what runs when, a trial tells."""
@@ -61,7 +61,7 @@ class Builder(RegionDraft):
             return
         from pocketgraph.runtime.engines.dynamic_part_search import dynamic_parts
 
-        units = in_order(own, inner, self.plan)
+        units = ordered_units(own, inner, self.plan)
         trial = copy(self)
         for name, value in vars(self).items():
             setattr(trial, name, copy(value) if isinstance(value, (list, dict, set)) else value)

@@ -12,7 +12,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph import DType, Graph, Node, canonical, node_name
 from pocketgraph.graph.dtype import BOOL, FLOAT, STRING, UINT8
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import FEEDS_TRAINING
 from pocketgraph.graph.order import reachable
 from pocketgraph.kernels.shapes import infer
 from pocketgraph.passes.graph_resizing import graph_resizing, picture_axes
@@ -28,7 +28,6 @@ from pocketgraph.runtime.tensor_names import fetch_endpoint
 
 MOST_BYTES = 1 << 31
 PLACEHOLDERS = frozenset(("Placeholder", "PlaceholderV2"))
-INCOMING = ops_with("feeds_training")
 SIDE = 224  # pixels of a picture whose size is open; most networks halve it five times
 CHANNELS = (1, 3, 4)
 ASSIGNING = re.compile(r"Assign|(Resource)?(Sparse)?Apply|(Resource)?Scatter(Nd)?(Add|Sub|Update)")
@@ -248,7 +247,7 @@ def wants_a_feed(graph: Graph, node: Node) -> bool:
     """
     if node.op == "PlaceholderWithDefault":
         before = _ops_of_default(graph, node)
-        comes_in = any(op in INCOMING or op.startswith("QueueDequeue") for op in before)
+        comes_in = any(op in FEEDS_TRAINING or op.startswith("QueueDequeue") for op in before)
         return comes_in and "PlaceholderWithDefault" not in before
     return node.op in PLACEHOLDERS
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import HEAVY, ops_with
 from pocketgraph.litert.cost_model import (
     CURVED_NODE_CALL,
     NODE_CALL,
@@ -23,7 +23,6 @@ from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import MERGE, NEXT
 from pocketgraph.runtime.engines.needed import Item
 
-HEAVY = ops_with("heavy")
 FREE = ops_with("passes", "view", "constant", "shape") | {"NoOp", "PlaceholderWithDefault"}
 """What gives on what it took, or what a plan has at hand."""
 CURVES = ops_with("transcendental")

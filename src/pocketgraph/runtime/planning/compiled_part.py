@@ -12,7 +12,7 @@ import numpy as np
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.cost_model import DIRECT_CALLS_AFTER
 from pocketgraph.runtime.engines.compilation_units import PartCall
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from pocketgraph.runtime.part_engines.part_engine import OperationTime
     from pocketgraph.runtime.profiling.profile import OperationShare, StepTrace
 
-HEAVY = ops_with("heavy")
 Found: TypeAlias = "tuple[str, list[tuple[str, str, tuple[int, ...]]], list[str]]"
 """The key, inputs (name, type, shape) and outputs by which a later process finds a part."""
 

@@ -14,12 +14,12 @@ from typing import Any
 from pocketgraph.graph import DType, Graph, Node
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import HEAVY, ops_with
 from pocketgraph.litert.cost_model import FEW_SCORES
 from pocketgraph.runtime.engines.compilation_units import PartCall, Plan
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.call_times import HEAVY, is_worth_it
+from pocketgraph.runtime.planning.call_times import is_worth_it
 from pocketgraph.runtime.planning.dynamic_part import DynamicPart, ValueKeyedPart, sized_inputs
 from pocketgraph.runtime.planning.execution_plan import NO_GRAPH, ExecutionPlan, Request, Runnable
 

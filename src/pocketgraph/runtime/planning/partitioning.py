@@ -7,11 +7,12 @@ from math import prod
 
 from pocketgraph.graph import Shape
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.cost_model import LEAST_PART_NODES, LEAST_SMALL_PART_NODES, SMALL_TENSOR
-from pocketgraph.runtime.engines.compilation_units import Plan, in_order, key_of
+from pocketgraph.runtime.engines.compilation_units import Plan, key_of, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, split
-from pocketgraph.runtime.planning.call_times import FREE, HEAVY
+from pocketgraph.runtime.planning.call_times import FREE
 
 
 class CutPart(Record):
@@ -45,7 +46,7 @@ def partition(
     own = [name for name in own if name not in static]  # which wait for nothing but each other
     kinds: dict[object, bool | None] = {}
     depends: dict[object, list[object]] = {}
-    for unit, sources in in_order(own, inner, plan):
+    for unit, sources in ordered_units(own, inner, plan):
         kinds[key_of(unit)] = True if isinstance(unit, str) and unit in able else None
         depends[key_of(unit)] = [key_of(source) for source in sources]
     if None in kinds.values():

@@ -22,7 +22,7 @@ from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, Tensor, opdefs
 from pocketgraph.graph.dtype import RESOURCE, VARIANT
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import REFERENCES, ops_with
 from pocketgraph.runtime.engines.frames import EXIT, MERGE, ROOT, SWITCH, frames_of, has_loops
 from pocketgraph.runtime.engines.needed import Item, item_of, needed
 
@@ -37,8 +37,6 @@ OTHER_RESOURCES = ("TensorArray", "Stack", "LookupTable", "InitializeTable", "Bo
 """Not a trait: how the names of ops begin whose resources are no variables."""
 
 REFERENCE_VARIABLES = ops_with("reference_variable")
-PASSING = ops_with("reference")
-"""Ops that take a reference and write nothing."""
 HANDS_ON = frozenset({"Identity", "PreventGradient", "StopGradient"})
 """Not a trait: ops whose TensorFlow kernels hand on the memory of a variable; Snapshot passes on a copy."""
 VIEWS = ops_with("view") | {"Bitcast"}
@@ -290,7 +288,7 @@ def _written(items: Mapping[str, Item], variables: Collection[str]) -> dict[str,
             continue
         if op not in takes:
             definition = opdefs.find(op)
-            takes[op] = op not in PASSING and definition is not None and any(arg.is_ref for arg in definition.inputs)
+            takes[op] = op not in REFERENCES and definition is not None and any(arg.is_ref for arg in definition.inputs)
         if takes[op]:
             for endpoint in item.data:
                 if endpoint.node in variables:

@@ -16,13 +16,12 @@ import numpy as np
 
 from pocketgraph.graph import Tensor
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, SUMS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
-from pocketgraph.runtime.unrolling.symbolic_values import SAME
 
+HANDED_ON = PASSES | loops.ENTER | loops.NEXT
 SELECTS = ("Select", "SelectV2")
-SUMS = ops_with("sum")
 
 
 def later_ends(condition: Item, back: Mapping[str, Endpoint], items: Mapping[str, Item]) -> dict[str, Endpoint]:
@@ -81,7 +80,7 @@ class _CandidateLoop:
         """Where a tensor comes from, past what hands it on."""
         for _ in range(len(self.items)):
             item = self.items.get(endpoint.node)
-            if item is None or not (item.node.op in SAME or item.node.op in loops.ENTER or item.node.op in loops.NEXT):
+            if item is None or item.node.op not in HANDED_ON:
                 break
             endpoint = item.data[0]
         return endpoint
@@ -92,7 +91,7 @@ class _CandidateLoop:
             if endpoint.node in self.back:
                 return endpoint.node
             item = self.items.get(endpoint.node)
-            if item is None or not (item.node.op in SAME or item.node.op == "Switch"):
+            if item is None or not (item.node.op in PASSES or item.node.op == "Switch"):
                 return None
             endpoint = item.data[0]
         return None

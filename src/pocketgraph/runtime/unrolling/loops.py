@@ -19,21 +19,21 @@ from pocketgraph.budgets import check_time
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, Node, opdefs
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import CONVOLUTIONS, PASSES
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.cost_model import MOST_IN_CHUNK, MOST_NODES, MOST_ROUNDS, MOST_WRITTEN
 from pocketgraph.runtime.engines import frames as loops
-from pocketgraph.runtime.engines.compilation_units import Plan, in_order
+from pocketgraph.runtime.engines.compilation_units import Plan, ordered_units
 from pocketgraph.runtime.engines.frames import ROOT, Loop, frames_of
 from pocketgraph.runtime.engines.needed import Item, needed
 from pocketgraph.runtime.unrolling.idempotent_rounds import later_ends
-from pocketgraph.runtime.unrolling.partial_unrolling import BY_CHUNKS, CONVOLUTIONS, FEWEST_CHUNKS, PartialUnrolling
+from pocketgraph.runtime.unrolling.partial_unrolling import BY_CHUNKS, FEWEST_CHUNKS, PartialUnrolling
 from pocketgraph.runtime.unrolling.symbolic_values import (
     ARRAYS,
     LISTS,
     MOST_KNOWN,
     NOTHING,
     PASSED,
-    SAME,
     CannotUnrollError,
     DeadValue,
     HeldArray,
@@ -96,7 +96,7 @@ def _written(
     own, found = loops.split(list(plan.items), ROOT, plan.items, plan.frames)
     work = _Unrolling(graph, plan, inferred, frozenset(kept), may_chunk=may_chunk)
     done = 0
-    for unit, _ in in_order(own, found, plan):
+    for unit, _ in ordered_units(own, found, plan):
         if isinstance(unit, Loop) and BY_CHUNKS not in unit.frame.name:
             before = work.mark()
             try:
@@ -158,7 +158,7 @@ class _Unrolling(PartialUnrolling):
             raise CannotUnrollError("it does not always run")
         body = Plan({i.node.name: i for i in members if i not in exits}, self.plan.fed, frames, {}, self.plan.library)
         names = list(body.items)
-        order = [body.items[unit] for unit, _ in in_order(names, [], body) if isinstance(unit, str)]
+        order = [body.items[unit] for unit, _ in ordered_units(names, [], body) if isinstance(unit, str)]
         heads = {i.node.name: i for i in order if loops.is_loop_head(i, items)}
         self.check(order, heads)
         condition = next(i for i in order if i.node.op == "LoopCond")
@@ -178,7 +178,7 @@ class _Unrolling(PartialUnrolling):
         self.gone.update(loop.members)
         for item in exits:
             source = item.data[0]
-            while items[source.node].node.op == "Switch" or items[source.node].node.op in SAME:
+            while items[source.node].node.op == "Switch" or items[source.node].node.op in PASSES:
                 source = items[source.node].data[0]
             self.leave(item, state[source])
 
@@ -226,6 +226,7 @@ class _Unrolling(PartialUnrolling):
             ahead = count_trips(order, work.condition, work.back, work.before, start, MOST_ROUNDS)
             rounds = ahead.rounds
             length = _chunk(rounds, per_round)
+            # Their threads wait for each other least in one program, and take so long that calls do not count.
             convolves = any(item.node.op in CONVOLUTIONS for item in order)
             if not length or rounds == MOST_ROUNDS or (convolves and rounds * per_round <= MOST_NODES):
                 return 0, rounds

@@ -19,7 +19,6 @@ import numpy as np
 
 from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.runtime.engines.needed import Item
 from pocketgraph.runtime.unrolling.frame_writer import Fact, FrameWriter
 from pocketgraph.runtime.unrolling.symbolic_values import (
@@ -41,8 +40,6 @@ from pocketgraph.runtime.unrolling.trip_count import TripCount
 
 BY_CHUNKS = "/by_chunks"  # ends the names of frames that are made here
 FEWEST_CHUNKS = 2
-CONVOLUTIONS = ops_with("convolution")
-"""Ops that take so long that calls do not count: their threads wait for each other least in one program."""
 
 
 @dataclass

@@ -10,15 +10,14 @@ import numpy as np
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, ops_with
 from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
 
 NOTHING = np.zeros(0, np.int32)
 MOST_KNOWN = 4096  # elements of a value that is computed here
-SAME = ops_with("passes")
-PASSED = SAME | ops_with("loop_condition", "enter", "next_iteration")
+PASSED = PASSES | ops_with("loop_condition", "enter", "next_iteration")
 COUNTED = frozenset((
     "Add", "AddV2", "Sub", "Mul", "Minimum", "Maximum", "FloorDiv", "FloorMod", "Mod", "RealDiv", "Div", "Neg", "Less",
     "LessEqual", "Greater", "GreaterEqual", "Equal", "NotEqual", "LogicalAnd", "LogicalOr", "LogicalNot", "All",

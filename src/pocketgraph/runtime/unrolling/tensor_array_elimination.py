@@ -10,6 +10,7 @@ import numpy as np
 from pocketgraph.graph import DType, Graph, Node, Shape, const
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import PASSES
 from pocketgraph.litert.cost_model import MOST_ROUNDS
 from pocketgraph.runtime.engines import frames as loops
 from pocketgraph.runtime.engines.needed import Item
@@ -22,7 +23,6 @@ from pocketgraph.runtime.unrolling.symbolic_values import (
     LISTS,
     MOST_KNOWN,
     READS,
-    SAME,
     SCATTERS,
     SIZES,
     WRITES,
@@ -55,7 +55,7 @@ class TensorArrays(UnrolledGraph):
         if value is not None and value.size <= MOST_KNOWN and value.dtype.kind in "iub":
             dtype = self.inferred.dtype(str(endpoint))
             return KnownValue(np.asarray(value, dtype.base.numpy if dtype is not None else None))
-        if item.node.op in SAME and len(item.data) == 1:
+        if item.node.op in PASSES and len(item.data) == 1:
             source = self.outside(item.data[0], depth + 1)
             return source if isinstance(source, (HeldArray, KnownValue)) else NodeOutput(str(endpoint))
         if item.node.op in COUNTED and endpoint.port == 0:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from pocketgraph.errors import GraphError
 from pocketgraph.graph import Graph, Node
-from pocketgraph.graph.order import stands_in_order, topological
+from pocketgraph.graph.order import is_topological, topological
 from pocketgraph.transforms.compat import Compat
 
 
@@ -16,7 +16,7 @@ def matchable(graph: Graph, compat: Compat) -> Callable[[Node], bool]:
     With ``Compat.ORIGINAL`` nodes that have no place in a topological order may not be, and none may where an input
     leads nowhere; otherwise all may.
     """
-    if not compat.original or stands_in_order(graph):
+    if not compat.original or is_topological(graph):
         return _every_node
     try:
         order = topological(graph, partial=True)

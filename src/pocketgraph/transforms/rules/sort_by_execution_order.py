@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pocketgraph.graph import Graph
-from pocketgraph.graph.order import in_order
+from pocketgraph.graph.order import iter_topological
 from pocketgraph.transforms.tool import transform
 
 
@@ -19,4 +19,4 @@ def sort_by_execution_order(graph: Graph) -> Graph:
     Raises:
         GraphError: an input names a node that is not there; or nodes form a cycle that is no while-loop.
     """
-    return graph.reorder(in_order(graph))
+    return graph.reorder(iter_topological(graph))

@@ -14,14 +14,12 @@ import numpy as np
 
 from pocketgraph.graph import Graph, Node
 from pocketgraph.graph.endpoint import Endpoint
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, PRODUCTS, QUOTIENTS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.engines.compilation_units import Plan
 from pocketgraph.runtime.engines.frames import SWITCH
 
-MULTIPLY, DIVIDE = ops_with("product"), ops_with("quotient")
-PASSING = ops_with("passes")
-SCALING = MULTIPLY | DIVIDE
+SCALING = PRODUCTS | QUOTIENTS
 
 
 def without_noop_dropout(graph: Graph, plan: Plan, inferred: Inferred, conditional: Collection[str]) -> Graph:
@@ -40,8 +38,8 @@ def without_noop_dropout(graph: Graph, plan: Plan, inferred: Inferred, condition
     for name, item in plan.items.items():
         if item.node.op not in SCALING or len(item.data) != 2 or name in conditional:
             continue
-        for kept, other in ((0, 1), (1, 0))[: 1 if item.node.op in DIVIDE else 2]:
-            if not found.is_one(item.data[other], item.node.op in MULTIPLY):
+        for kept, other in ((0, 1), (1, 0))[: 1 if item.node.op in QUOTIENTS else 2]:
+            if not found.is_one(item.data[other], item.node.op in PRODUCTS):
                 continue
             if not found.same_shape(name, item.data[kept], item.data[other]):
                 continue
@@ -109,7 +107,7 @@ class _MaskFinder:
             if item is None or not item.data:
                 break
             scaled = item.node.op in SCALING and self.inferred.shape(str(item.data[1])).rank == 0
-            if not scaled and item.node.op not in PASSING:
+            if not scaled and item.node.op not in PASSES:
                 break
             endpoint = item.data[0]
         return endpoint
@@ -135,7 +133,7 @@ class _MaskFinder:
             if item is None:
                 return None
             enters = item.node.op == "Enter" and item.node.attrs.get("is_constant") is True
-            if not item.data or (not enters and item.node.op not in PASSING):
+            if not item.data or (not enters and item.node.op not in PASSES):
                 return item.node
             endpoint = item.data[0]
         return None

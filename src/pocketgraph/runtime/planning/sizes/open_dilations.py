@@ -9,11 +9,9 @@ itself needs none of it, and LiteRT is given one (``litert/rewriting/padding_and
 from __future__ import annotations
 
 from pocketgraph.graph import Graph, Node, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import CONVOLUTIONS
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.runtime.planning.sizes.size_terms import SizeTerms
-
-CONVOLUTIONS = ops_with("convolution")
 
 
 def is_open_dilation(node: Node, graph: Graph, inferred: Inferred) -> bool:

@@ -11,9 +11,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import HEAVY, ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.runtime.planning.call_times import HEAVY
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.open_program import Sizes

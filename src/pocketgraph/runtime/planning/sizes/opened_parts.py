@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.kernels.shapes import Inferred, infer
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
@@ -21,7 +22,6 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.call_times import HEAVY
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all

@@ -20,7 +20,7 @@ from pocketgraph.graph import Graph, Node, Shape, canonical
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
-from pocketgraph.kernels.shapes.infer import in_order, infer_while
+from pocketgraph.kernels.shapes.infer import infer_while, postorder
 from pocketgraph.litert import engine
 from pocketgraph.litert.constants_ahead import AHEAD
 from pocketgraph.litert.sizes.open_program import Origins
@@ -54,10 +54,10 @@ def opened_program(
     """
     graph = request.graph
     wanted = [*map(str, opened.fetches)]
-    nodes = in_order(graph, wanted)
+    nodes = postorder(graph, wanted)
     if _are_unfit(nodes):
         request = request.replace(graph=_decided(opened, request))
-        nodes = in_order(request.graph, wanted)
+        nodes = postorder(request.graph, wanted)
         if request.graph is graph or _are_unfit(nodes):
             return None
         graph = request.graph
@@ -70,7 +70,7 @@ def opened_program(
         sized = with_sizes_of_feeds(graph, fed, request.values, nodes)
         if sized is not graph:
             again = request.replace(graph=sized)
-            found, _ = _opened_layers(opened, compiled, again, None, in_order(sized, wanted))
+            found, _ = _opened_layers(opened, compiled, again, None, postorder(sized, wanted))
     if found is None and layers.has_size_operands:
         found, _ = _opened_layers(opened, compiled, request, kept_as, nodes, takes_sizes=False)
     return found

@@ -16,7 +16,7 @@ from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred, infer
-from pocketgraph.kernels.shapes.infer import in_order, infer_again
+from pocketgraph.kernels.shapes.infer import infer_again, postorder
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.step_program import Run, StepProgram
 from pocketgraph.runtime.planning.execution_plan import Request
@@ -51,12 +51,12 @@ class OperandNumbers:
     ) -> None:
         self._types = types
         self._operands = operands
-        graph = _of_sizes(request.graph, in_order(request.graph, operands), {*types, *request.values}, fixed)
-        nodes = in_order(graph, operands)
+        graph = _of_sizes(request.graph, postorder(request.graph, operands), {*types, *request.values}, fixed)
+        nodes = postorder(graph, operands)
         if len(nodes) <= MOST_PROBED:
             fed = [(Endpoint.of(name), types[name], own) for name, own in sizes]
             graph = with_sizes_of_feeds(graph, fed, request.values, nodes)
-            nodes = in_order(graph, operands)
+            nodes = postorder(graph, operands)
         self._nodes = _following(types, nodes)
         self._arithmetic = _Arithmetic.of(graph, self._nodes, types, operands) if not request.values else None
         following = {node.name for node in self._nodes}

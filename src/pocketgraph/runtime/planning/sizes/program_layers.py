@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from pocketgraph.graph import Node, canonical, parse_ref
+from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.litert.sizes.open_program import Origins, SizeOperand
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.call_times import HEAVY
 from pocketgraph.runtime.planning.sizes.open_layers import OpenLayers
 
 

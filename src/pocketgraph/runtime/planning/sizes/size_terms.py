@@ -12,13 +12,11 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph, canonical, parse_ref
-from pocketgraph.graph.op_traits import ops_with
+from pocketgraph.graph.op_traits import PASSES, SUMS, ops_with
 from pocketgraph.kernels import registry
 from pocketgraph.kernels.shapes import Inferred
 
 MOVES = ops_with("moves", "joins")
-PASSED = ops_with("passes")
-SUMS = ops_with("sum")
 FIRST = 1 << 40  # the number of the first element that is followed through a node; what is known there is smaller
 DEEPEST = 64  # nodes that are followed
 
@@ -67,7 +65,7 @@ class SizeTerms:
         if node is None or port or not depth:
             return opaque
         taken = [canonical(each) for each in node.data_inputs]
-        if node.op in PASSED:
+        if node.op in PASSES:
             return self.of(taken[0], place, depth - 1)
         if node.op in SUMS and len(taken) == 2:
             return self._sum(ref, place, taken, depth) or opaque
