@@ -325,11 +325,11 @@ class _Work:
         return self.most if self.most is not None else LOST_ANSWERS if self.labels is not None else CHANGED_ANSWERS
 
     def tells_answers(self, graph: Graph) -> bool:
-        """Whether the model chooses among classes; measured once, on two samples."""
+        """Whether the model chooses among classes, or gives tags; measured once, on two samples."""
         reading = SampleReading(**self.reading)
         first = evaluate_with_reading([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
-        beside = first[1].comparison
-        return beside is not None and beside.has_classes and self.outputs[0] not in self.numbers
+        has_classes = first[1].comparison is not None and first[1].comparison.has_classes
+        return first[0].tags is not None or (has_classes and self.outputs[0] not in self.numbers)
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""

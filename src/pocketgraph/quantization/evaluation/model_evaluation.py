@@ -38,6 +38,7 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     distance_from_input,
     is_reconstruction,
 )
+from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy, are_tags
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
@@ -283,7 +284,9 @@ def _wanted(
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
         verdict.accuracy = ClassAccuracy() if has_classes else None
-        verdict.errors = None if numbers is None else Statistic()
+        is_tagged = numbers is not None and are_tags(numbers, answer)
+        verdict.tags = TagAccuracy() if is_tagged else None
+        verdict.errors = None if numbers is None or is_tagged else Statistic()
         if verdict.comparison is not None:
             verdict.comparison.are_forecasts = numbers is not None and are_forecasts(numbers, answer)
     return classes, numbers
@@ -361,7 +364,7 @@ def notes(
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
         yield f"{which} NaN or infinity; take such out of {data.place}"
-    is_unjudged = all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts)
+    is_unjudged = all(one is None for verdict in verdicts for one in (verdict.accuracy, verdict.tags, verdict.errors))
     if unlike_classes and data.classes and is_unjudged:
         yield (
             f"{unlike_classes}, so the classes of {data.place} do not judge that; of a second model it counts how near "
