@@ -38,6 +38,7 @@ from pocketgraph.quantization.accuracy_budget import (
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
+from pocketgraph.quantization.class_names import own_names_of
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
@@ -80,7 +81,7 @@ class Quantizer:
         signature: str | None = None,
         stated: Sizes | None = None,
     ) -> None:
-        self.padding = 0.0
+        self.padding, self.signature = 0.0, signature
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
         if isinstance(model, Graph):
             graph = model
@@ -198,6 +199,10 @@ class Quantizer:
         if judge is None and len(everything) > len(data):
             most = step_limits.judged_samples(self.program.operations, has_limit=budget.is_set)
             judging = everything.after(len(data)).take(most)
+        if names is None:
+            names = own_names_of(
+                self.model, self.graphs[0], self.outputs[0], judging, self.signature, self.reading.notify
+            )
         gives_forecasts, tags, output = False, None, self.program.outputs[0]
         of_two = two_classes(everything.classes if judge is None else judging.classes, names)
         is_single = output.size == judging.repetitions == 1 and output.dtype is FLOAT and of_two is not None
