@@ -167,12 +167,12 @@ def _physical_memory() -> int:
 def _windows_memory() -> int:
     import ctypes
 
-    class MemoryStatus(ctypes.Structure):  # MEMORYSTATUSEX of the Windows API
+    class _MemoryStatus(ctypes.Structure):  # MEMORYSTATUSEX of the Windows API
         _fields_ = [("length", ctypes.c_ulong), ("load", ctypes.c_ulong)] + [
             (name, ctypes.c_ulonglong) for name in ("physical", "a", "b", "c", "d", "e", "f")
         ]
 
-    status = MemoryStatus()
+    status = _MemoryStatus()
     status.length = ctypes.sizeof(status)
     try:
         found = ctypes.windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status))  # type: ignore[attr-defined]

@@ -39,7 +39,7 @@ MEMORY = 0.6
 
 
 @dataclass
-class Track:
+class _Track:
     """One thing.
 
     Attributes:
@@ -76,7 +76,7 @@ class Tracker:
 
     def __init__(self, line: float = 0.5) -> None:
         self.line = line
-        self.tracks: list[Track] = []
+        self.tracks: list[_Track] = []
         self.entered = self.left = self.numbered = self.confirmed = 0
         self._sight: Array | None = None
         self._flow = find_spec("cv2") is not None
@@ -106,7 +106,7 @@ class Tracker:
             if column not in taken:
                 self.numbered += 1
                 box = np.array(entry.box)
-                track = Track(self.numbered, entry, box, time, time)
+                track = _Track(self.numbered, entry, box, time, time)
                 track.side = self._side(track)
                 self.tracks.append(track)
                 result[column] = replace(entry, identity=self.numbered)
@@ -130,7 +130,7 @@ class Tracker:
         now = sum(track.seen == max(t.seen for t in self.tracks) for track in self.tracks) if self.tracks else 0
         return {"now": now, "in": self.entered, "out": self.left, "all": self.confirmed}
 
-    def _met(self, track: Track, entry: Detection, time: float) -> None:
+    def _met(self, track: _Track, entry: Detection, time: float) -> None:
         box = np.array(entry.box)
         passed = time - track.seen
         if passed > 0:
@@ -143,10 +143,10 @@ class Tracker:
             self.confirmed += 1
         self._cross(track)
 
-    def _side(self, track: Track) -> int:
+    def _side(self, track: _Track) -> int:
         return 1 if (track.box[1] + track.box[3]) / 2 >= self.line else -1
 
-    def _cross(self, track: Track) -> None:
+    def _cross(self, track: _Track) -> None:
         side = self._side(track)
         if track.side and side != track.side:
             if side > 0:

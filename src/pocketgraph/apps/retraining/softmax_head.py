@@ -75,11 +75,11 @@ def solved(
     Returns:
         the head, and its place for ``start``.
     """
-    problem = HeadProblem(features, classes, count, class_weights)
+    problem = _HeadProblem(features, classes, count, class_weights)
     return problem.solved(strength, most=most, start=start, on_step=on_step)
 
 
-class HeadProblem:
+class _HeadProblem:
     """What of a head's examples does not depend on the strength, of which several are tried.
 
     Args:
@@ -258,7 +258,7 @@ def cross_validated(
         if not outside.any() or not inside.any():
             continue
         start = None
-        problem = HeadProblem(*joined(features, classes, variants, inside), count, class_weights)
+        problem = _HeadProblem(*joined(features, classes, variants, inside), count, class_weights)
         for number, strength in enumerate(strengths):
             head, start = problem.solved(strength, start=start)
             held[number, outside] = head.scores(features[outside])

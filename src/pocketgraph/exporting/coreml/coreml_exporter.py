@@ -41,7 +41,7 @@ GOLDEN_INPUTS = 3  # samples that the script feeds
 
 
 @dataclass(frozen=True)
-class NamedPort:
+class _NamedPort:
     """An input or output of the package.
 
     Attributes:
@@ -136,7 +136,7 @@ def write(
     return written
 
 
-def _features(model: ExportModel, image: bool) -> tuple[list[NamedPort], list[NamedPort]]:
+def _features(model: ExportModel, image: bool) -> tuple[list[_NamedPort], list[_NamedPort]]:
     """Inputs and outputs by their names in the package.
 
     Raises:
@@ -147,10 +147,10 @@ def _features(model: ExportModel, image: bool) -> tuple[list[NamedPort], list[Na
         if not port.dtype.is_floating and port.dtype.numpy.kind not in "iub":
             raise UsageError(f"'{port.name}' is of the type {port.dtype.name}, and Core ML's are numbers")
     names = feature_names(ports)
-    features = [NamedPort(port, name) for port, name in zip(ports, names, strict=True)]
+    features = [_NamedPort(port, name) for port, name in zip(ports, names, strict=True)]
     count = len(model.main.inputs)
     if image and count and (how := _normalization(model, ports[0])) is not None:
-        features[0] = NamedPort(ports[0], features[0].name, how)
+        features[0] = _NamedPort(ports[0], features[0].name, how)
     return features[:count], features[count:]
 
 
@@ -172,7 +172,7 @@ def _unique(labels: tuple[str, ...], notes: list[str]) -> list[str]:
 
 
 def _package(
-    model: ExportModel, body: Body, inputs: list[NamedPort], outputs: list[NamedPort], labels: list[str],
+    model: ExportModel, body: Body, inputs: list[_NamedPort], outputs: list[_NamedPort], labels: list[str],
     precision: str, ios: int, path: str,
 ) -> Any:  # fmt: skip
     """The package, as coremltools makes it at ``path``: in its own folder of temporary files it outlives a kill."""
@@ -217,14 +217,14 @@ def _package(
     return package
 
 
-def _placeholder(translation: Translation, feature: NamedPort) -> Any:
+def _placeholder(translation: Translation, feature: _NamedPort) -> Any:
     from coremltools.converters.mil.mil import types
 
     kind = types.fp32 if feature.is_float or feature.picture is not None else types.int32
     return translation.builder.placeholder(shape=_shape(feature), dtype=kind)
 
 
-def _shape(feature: NamedPort) -> tuple[int, ...]:
+def _shape(feature: _NamedPort) -> tuple[int, ...]:
     """The shape of a feature of the package: images have their channels second, and there are no scalars."""
     if feature.picture is not None:
         batch, height, width, channels = feature.sizes
@@ -232,7 +232,7 @@ def _shape(feature: NamedPort) -> tuple[int, ...]:
     return feature.sizes or (1,)
 
 
-def _described(feature: NamedPort) -> Any:
+def _described(feature: _NamedPort) -> Any:
     """An input as coremltools wants it described."""
     import coremltools as ct
 
@@ -252,7 +252,7 @@ def _described(feature: NamedPort) -> Any:
     )  # fmt: skip
 
 
-def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature: NamedPort) -> None:
+def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature: _NamedPort) -> None:
     how = feature.picture
     if how is not None:
         if len(set(how.std)) > 1:  # the package's own scale is one number
@@ -268,7 +268,7 @@ def _bind_input(translation: Translation, value: OnnxValue, given: Any, feature:
     translation.bind(value, given)
 
 
-def _output(translation: Translation, value: OnnxValue, feature: NamedPort) -> Any:
+def _output(translation: Translation, value: OnnxValue, feature: _NamedPort) -> Any:
     found = translation.value(value)
     if translation.is_bool(found):
         found = translation.cast(found, "int32")
@@ -302,8 +302,8 @@ def _quiet() -> Iterator[None]:
 def _write_check(
     model: ExportModel,
     path: str,
-    inputs: list[NamedPort],
-    outputs: list[NamedPort],
+    inputs: list[_NamedPort],
+    outputs: list[_NamedPort],
     labels: list[str],
     tolerance: float,
 ) -> None:
@@ -345,8 +345,8 @@ class _Evaluated:
     """The package as it was read back, for the check of exports."""
 
     package: Package
-    inputs: list[NamedPort]
-    outputs: list[NamedPort]
+    inputs: list[_NamedPort]
+    outputs: list[_NamedPort]
     labels: list[str]
 
     def run(self, name: str, feeds: Feeds) -> dict[str, Array]:

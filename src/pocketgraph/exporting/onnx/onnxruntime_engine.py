@@ -17,7 +17,7 @@ SETTINGS = {"session.force_spinning_stop": "1"}
 """Threads sleep between runs: the next part may be another engine's, which computes on the same cores."""
 
 
-class OnnxPartRunner(PartRunner):
+class _OnnxPartRunner(PartRunner):
     """A part in ONNX Runtime.
 
     Args:
@@ -70,8 +70,8 @@ class OnnxRuntimeEngine:
             return "it has 16-bit floats, which ONNX Runtime rounds at other places"
         return "" if part.reference is not None else "the graph was not read"
 
-    def load(self, part: OfferedPart, threads: int) -> OnnxPartRunner:
-        return OnnxPartRunner(part, threads)
+    def load(self, part: OfferedPart, threads: int) -> _OnnxPartRunner:
+        return _OnnxPartRunner(part, threads)
 
     def profile(self, part: OfferedPart, threads: int, inputs: Sequence[Array]) -> list[OperationTime] | None:
         content, names = onnx_form(part)

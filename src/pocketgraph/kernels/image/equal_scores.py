@@ -16,15 +16,15 @@ FEW = 16
 """So many numbers are left to the insertion sort, which keeps the order of equal ones."""
 
 
-class Scored(float):
+class _Scored(float):
     """A score that knows whose it is; compared as the number that it is."""
 
     __slots__ = ("index",)
     index: int
 
 
-def _scored(score: float, index: int) -> Scored:
-    result = Scored(score)
+def _scored(score: float, index: int) -> _Scored:
+    result = _Scored(score)
     result.index = index
     return result
 
@@ -34,7 +34,7 @@ def best_first(scores: Array, least: float) -> Iterator[int]:
 
     ``heapq`` moves its elements as libstdc++ does: down to a leaf and up again, and to the right of two equal children.
     """
-    heap: list[Scored] = []
+    heap: list[_Scored] = []
     above = (scores > least).nonzero()[0]
     for index, score in timed(list(zip(above.tolist(), scores[above].tolist(), strict=True))):
         heappush(heap, _scored(-score, index))

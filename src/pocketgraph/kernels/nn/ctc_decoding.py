@@ -23,7 +23,7 @@ NEVER = -math.inf
 
 
 @dataclass(eq=False)
-class Beam:
+class _Beam:
     """One sequence of labels: its last label behind its parent's. Probabilities are logarithms.
 
     Attributes:
@@ -31,14 +31,14 @@ class Beam:
         old_total, old_blank: the same one step ago.
     """
 
-    parent: Beam | None = None
+    parent: _Beam | None = None
     label: int = -1
     total: float = NEVER
     blank: float = NEVER
     label_end: float = NEVER
     old_total: float = NEVER
     old_blank: float = NEVER
-    children: dict[int, Beam] = field(default_factory=dict)
+    children: dict[int, _Beam] = field(default_factory=dict)
 
     def drop(self) -> None:
         self.total = self.blank = self.label_end = NEVER
@@ -58,7 +58,7 @@ class Leaves:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self._heap: list[tuple[float, int, Beam]] = []
+        self._heap: list[tuple[float, int, _Beam]] = []
         self._order = count(0, -1)  # of equals, the later one is the first to go
 
     def __len__(self) -> int:
@@ -67,7 +67,7 @@ class Leaves:
     def admits(self, total: float) -> bool:
         return total > NEVER and (len(self._heap) < self.width or total > self._heap[0][0])
 
-    def push(self, beam: Beam) -> None:
+    def push(self, beam: _Beam) -> None:
         entry = (beam.total, next(self._order), beam)
         if len(self._heap) < self.width:
             heapq.heappush(self._heap, entry)
@@ -79,7 +79,7 @@ class Leaves:
         """What a beam must exceed to be admitted, now and later."""
         return self._heap[0][0] if len(self._heap) >= self.width else NEVER
 
-    def best_first(self) -> list[Beam]:
+    def best_first(self) -> list[_Beam]:
         return [beam for _, _, beam in sorted(self._heap, key=lambda entry: entry[:2], reverse=True)]
 
 
@@ -89,9 +89,9 @@ def joined(a: float, b: float) -> float:
     return high if low == NEVER else high + math.log1p(math.exp(low - high))
 
 
-def search(logits: Array, width: int) -> list[Beam]:
+def search(logits: Array, width: int) -> list[_Beam]:
     """The likeliest beams after all steps of ``logits`` (time, classes; the last class is the blank), best first."""
-    root = Beam(total=0.0, blank=0.0)
+    root = _Beam(total=0.0, blank=0.0)
     leaves = Leaves(width)
     leaves.push(root)
     wide = logits.astype(np.float64)
@@ -127,7 +127,7 @@ def step(leaves: Leaves, scores: list[float]) -> Leaves:
             total = scores[label] + (beam.old_blank if label == beam.label else beam.old_total)
             if leaves.admits(total):
                 if child is None:
-                    child = beam.children[label] = Beam(beam, label)
+                    child = beam.children[label] = _Beam(beam, label)
                 child.blank, child.label_end, child.total = NEVER, total, total
                 leaves.push(child)
             elif child is not None:  # it has lost its place in this very step, and does not grow either
@@ -135,7 +135,7 @@ def step(leaves: Leaves, scores: list[float]) -> Leaves:
     return leaves
 
 
-def _worth_a_look(beam: Beam, least: float, scores: list[float], likeliest: list[int]) -> list[int]:
+def _worth_a_look(beam: _Beam, least: float, scores: list[float], likeliest: list[int]) -> list[int]:
     """The labels, in order, with which a beam may exceed ``least``, and those that it was followed by before."""
     found = set(beam.children)
     for label in likeliest:

@@ -142,7 +142,7 @@ class _Lengths(dict[int, bytes]):
 LENGTHS = _Lengths()
 
 
-class ExamplePattern:
+class _ExamplePattern:
     """One regular expression for whole records."""
 
     def __init__(self, features: Sequence[_Feature], missing: set[bytes], ordered: bool) -> None:
@@ -252,7 +252,7 @@ class _Learned:
     def __init__(self, wanted: Mapping[bytes, DType]) -> None:
         self.wanted = dict(wanted)
         self.keys = FeatureKeys(wanted)
-        self.pattern: ExamplePattern | None = None
+        self.pattern: _ExamplePattern | None = None
         self.unread = 0  # records that no pattern has read since the last one was made
         self.due = FIRST_LEARNED
         self._sizes: dict[bytes, set[int]] = {}
@@ -280,7 +280,7 @@ class _Learned:
                 self._lock.release()
         return found
 
-    def _learn(self, records: Sequence[bytes]) -> ExamplePattern | None:
+    def _learn(self, records: Sequence[bytes]) -> _ExamplePattern | None:
         try:
             for record in records:
                 self._survey(record)
@@ -296,7 +296,7 @@ class _Learned:
         if forms > MOST_FORMS or longest > MOST_LONG:
             return None
         missing = {key for key in self._order if self._present[key] < self._count}
-        return ExamplePattern(features, missing, self._ordered)
+        return _ExamplePattern(features, missing, self._ordered)
 
     def _survey(self, record: bytes) -> None:
         """Adds the keys and lengths of a record's entries.

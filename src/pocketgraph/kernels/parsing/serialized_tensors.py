@@ -223,7 +223,7 @@ def deserialize_sparse(serialized_sparse: Array, *, dtype: DType) -> tuple[Array
     return places, values, shape
 
 
-class SparseTensorsMap:
+class _SparseTensorsMap:
     """Sparse tensors of a session by their handles, which count up; none is given twice.
 
     Attributes:
@@ -241,9 +241,9 @@ class SparseTensorsMap:
         return handle
 
 
-def _map(context: Context, container: str, shared_name: str) -> SparseTensorsMap:
-    found = context.state.setdefault(f"sparse tensors map {container}/{shared_name}", SparseTensorsMap())
-    assert isinstance(found, SparseTensorsMap)
+def _map(context: Context, container: str, shared_name: str) -> _SparseTensorsMap:
+    found = context.state.setdefault(f"sparse tensors map {container}/{shared_name}", _SparseTensorsMap())
+    assert isinstance(found, _SparseTensorsMap)
     return found
 
 

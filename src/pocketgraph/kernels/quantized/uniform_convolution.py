@@ -20,7 +20,7 @@ from pocketgraph.kernels.registry import kernel
 from pocketgraph.protobuf.wire import VARINT, payloads
 
 
-class ConvolutionLayout(NamedTuple):
+class _ConvolutionLayout(NamedTuple):
     """Which axis is what, as the attribute ``dimension_numbers`` says: batch, channels, then places, of each tensor."""
 
     input: tuple[int, ...]
@@ -28,7 +28,7 @@ class ConvolutionLayout(NamedTuple):
     output: tuple[int, ...]
 
 
-def layout(message: bytes | str, rank: int) -> ConvolutionLayout:
+def layout(message: bytes | str, rank: int) -> _ConvolutionLayout:
     """The layout of a UniformQuantizedConvolutionDimensionNumbersAttr; batch and channels first where it is empty.
 
     Raises:
@@ -36,14 +36,14 @@ def layout(message: bytes | str, rank: int) -> ConvolutionLayout:
     """
     data = message.encode() if isinstance(message, str) else message
     if not data:
-        return ConvolutionLayout(*[tuple(range(rank))] * 3)
+        return _ConvolutionLayout(*[tuple(range(rank))] * 3)
     found: dict[int, list[int]] = {}
     for number, wire, payload in payloads(data):
         values = [payload] if wire == VARINT else list(bytes(payload))
         found.setdefault(number, []).extend(int(value) for value in values)
     single = {number: (found.get(number) or [0])[-1] for number in (1, 2, 4, 5, 7, 8)}
     places = [tuple(found.get(number, ())) for number in (3, 6, 9)]
-    made = ConvolutionLayout(
+    made = _ConvolutionLayout(
         (single[1], single[2], *places[0]), (single[5], single[4], *places[1]), (single[7], single[8], *places[2])
     )
     if any(sorted(axes) != list(range(rank)) for axes in made):
@@ -133,7 +133,7 @@ def convolved(x: Array, zeros: Array, weights: Array, how: _Slide, groups: int, 
     return wrapped(np.rint(total))
 
 
-def _turned(lhs: Array, rhs: Array, dimension_numbers: bytes | str) -> tuple[ConvolutionLayout, Array, Array]:
+def _turned(lhs: Array, rhs: Array, dimension_numbers: bytes | str) -> tuple[_ConvolutionLayout, Array, Array]:
     if lhs.ndim != rhs.ndim or lhs.ndim < 3:
         raise RunError(f"lhs and rhs must have the same rank, 3 or more: {list(lhs.shape)} and {list(rhs.shape)}")
     axes = layout(dimension_numbers, lhs.ndim)

@@ -31,7 +31,7 @@ class Rows:
 
 
 @dataclass(frozen=True, eq=False)
-class Csr:
+class _Csr:
     """A matrix, or a batch of them.
 
     Attributes:
@@ -47,9 +47,9 @@ class Csr:
         kind: np.dtype[Any] = self.parts[0].values.dtype
         return kind
 
-    def conjugates(self) -> Csr:
+    def conjugates(self) -> _Csr:
         """The matrices of the conjugates."""
-        return Csr(self.shape, tuple(replace(part, values=np.conjugate(part.values)) for part in self.parts))
+        return _Csr(self.shape, tuple(replace(part, values=np.conjugate(part.values)) for part in self.parts))
 
 
 def _packed(rows: Array, columns: Array, values: Array, height: int) -> Rows:
@@ -59,7 +59,7 @@ def _packed(rows: Array, columns: Array, values: Array, height: int) -> Rows:
     return Rows(ends.astype(np.int32), columns.astype(np.int32), values)
 
 
-def _made(indices: Array, values: Array, shape: Sequence[int]) -> Csr:
+def _made(indices: Array, values: Array, shape: Sequence[int]) -> _Csr:
     """The matrices of these elements (n, 2 or 3), each in the order in which its elements come, row by row."""
     if len(shape) not in (2, 3):
         raise RunError(f"a sparse matrix has 2 or 3 dimensions, not {list(shape)}")
@@ -77,22 +77,22 @@ def _made(indices: Array, values: Array, shape: Sequence[int]) -> Csr:
         here = indices[batch == number][:, -2:]
         order = np.argsort(here[:, 0], kind="stable")
         parts.append(_packed(here[order, 0], here[order, 1], values[batch == number][order], shape[-2]))
-    return Csr(tuple(shape), tuple(parts))
+    return _Csr(tuple(shape), tuple(parts))
 
 
-def _of_type(matrix: Csr, wanted: DType) -> Csr:
+def _of_type(matrix: _Csr, wanted: DType) -> _Csr:
     if matrix.parts and matrix.dtype != wanted.numpy:
         raise RunError(f"dtype of input is not equal to 'type': {matrix.dtype} vs. {wanted.name}")
     return matrix
 
 
 @kernel("SparseTensorToCSRSparseMatrix")
-def sparse_tensor_to_csr(indices: Array, values: Array, dense_shape: Array) -> Csr:
+def sparse_tensor_to_csr(indices: Array, values: Array, dense_shape: Array) -> _Csr:
     return _made(indices, values, ints(dense_shape))
 
 
 @kernel("DenseToCSRSparseMatrix")
-def dense_to_csr(dense_input: Array, indices: Array) -> Csr:
+def dense_to_csr(dense_input: Array, indices: Array) -> _Csr:
     """The elements of ``dense_input`` at ``indices`` (n, its rank), whatever they are."""
     shape = dense_input.shape
     if indices.ndim == 2 and indices.shape[1] == len(shape) and len(shape) in (2, 3):
@@ -102,7 +102,7 @@ def dense_to_csr(dense_input: Array, indices: Array) -> Csr:
 
 
 @kernel("CSRSparseMatrixComponents")
-def csr_components(csr_sparse_matrix: Csr, index: Array, *, type: DType) -> tuple[Array, Array, Array]:
+def csr_components(csr_sparse_matrix: _Csr, index: Array, *, type: DType) -> tuple[Array, Array, Array]:
     """(row ends, columns, values) of one matrix of the batch."""
     number = integer(index)
     if not 0 <= number < len(csr_sparse_matrix.parts):
@@ -112,7 +112,7 @@ def csr_components(csr_sparse_matrix: Csr, index: Array, *, type: DType) -> tupl
 
 
 @kernel("CSRSparseMatrixToDense")
-def csr_to_dense(sparse_input: Csr, *, type: DType) -> Array:
+def csr_to_dense(sparse_input: _Csr, *, type: DType) -> Array:
     _of_type(sparse_input, type)
     result = np.zeros(reserve(sparse_input.shape, type.numpy), type.numpy)
     whole = result.reshape(len(sparse_input.parts), *sparse_input.shape[-2:])
@@ -122,7 +122,7 @@ def csr_to_dense(sparse_input: Csr, *, type: DType) -> Array:
 
 
 @kernel("CSRSparseMatrixToSparseTensor")
-def csr_to_sparse_tensor(sparse_matrix: Csr, *, type: DType) -> tuple[Array, Array, Array]:
+def csr_to_sparse_tensor(sparse_matrix: _Csr, *, type: DType) -> tuple[Array, Array, Array]:
     """(indices, values, shape)."""
     parts = _of_type(sparse_matrix, type).parts
     found = [
@@ -136,24 +136,24 @@ def csr_to_sparse_tensor(sparse_matrix: Csr, *, type: DType) -> tuple[Array, Arr
 
 
 @kernel("SparseMatrixNNZ")
-def sparse_matrix_nnz(sparse_matrix: Csr) -> Array:
+def sparse_matrix_nnz(sparse_matrix: _Csr) -> Array:
     """int32: how many elements are kept, of each matrix of a batch."""
     counts = np.array([part.values.size for part in sparse_matrix.parts], np.int32)
     return counts if len(sparse_matrix.shape) == 3 else counts.reshape(())
 
 
-def _turned(matrix: Csr, conjugate: bool) -> Csr:
+def _turned(matrix: _Csr, conjugate: bool) -> _Csr:
     *batch, height, width = matrix.shape
     parts = []
     for part in matrix.parts:
         order = np.argsort(part.columns, kind="stable")
         values = np.conjugate(part.values[order]) if conjugate else part.values[order]
         parts.append(_packed(part.columns[order], part.rows()[order], values, width))
-    return Csr((*batch, width, height), tuple(parts))
+    return _Csr((*batch, width, height), tuple(parts))
 
 
 @kernel("SparseMatrixTranspose")
-def sparse_matrix_transpose(input: Csr, *, conjugate: bool = False, type: DType) -> Csr:
+def sparse_matrix_transpose(input: _Csr, *, conjugate: bool = False, type: DType) -> _Csr:
     return _turned(_of_type(input, type), conjugate)
 
 
@@ -169,7 +169,7 @@ def _check_product(a: Sequence[int], b: Sequence[int]) -> None:
 
 @kernel("SparseMatrixMatMul")
 def sparse_matrix_mat_mul(
-    a: Csr, b: Array, *, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    a: _Csr, b: Array, *, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
     adjoint_b: bool = False, transpose_output: bool = False, conjugate_output: bool = False,
 ) -> Array:  # fmt: skip
     """The dense product of a sparse and a dense matrix, or of two batches of such."""
@@ -190,9 +190,9 @@ def sparse_matrix_mat_mul(
 
 @kernel("SparseMatrixSparseMatMul")
 def sparse_matrix_sparse_mat_mul(
-    a: Csr, b: Csr, *, type: DType, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
+    a: _Csr, b: _Csr, *, type: DType, transpose_a: bool = False, transpose_b: bool = False, adjoint_a: bool = False,
     adjoint_b: bool = False,
-) -> Csr:  # fmt: skip
+) -> _Csr:  # fmt: skip
     """The sparse product of two sparse matrices, with an element wherever two elements meet, be their sum 0 or not."""
     _not_both(adjoint_a, transpose_a, "a")
     _not_both(adjoint_b, transpose_b, "b")
@@ -201,7 +201,7 @@ def sparse_matrix_sparse_mat_mul(
     _check_product(left.shape, right.shape)
     shape = (*left.shape[:-1], right.shape[-1])
     parts = tuple(_product(one, other, shape) for one, other in zip(left.parts, right.parts, strict=True))
-    return Csr(shape, parts)
+    return _Csr(shape, parts)
 
 
 def _product(one: Rows, other: Rows, shape: Sequence[int]) -> Rows:

@@ -15,7 +15,7 @@ from pocketgraph.kernels.registry import Context, Value, kernel
 from pocketgraph.kernels.state.lookup_tables import LookupTable
 
 
-class DenseTable(LookupTable):
+class _DenseTable(LookupTable):
     """A table whose keys may be vectors; two of them, the empty and the deleted one, cannot be used.
 
     Attributes:
@@ -85,12 +85,12 @@ def used_buckets(keys: Array, unused: Sequence[Array]) -> Array:
 
 def _made(
     name: str, key: Array, deleted: Array | None, keys: DType, values: DType, shape: Shape, buckets: int, load: float
-) -> DenseTable:
+) -> _DenseTable:
     if buckets < 4 or buckets & (buckets - 1):
         raise RunError(f"Number of buckets must be at least 4 and a power of 2, got: {buckets}")
     if not 0 < load < 1:
         raise RunError(f"max_load_factor must be between 0 and 1, got: {load}")
-    table = DenseTable(name, keys, values, shape.known, key.shape)
+    table = _DenseTable(name, keys, values, shape.known, key.shape)
     table.forbid(key, "empty")
     if deleted is not None:
         table.forbid(deleted, "deleted")
@@ -115,7 +115,7 @@ def mutable_dense_hash_table(
     name = context.node.name if use_node_name_sharing or not shared_name else shared_name
     place = f"table/{name}"
     table = context.state.get(place)
-    if not isinstance(table, DenseTable):
+    if not isinstance(table, _DenseTable):
         made = _made(
             name, empty_key, deleted, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor
         )

@@ -8,27 +8,27 @@ from pocketgraph.kernels.registry import Context, kernel
 
 
 @dataclass(eq=False)
-class Mutex:
+class _Mutex:
     """What tf.CriticalSection holds while it runs."""
 
     name: str
 
 
 @kernel("MutexV2")
-def mutex(*, context: Context, shared_name: str = "") -> Mutex:
+def mutex(*, context: Context, shared_name: str = "") -> _Mutex:
     name = f"mutex/{shared_name or context.node.name}"
-    found = context.state.setdefault(name, Mutex(name))
-    assert isinstance(found, Mutex)
+    found = context.state.setdefault(name, _Mutex(name))
+    assert isinstance(found, _Mutex)
     return found
 
 
 @kernel("MutexLock")
-def mutex_lock(mutex: Mutex) -> Mutex:
+def mutex_lock(mutex: _Mutex) -> _Mutex:
     """Marks the beginning of what the mutex guards. One run's nodes go one after the other, and what two runs share,
     variables, has locks of its own; so nobody waits here, and a run that ends early leaves nothing locked."""
     return mutex
 
 
 @kernel("ConsumeMutexLock")
-def consume_mutex_lock(mutex_lock: Mutex) -> tuple[()]:
+def consume_mutex_lock(mutex_lock: _Mutex) -> tuple[()]:
     return ()

@@ -20,7 +20,7 @@ from pocketgraph.kernels.state.queues import Queue, shared_queue
 DRAWN_AT_ONCE = 64  # random words that are drawn at once
 
 
-class ShuffledQueue(Queue):
+class _ShuffledQueue(Queue):
     """A queue that gives one of its elements by chance; with a seed, the one that TensorFlow's gives.
 
     Attributes:
@@ -78,7 +78,7 @@ def random_shuffle_queue(
     shared_name: str = "",
 ) -> Value:
     """The queue of this name, which lives as long as the session."""
-    queue = shared_queue(context, component_types, shapes, capacity, shared_name, ShuffledQueue)
+    queue = shared_queue(context, component_types, shapes, capacity, shared_name, _ShuffledQueue)
     if not hasattr(queue, "generator"):
         if capacity >= 0 and min_after_dequeue >= capacity:
             raise RunError(f"min_after_dequeue {min_after_dequeue} must be < capacity {capacity}")

@@ -16,48 +16,48 @@ from pocketgraph.kernels.registry import Value, kernel
 
 
 @dataclass(frozen=True, eq=False)
-class Optional:
+class _Optional:
     """Components, or None for none."""
 
     components: tuple[Value, ...] | None
 
-    def zeros(self, of: Callable[[Value], Value]) -> Optional:
+    def zeros(self, of: Callable[[Value], Value]) -> _Optional:
         """The optional of zeros like the components."""
-        return Optional(None if self.components is None else tuple(map(of, self.components)))
+        return _Optional(None if self.components is None else tuple(map(of, self.components)))
 
-    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> Optional:
+    def plus(self, other: Any, add: Callable[[Value, Value], Value]) -> _Optional:
         """The optional of the sums of this one's components and another's.
 
         Raises:
             RunError: the other is no optional with as many components, or only one of the two has a value.
         """
-        theirs = other.components if isinstance(other, Optional) else None
+        theirs = other.components if isinstance(other, _Optional) else None
         if (self.components is None) != (theirs is None):
             raise RunError("Cannot add optionals because one has a value and the other doesn't.")
         if self.components is None or theirs is None:
             return self
         if len(self.components) != len(theirs):
             raise RunError("Cannot add optionals because they have different numbers of components.")
-        return Optional(tuple(map(add, self.components, theirs)))
+        return _Optional(tuple(map(add, self.components, theirs)))
 
 
 @kernel("OptionalFromValue")
-def optional_from_value(*components: Value) -> Optional:
-    return Optional(components)
+def optional_from_value(*components: Value) -> _Optional:
+    return _Optional(components)
 
 
 @kernel("OptionalNone")
-def optional_none() -> Optional:
-    return Optional(None)
+def optional_none() -> _Optional:
+    return _Optional(None)
 
 
 @kernel("OptionalHasValue")
-def optional_has_value(optional: Optional) -> Array:
+def optional_has_value(optional: _Optional) -> Array:
     return np.array(optional.components is not None)
 
 
 @kernel("OptionalGetValue")
-def optional_get_value(optional: Optional, *, output_types: Sequence[DType]) -> tuple[Value, ...]:
+def optional_get_value(optional: _Optional, *, output_types: Sequence[DType]) -> tuple[Value, ...]:
     if optional.components is None:
         raise RunError("The given optional does not have a value.")
     if len(optional.components) != len(output_types):
@@ -143,7 +143,7 @@ def tensor_map_stack_keys(input_handle: TensorMap) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class Composite:
+class _Composite:
     """The tensors that make up one composite tensor."""
 
     components: tuple[Value, ...]
@@ -151,12 +151,12 @@ class Composite:
 
 
 @kernel("CompositeTensorVariantFromComponents")
-def composite_from_components(*components: Value, metadata: str | bytes) -> Composite:
-    return Composite(components, metadata)
+def composite_from_components(*components: Value, metadata: str | bytes) -> _Composite:
+    return _Composite(components, metadata)
 
 
 @kernel("CompositeTensorVariantToComponents")
-def composite_to_components(encoded: Composite, *, Tcomponents: Sequence[DType]) -> tuple[Value, ...]:
+def composite_to_components(encoded: _Composite, *, Tcomponents: Sequence[DType]) -> tuple[Value, ...]:
     if len(encoded.components) != len(Tcomponents):
         raise RunError(f"Encoded value has {len(encoded.components)} tensor components; expected {len(Tcomponents)}.")
     return encoded.components

@@ -15,7 +15,7 @@ from pocketgraph.kernels.registry import Context, kernel
 
 
 @dataclass
-class Accumulator:
+class _Accumulator:
     """What was gathered since the last take.
 
     Attributes:
@@ -62,15 +62,15 @@ class Accumulator:
 
 def _made(
     context: Context, dtype: DType, shape: Shape, container: str, shared_name: str, reduction_type: str
-) -> Accumulator:
+) -> _Accumulator:
     if reduction_type not in ("MEAN", "SUM"):
         raise RunError(f"reduction_type is MEAN or SUM, not {reduction_type}")
     place = f"accumulator {container}/{shared_name or context.node.name}"
     held = context.state.get(place)
     if held is None:
-        made = Accumulator(shared_name or context.node.name, dtype, shape, reduction_type == "MEAN")
+        made = _Accumulator(shared_name or context.node.name, dtype, shape, reduction_type == "MEAN")
         held = context.state.setdefault(place, made)
-    if not isinstance(held, Accumulator) or held.dtype != dtype:
+    if not isinstance(held, _Accumulator) or held.dtype != dtype:
         raise RunError(f"the accumulator '{held.name}' has another type", where=f"node '{context.node.name}'")
     return held
 
@@ -84,7 +84,7 @@ def conditional_accumulator(
 
 
 @kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient")
-def apply_gradient(handle: Accumulator, local_step: Array, gradient: Array) -> tuple[()]:
+def apply_gradient(handle: _Accumulator, local_step: Array, gradient: Array) -> tuple[()]:
     """Adds a gradient, unless it is of an earlier step."""
     with handle.lock:
         if not handle.shape.fits(gradient.shape) or (
@@ -101,7 +101,7 @@ def apply_gradient(handle: Accumulator, local_step: Array, gradient: Array) -> t
 
 
 @kernel("AccumulatorTakeGradient", "ResourceAccumulatorTakeGradient")
-def take_gradient(handle: Accumulator, num_required: Array) -> Array:
+def take_gradient(handle: _Accumulator, num_required: Array) -> Array:
     """The mean (or sum) of what was gathered."""
     with handle.lock:
         total, count = handle.taken(num_required), handle.count
@@ -112,19 +112,19 @@ def take_gradient(handle: Accumulator, num_required: Array) -> Array:
 
 
 @kernel("AccumulatorNumAccumulated", "ResourceAccumulatorNumAccumulated")
-def num_accumulated(handle: Accumulator) -> Array:
+def num_accumulated(handle: _Accumulator) -> Array:
     return np.array(handle.count, np.int32)
 
 
 @kernel("AccumulatorSetGlobalStep", "ResourceAccumulatorSetGlobalStep")
-def set_global_step(handle: Accumulator, new_global_step: Array) -> tuple[()]:
+def set_global_step(handle: _Accumulator, new_global_step: Array) -> tuple[()]:
     handle.step = integer(new_global_step)
     return ()
 
 
 @kernel("SparseAccumulatorApplyGradient")
 def apply_sparse_gradient(
-    handle: Accumulator, local_step: Array, gradient_indices: Array, gradient_values: Array, gradient_shape: Array
+    handle: _Accumulator, local_step: Array, gradient_indices: Array, gradient_values: Array, gradient_shape: Array
 ) -> tuple[()]:
     """Adds the rows of a sparse gradient."""
     sizes = ints(gradient_shape)
@@ -148,7 +148,7 @@ def apply_sparse_gradient(
 
 
 @kernel("SparseAccumulatorTakeGradient")
-def take_sparse_gradient(handle: Accumulator, num_required: Array, *, dtype: DType) -> tuple[Array, Array, Array]:
+def take_sparse_gradient(handle: _Accumulator, num_required: Array, *, dtype: DType) -> tuple[Array, Array, Array]:
     """(rows in order, their means over the gradients that had them, the dense shape)."""
     with handle.lock:
         total = handle.taken(num_required)

@@ -44,7 +44,7 @@ class Tree:
     finalized: bool = False
 
 
-class Forest(NamedTuple):
+class _Forest(NamedTuple):
     """The nodes of all trees of an ensemble in one table; a leaf leads to itself.
 
     Attributes:
@@ -68,7 +68,7 @@ class Forest(NamedTuple):
 
 
 @dataclass
-class Ensemble:
+class _Ensemble:
     """Trees with weights.
 
     Attributes:
@@ -85,7 +85,7 @@ class Ensemble:
     weights: list[float] = field(default_factory=list)
     attempted_layers: int = 0
     last_layer: tuple[int, int] = (0, 0)
-    forests: dict[tuple[tuple[int, ...], int], Forest] = field(default_factory=dict)
+    forests: dict[tuple[tuple[int, ...], int], _Forest] = field(default_factory=dict)
 
     def read(self, data: bytes) -> None:
         """Takes over the trees of a message.
@@ -166,10 +166,10 @@ def _check(tree: Tree) -> None:
             raise ValueError(f"node {place} of {len(tree.kinds)} leads to {list(children)}")
 
 
-def _made(context: Context, shared_name: str) -> Ensemble:
+def _made(context: Context, shared_name: str) -> _Ensemble:
     name = shared_name or context.node.name
-    found = context.state.setdefault(f"boosted trees/{name}", Ensemble(name))
-    assert isinstance(found, Ensemble)
+    found = context.state.setdefault(f"boosted trees/{name}", _Ensemble(name))
+    assert isinstance(found, _Ensemble)
     return found
 
 
@@ -180,12 +180,12 @@ def boosted_trees_ensemble_resource_handle(*, context: Context, shared_name: str
 
 
 @kernel("IsBoostedTreesEnsembleInitialized")
-def is_boosted_trees_ensemble_initialized(tree_ensemble_handle: Ensemble) -> Array:
+def is_boosted_trees_ensemble_initialized(tree_ensemble_handle: _Ensemble) -> Array:
     return np.asarray(tree_ensemble_handle.stamp != UNINITIALIZED)
 
 
 @kernel("BoostedTreesCreateEnsemble")
-def boosted_trees_create_ensemble(handle: Ensemble, stamp_token: Array, serialized: Array) -> tuple[()]:
+def boosted_trees_create_ensemble(handle: _Ensemble, stamp_token: Array, serialized: Array) -> tuple[()]:
     """Fills an ensemble that is empty; one that is not stays as it is."""
     if handle.stamp == UNINITIALIZED:
         handle.read(serialized.item())
@@ -194,19 +194,19 @@ def boosted_trees_create_ensemble(handle: Ensemble, stamp_token: Array, serializ
 
 
 @kernel("BoostedTreesDeserializeEnsemble")
-def boosted_trees_deserialize_ensemble(handle: Ensemble, stamp_token: Array, serialized: Array) -> tuple[()]:
+def boosted_trees_deserialize_ensemble(handle: _Ensemble, stamp_token: Array, serialized: Array) -> tuple[()]:
     handle.read(serialized.item())
     handle.stamp = integer(stamp_token)
     return ()
 
 
 @kernel("BoostedTreesSerializeEnsemble")
-def boosted_trees_serialize_ensemble(handle: Ensemble) -> tuple[Array, Array]:
+def boosted_trees_serialize_ensemble(handle: _Ensemble) -> tuple[Array, Array]:
     return np.array(handle.stamp, np.int64), np.array(handle.serialized, object)
 
 
 @kernel("BoostedTreesGetEnsembleStates")
-def boosted_trees_get_ensemble_states(handle: Ensemble) -> tuple[Array, ...]:
+def boosted_trees_get_ensemble_states(handle: _Ensemble) -> tuple[Array, ...]:
     """(stamp, trees, finished trees, layers tried, first and last + 1 node of the last layer)."""
     finished = sum(tree.finalized for tree in handle.trees)
     counts = [np.array(n, np.int32) for n in (len(handle.trees), finished, handle.attempted_layers)]
@@ -214,7 +214,7 @@ def boosted_trees_get_ensemble_states(handle: Ensemble) -> tuple[Array, ...]:
 
 
 @kernel("BoostedTreesPredict")
-def boosted_trees_predict(handle: Ensemble, *bucketized_features: Array, logits_dimension: int) -> Array:
+def boosted_trees_predict(handle: _Ensemble, *bucketized_features: Array, logits_dimension: int) -> Array:
     """float32 (examples, logits_dimension): the weighted sum of the leaves that each example comes to.
 
     Args:
@@ -243,7 +243,7 @@ def boosted_trees_predict(handle: Ensemble, *bucketized_features: Array, logits_
     return logits
 
 
-def _forest(handle: Ensemble, widths: Sequence[int], logits_dimension: int) -> Forest:
+def _forest(handle: _Ensemble, widths: Sequence[int], logits_dimension: int) -> _Forest:
     """The ensemble's trees in one table.
 
     Raises:
@@ -280,13 +280,13 @@ def _forest(handle: Ensemble, widths: Sequence[int], logits_dimension: int) -> F
         kinds += tree.kinds
         deepest = max(deepest, *depths)
     columns, thresholds, left, right = np.array(ways, np.int64).reshape(-1, 4).T.copy()
-    return Forest(
+    return _Forest(
         np.array(roots, np.int64), columns, thresholds, np.array(kinds) == CATEGORY, left, right,
         np.array(leaves, np.float32).reshape(-1, logits_dimension), deepest,
     )  # fmt: skip
 
 
-def _reached(forest: Forest, seen: Array) -> Array:
+def _reached(forest: _Forest, seen: Array) -> Array:
     """int64 (examples, trees): the leaves that the examples come to."""
     nodes = np.broadcast_to(forest.roots, (seen.shape[0], forest.roots.size))
     if forest.roots.size == 0:
@@ -313,7 +313,7 @@ def boosted_trees_bucketize(*values: Array, num_features: int) -> tuple[Array, .
 
 
 @dataclass
-class Quantiles:
+class _Quantiles:
     """The boundaries of each feature's buckets."""
 
     name: str
@@ -323,16 +323,16 @@ class Quantiles:
 @kernel("BoostedTreesQuantileStreamResourceHandleOp")
 def boosted_trees_quantile_stream_resource_handle(*, context: Context, shared_name: str = "") -> Value:
     name = shared_name or context.node.name
-    return context.state.setdefault(f"boosted trees' quantiles/{name}", Quantiles(name))
+    return context.state.setdefault(f"boosted trees' quantiles/{name}", _Quantiles(name))
 
 
 @kernel("IsBoostedTreesQuantileStreamResourceInitialized")
-def is_boosted_trees_quantile_stream_resource_initialized(handle: Quantiles) -> Array:
+def is_boosted_trees_quantile_stream_resource_initialized(handle: _Quantiles) -> Array:
     return np.asarray(handle.boundaries is not None)
 
 
 @kernel("BoostedTreesCreateQuantileStreamResource")
-def boosted_trees_create_quantile_stream_resource(handle: Quantiles, epsilon: Array, num_streams: Array) -> tuple[()]:
+def boosted_trees_create_quantile_stream_resource(handle: _Quantiles, epsilon: Array, num_streams: Array) -> tuple[()]:
     if handle.boundaries is None:
         (streams,) = reserve((integer(num_streams),), np.float64)
         handle.boundaries = [np.empty(0, np.float32) for _ in range(streams)]
@@ -340,14 +340,14 @@ def boosted_trees_create_quantile_stream_resource(handle: Quantiles, epsilon: Ar
 
 
 @kernel("BoostedTreesQuantileStreamResourceDeserialize")
-def boosted_trees_quantile_stream_resource_deserialize(handle: Quantiles, *bucket_boundaries: Array) -> tuple[()]:
+def boosted_trees_quantile_stream_resource_deserialize(handle: _Quantiles, *bucket_boundaries: Array) -> tuple[()]:
     handle.boundaries = [np.array(b) for b in bucket_boundaries]
     return ()
 
 
 @kernel("BoostedTreesQuantileStreamResourceGetBucketBoundaries")
 def boosted_trees_quantile_stream_resource_get_bucket_boundaries(
-    handle: Quantiles, *, num_features: int
+    handle: _Quantiles, *, num_features: int
 ) -> tuple[Array, ...]:
     if handle.boundaries is None or len(handle.boundaries) != num_features:
         raise RunError(f"the boundaries of '{handle.name}' are not initialized for {num_features} features")

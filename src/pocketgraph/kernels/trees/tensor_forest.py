@@ -20,7 +20,7 @@ FEATURE, THRESHOLD, LEFT, RIGHT = 1, 2, 3, 4
 
 
 @dataclass
-class ForestTree:
+class _ForestTree:
     """One tree.
 
     Attributes:
@@ -79,35 +79,35 @@ def _node(data: bytes, place: int) -> tuple[tuple[int, float, int, int], list[fl
 @kernel("TensorForestTreeResourceHandleOp")
 def tensor_forest_tree_resource_handle(*, context: Context, shared_name: str = "") -> Value:
     """The tree of this name, which lives as long as the session."""
-    found = context.state.setdefault(f"forest tree/{shared_name or context.node.name}", ForestTree())
-    assert isinstance(found, ForestTree)
+    found = context.state.setdefault(f"forest tree/{shared_name or context.node.name}", _ForestTree())
+    assert isinstance(found, _ForestTree)
     return found
 
 
 @kernel("TensorForestTreeIsInitializedOp")
-def tensor_forest_tree_is_initialized(tree_handle: ForestTree) -> Array:
+def tensor_forest_tree_is_initialized(tree_handle: _ForestTree) -> Array:
     return np.array(tree_handle.serialized is not None)
 
 
 @kernel("TensorForestCreateTreeVariable", "TensorForestTreeDeserialize")
-def tensor_forest_create_tree_variable(tree_handle: ForestTree, tree_config: Array) -> tuple[()]:
+def tensor_forest_create_tree_variable(tree_handle: _ForestTree, tree_config: Array) -> tuple[()]:
     tree_handle.read(scalar_string(tree_config))
     return ()
 
 
 @kernel("TensorForestTreeSerialize")
-def tensor_forest_tree_serialize(tree_handle: ForestTree) -> Array:
+def tensor_forest_tree_serialize(tree_handle: _ForestTree) -> Array:
     return strings([tree_handle.serialized or b""], ())
 
 
 @kernel("TensorForestTreeSize")
-def tensor_forest_tree_size(tree_handle: ForestTree) -> Array:
+def tensor_forest_tree_size(tree_handle: _ForestTree) -> Array:
     """int32: how many nodes the tree has."""
     return np.array(len(tree_handle.leaves), np.int32)
 
 
 @kernel("TensorForestTreePredict")
-def tensor_forest_tree_predict(tree_handle: ForestTree, dense_features: Array, *, logits_dimension: int) -> Array:
+def tensor_forest_tree_predict(tree_handle: _ForestTree, dense_features: Array, *, logits_dimension: int) -> Array:
     """float32 (rows, logits_dimension): the first numbers of the leaf that each row of features comes to; zeros when
     the tree has no nodes.
 

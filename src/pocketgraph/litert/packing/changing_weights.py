@@ -74,7 +74,7 @@ class ChangingConvolutions:
         """
         with contextlib.ExitStack() as stack:
             known = kind if kind.padding() is not None else kind.with_border()
-            border = None if known is kind else Border(kind)
+            border = None if known is kind else _Border(kind)
             ready: dict[int, _RepackedConvolution | None] = {}
 
             def program(count: int) -> _RepackedConvolution | None:
@@ -117,7 +117,7 @@ class ChangingConvolutions:
         return sum(program is not None for program in self._programs.values()) >= MOST_PROGRAMS
 
 
-class Border:
+class _Border:
     """Puts zeros around images, where XNNPACK has no name for a convolution's border.
 
     Args:

@@ -38,7 +38,7 @@ DEFAULTS: dict[str, int] = {"dilation_h": 1, "dilation_w": 1}
 LARGER = (2, 2)  # stands for all windows of several elements, whose size and gaps make no difference
 
 
-class PackedOperation:
+class _PackedOperation:
     """An operation whose weights can be packed directly.
 
     Attributes:
@@ -64,7 +64,7 @@ class PackedProgram(Record):
         read_otherwise: values that somebody takes as they are in the model file, perhaps at every run.
     """
 
-    operations: list[PackedOperation]
+    operations: list[_PackedOperation]
     seen: ProbeResult
     read_otherwise: set[Value]
 
@@ -81,7 +81,7 @@ class PackedProgram(Record):
             places: the place of a constant among the model file's buffers.
             ahead: whether there may be two.
         """
-        buffers: dict[PackedBuffer, PackedOperation] = {}
+        buffers: dict[PackedBuffer, _PackedOperation] = {}
         for each in self.operations:
             weights, bias = _weights(each), each.operation.inputs[BIAS]
             kind = self.seen.kinds[each.kind]
@@ -130,7 +130,7 @@ def planned(program: Program, folder: str) -> PackedProgram | None:
     return PackedProgram(found, known, read.union(program.outputs))
 
 
-def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:
+def _planned(operation: Operation, *, is_last: bool) -> _PackedOperation | None:
     source, weights, bias = (*operation.inputs, None)[:3]
     if source is None or weights is None or source.constant is not None:
         return None
@@ -153,10 +153,10 @@ def _planned(operation: Operation, *, is_last: bool) -> PackedOperation | None:
         window, options = LARGER, {**options, **DEFAULTS}
     kept = tuple((name, options[name]) for name in OPTIONS if name in options)
     kind = PackedKind(operation.code, window, kept, columns, bias is not None, is_last)
-    return PackedOperation(operation, kind, channels)
+    return _PackedOperation(operation, kind, channels)
 
 
-def _weights(each: PackedOperation) -> Value:
+def _weights(each: _PackedOperation) -> Value:
     weights = each.operation.inputs[WEIGHTS]
     assert weights is not None
     return weights
@@ -212,7 +212,7 @@ def _packed(content: Sequence[bytes | _Part]) -> Iterator[bytes | memoryview]:
         yield piece.packed(memory[:count]).view(np.uint8).data
 
 
-def _parts(each: PackedOperation, order: PackingOrder) -> list[_Part]:
+def _parts(each: _PackedOperation, order: PackingOrder) -> list[_Part]:
     """An operation's weights in parts that fit into a cache while they are packed and written."""
     weights, bias = _weights(each), each.operation.inputs[BIAS]
     columns = each.kind.columns
@@ -226,7 +226,7 @@ def _parts(each: PackedOperation, order: PackingOrder) -> list[_Part]:
     return [_Part(order, read, added, place, size) for place, size in zip(slices, sizes, strict=True)]
 
 
-def _matrix(each: PackedOperation, order: PackingOrder) -> tuple[Array, Array | None]:
+def _matrix(each: _PackedOperation, order: PackingOrder) -> tuple[Array, Array | None]:
     """An operation's weights, a column for each output channel, and what the columns are multiplied by."""
     constant = _weights(each).constant
     assert constant is not None

@@ -212,7 +212,7 @@ def _channels(rows: Array, part: slice) -> Array:
     return result
 
 
-class OperandStatistics(NamedTuple):
+class _OperandStatistics(NamedTuple):
     """Rows of a layer's quantized operand, with what serves all outputs that read them.
 
     Attributes:
@@ -245,19 +245,19 @@ class OperandSolver:
     fit: FitSettings
 
     @cached_property
-    def statistics(self) -> OperandStatistics:
+    def statistics(self) -> _OperandStatistics:
         """Those of the rows."""
         return _statistics(self.given[np.newaxis], self.fit)
 
     @cached_property
-    def prepared(self) -> tuple[OperandStatistics, Array, Curvature]:
+    def prepared(self) -> tuple[_OperandStatistics, Array, Curvature]:
         """The statistics of the rows, the inverse of their moments ``held``, and the curvature for rounding."""
         found = self.statistics
         inverses, ready = both(lambda: inverse(found.held), lambda: curvature(found.moments), self.fit.threads)
         return found, inverses, ready
 
 
-def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
+def _statistics(rows: Array, fit: FitSettings) -> _OperandStatistics:
     middle = rows.mean(axis=1, dtype=np.float64)  # [groups, inputs]
     centred = rows - middle[:, np.newaxis].astype(rows.dtype)
     is_shared = rows.dtype != np.float64
@@ -272,7 +272,7 @@ def _statistics(rows: Array, fit: FitSettings) -> OperandStatistics:
     ridge = (fit.trust + fit.scarce * scarcity) * power + 1e-9
     level = _raised(moments, (fit.level + fit.level_scarce * scarcity) * power + 1e-9)
     level = level[0] if is_shared else level
-    return OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
+    return _OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
 
 
 class Goal(NamedTuple):
@@ -315,7 +315,7 @@ def _solved(
     matrix: Array,
     bias: Array,
     goal: Goal,
-    operand: OperandStatistics,
+    operand: _OperandStatistics,
     inverses: Array,
     bounds: tuple[float, float],
     rounds: int,

@@ -137,7 +137,7 @@ def _forward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolutions
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu, layer.pool)}
     inputs = (*layer.conv.data, layer.bias.data[1])
     outputs = Endpoint(layer.pool.node.name, 0), Endpoint(layer.relu.node.name, 0)
-    call = PooledLayerCall(layer, run_apart(members, inputs, outputs), quick)
+    call = _PooledLayerCall(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.pool.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -147,7 +147,7 @@ def _backward(layer: PooledLayer, run_apart: RunApart, quick: TrainedConvolution
     others = layer.by_images.data[:2] if layer.by_images else ()
     inputs = (*layer.pool_gradient.data, *layer.by_weights.data[:2], *others)
     outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = PooledLayerGradient(layer, run_apart(members, inputs, outputs), quick)
+    call = _PooledLayerGradient(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.by_weights.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -166,7 +166,7 @@ class _Kept(NamedTuple):
     plainly: Callable[[], Array]
 
 
-class PooledLayerCall(LayerCall):
+class _PooledLayerCall(LayerCall):
     """Images, weights and bias in; the pooled images and what the gradient needs out."""
 
     def __init__(self, layer: PooledLayer, apart: Callable[..., tuple[Any, ...]], quick: TrainedConvolutions) -> None:
@@ -209,7 +209,7 @@ class PooledLayerCall(LayerCall):
         return recycled(Context(self.node, run.state, caller=f"{run.caller}{name}/"), shape, dtype)
 
 
-class PooledLayerGradient(LayerCall):
+class _PooledLayerGradient(LayerCall):
     """What the layer kept, its result and the gradient by that, images, the weights' sizes, and where the gradient by
     the images is wanted their sizes and the weights in; the gradients that are wanted, by weights, bias and images,
     out."""

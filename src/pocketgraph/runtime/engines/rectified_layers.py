@@ -112,7 +112,7 @@ def rectified_parts(plan: Plan, layer: RectifiedLayer, run_apart: RunApart) -> l
 def _forward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolutions) -> PartCall:
     members = {item.node.name: item for item in (layer.conv, layer.bias, layer.relu)}
     inputs, outputs = (*layer.conv.data, layer.bias.data[1]), (Endpoint(layer.relu.node.name, 0),)
-    call = RectifiedLayerCall(layer, run_apart(members, inputs, outputs), quick)
+    call = _RectifiedLayerCall(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.relu.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
@@ -122,11 +122,11 @@ def _backward(layer: RectifiedLayer, run_apart: RunApart, quick: TrainedConvolut
     sizes = layer.by_images.data[:1] if layer.by_images else ()
     inputs = (*layer.conv.data, *layer.mask.data, layer.by_weights.data[1], *sizes)
     outputs = tuple(Endpoint(item.node.name, 0) for item in wanted)
-    call = RectifiedLayerGradient(layer, run_apart(members, inputs, outputs), quick)
+    call = _RectifiedLayerGradient(layer, run_apart(members, inputs, outputs), quick)
     return PartCall(layer.mask.node, frozenset(members), inputs, outputs, call, takes_run=True)
 
 
-class RectifiedLayerCall(LayerCall):
+class _RectifiedLayerCall(LayerCall):
     """Images, weights and bias in, the rectified results out."""
 
     def __init__(
@@ -158,7 +158,7 @@ class RectifiedLayerCall(LayerCall):
         return (result,)
 
 
-class RectifiedLayerGradient(LayerCall):
+class _RectifiedLayerGradient(LayerCall):
     """Images, weights, slopes, results, and the sizes of weights and images in; the gradients by weights and bias, and
     by the images where that is wanted, out."""
 

@@ -56,7 +56,7 @@ def single_convolution_parts(plan: Plan, found: SingleConvolution, run_apart: Ru
     item = found.item
     outputs = (Endpoint(item.node.name, 0),)
     apart = run_apart({item.node.name: item}, item.data, outputs)
-    kind = InputGradientCall if item.node.op in BY_IMAGES else ConvolutionCall
+    kind = _InputGradientCall if item.node.op in BY_IMAGES else _ConvolutionCall
     call = kind(item, apart, trained_convolutions(plan))
     return [PartCall(item.node, frozenset((item.node.name,)), item.data, outputs, call, takes_run=True)]
 
@@ -78,7 +78,7 @@ class _SingleCall(LayerCall):
         return result
 
 
-class ConvolutionCall(_SingleCall):
+class _ConvolutionCall(_SingleCall):
     """Images and weights in, their convolution out."""
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:
@@ -98,7 +98,7 @@ class ConvolutionCall(_SingleCall):
             return convolve and (self._filled(run, shape, np.ascontiguousarray(x), some, convolve),)
 
 
-class InputGradientCall(_SingleCall):
+class _InputGradientCall(_SingleCall):
     """The images' sizes, weights and the gradient by the convolution in, the gradient by the images out."""
 
     def fused(self, run: Any, *arrays: Any) -> tuple[Any, ...] | None:

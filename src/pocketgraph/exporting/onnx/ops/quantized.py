@@ -44,7 +44,7 @@ farther from zero, to which a quotient larger by a unit in the last place goes."
 
 
 @dataclass(frozen=True)
-class Grid:
+class _Grid:
     """The numbers that codes stand for: ``(code - zero) * step + rest``.
 
     Attributes:
@@ -69,7 +69,7 @@ def known(emit: OnnxEmit, low: OnnxValue, high: OnnxValue) -> tuple[float, float
 
 def grid(
     emit: OnnxEmit, low: OnnxValue, high: OnnxValue, dtype: DType, mode: str = "MIN_FIRST", *, narrow: bool = False
-) -> Grid:
+) -> _Grid:
     """The numbers of eight-bit codes of a range."""
     kind = codes_of(dtype.numpy)
     ends = known(emit, low, high)
@@ -78,20 +78,20 @@ def grid(
         top = float(dequantized(np.array([kind.high], dtype.numpy), *ends, mode, narrow)[0])
         step = (top - first) / (kind.high - kind.low) or second - first
         if not step:
-            return Grid(emit.const(F32(1)), emit.const(np.array(kind.low, dtype.numpy)), only=first)
+            return _Grid(emit.const(F32(1)), emit.const(np.array(kind.low, dtype.numpy)), only=first)
         place = kind.low - first / step
         zero = int(np.clip(round(place), kind.low, kind.high))
         rest = first + (zero - kind.low) * step
         if abs(rest) <= 1e-4 * abs(step):
-            return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)))
+            return _Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)))
         zero = 0 if kind.signed else kind.low  # from which the original counts such codes, and rounds them
         rest = first + (zero - kind.low) * step
-        return Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)), emit.const(F32(rest)))
+        return _Grid(emit.const(F32(step)), emit.const(np.array(zero, dtype.numpy)), emit.const(F32(rest)))
     if mode != "MIN_FIRST":
         raise emit.unsupported(f"a range that is found while running, in the mode {mode}")
     low, high = (emit.reshape(value, []) for value in (low, high))
     step = div(emit, sub(emit, high, low), emit.const(F32(kind.high - kind.low)))
-    return Grid(step, _zero_of(emit, div(emit, low, step), dtype))
+    return _Grid(step, _zero_of(emit, div(emit, low, step), dtype))
 
 
 def _zero_of(emit: OnnxEmit, lowest: OnnxValue, dtype: DType) -> OnnxValue:
@@ -128,7 +128,7 @@ def _code_at(emit: OnnxEmit, number: OnnxValue, low: OnnxValue, high: OnnxValue,
     return _held(emit, add(emit, sub(emit, *places), emit.like(kind.low, wide)), dtype)
 
 
-def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: Grid) -> OnnxValue:
+def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: _Grid) -> OnnxValue:
     """What codes stand for."""
     if of.only is not None:
         zeros = mul(emit, emit.cast(codes, FLOAT), emit.const(F32(0)))
@@ -141,7 +141,7 @@ def in_numbers(emit: OnnxEmit, codes: OnnxValue, of: Grid) -> OnnxValue:
     return made if of.rest is None else add(emit, made, of.rest)
 
 
-def in_codes(emit: OnnxEmit, value: OnnxValue, of: Grid, dtype: DType) -> OnnxValue:
+def in_codes(emit: OnnxEmit, value: OnnxValue, of: _Grid, dtype: DType) -> OnnxValue:
     """The codes nearest to numbers; the lowest where all stand for the same."""
     if of.only is not None:
         value = mul(emit, value, emit.const(F32(0)))

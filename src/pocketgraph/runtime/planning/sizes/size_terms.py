@@ -21,7 +21,7 @@ FIRST = 1 << 40  # the number of the first element that is followed through a no
 DEEPEST = 64  # nodes that are followed
 
 
-class Term(NamedTuple):
+class _Term(NamedTuple):
     """An element of some tensor, plus a number.
 
     Attributes:
@@ -47,7 +47,7 @@ class SizeTerms:
         self._graph = graph
         self._inferred = inferred
 
-    def of(self, ref: str, place: int, depth: int = DEEPEST) -> Term:
+    def of(self, ref: str, place: int, depth: int = DEEPEST) -> _Term:
         """What an element comes to.
 
         Args:
@@ -58,10 +58,10 @@ class SizeTerms:
         known = self._inferred.elements(ref)
         number = known[place] if known is not None and place < len(known) else None
         if number is not None:
-            return Term("", 0, number)
+            return _Term("", 0, number)
         name, port, _ = parse_ref(ref)
         node = self._graph.nodes.get(name)
-        opaque = Term(ref, place, 0)
+        opaque = _Term(ref, place, 0)
         if node is None or port or not depth:
             return opaque
         taken = [canonical(each) for each in node.data_inputs]
@@ -74,9 +74,9 @@ class SizeTerms:
             return opaque if source is None else self.of(*source, depth - 1)
         return opaque
 
-    def _sum(self, ref: str, place: int, taken: list[str], depth: int) -> Term | None:
+    def _sum(self, ref: str, place: int, taken: list[str], depth: int) -> _Term | None:
         shape = self._inferred.shape(ref)
-        terms: list[Term] = []
+        terms: list[_Term] = []
         for each in taken:
             own = self._inferred.shape(each)
             if not (shape.is_known and own.is_known):
@@ -86,7 +86,7 @@ class SizeTerms:
         one, two = terms
         if one.ref and two.ref:
             return None
-        return Term(one.ref or two.ref, one.place + two.place, one.number + two.number)
+        return _Term(one.ref or two.ref, one.place + two.place, one.number + two.number)
 
     def _moved(self, ref: str, place: int) -> tuple[str, int] | None:
         """Which element of which input a node that moves elements puts there."""
