@@ -47,6 +47,7 @@ from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import both
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
@@ -215,10 +216,12 @@ class Quantizer:
             tags = wanted if wanted is not None and are_tags(wanted, answer) else None
         if gives_forecasts and budget.is_set and (tags is None or budget.kl is not None):
             raise no_classes()
-        kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
+        key, samples = both(
+            lambda: self.key(options, data) if resume is not None else "", lambda: self.held(data), options.threads
+        )
+        kept = ResumeState(resume, key)
         if kept.resumed:
             self.reading.notify("going on from an interrupted call")
-        samples = self.held(data)
 
         def judged(outcome: QuantizationState) -> ProgramComparison:
             return compare_programs(
