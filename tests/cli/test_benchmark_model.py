@@ -15,6 +15,7 @@ from pocketgraph.errors import PocketgraphError, RunError, UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.protos import message
 from pocketgraph.graph.text_format import parse
+from pocketgraph.inspect.benchmark_layers import layers_from_graph
 from pocketgraph.inspect.peer_worker import as_texts, from_texts
 from pocketgraph.inspect.peers import _difference
 
@@ -406,3 +407,27 @@ def test_an_input_without_dimensions_is_fed_a_number(tmp_path: pathlib.Path) -> 
     pocketgraph.export(tmp_path / "net.pb", tmp_path / "net.tflite")
     for name in ("net.pb", "net.tflite"):
         assert pocketgraph.benchmark(tmp_path / name, max_runs=2).plain.count == 2
+
+
+@pytest.mark.parametrize("filled", ["constants", "file"])
+def test_texts_that_are_looked_up_are_words(filled: str) -> None:
+    """Without any a recurrent encoder has no steps, of which TensorFlow stacks nothing."""
+    fills = {
+        "constants": "fill = LookupTableImportV2(table, words, places, Tin=string, Tout=int64)",
+        "file": 'name = Const(string "vocab.txt")\nfill = InitializeTableFromTextFileV2(table, name, key_index=-2, '
+        "value_index=-1)",
+    }
+    graph = parse(f"""
+        text = Placeholder(dtype=string, shape=[?])
+        blank = Const(string " ")
+        split = StringSplit(text, blank, skip_empty=true)
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        words = Const(string ["up", "down"])
+        places = Const(int64 [0, 1])
+        none = Const(int64 -1)
+        {fills[filled]}
+        found = LookupTableFindV2(table, split:1, none, ^fill, Tin=string, Tout=int64)
+    """)
+    (layer,) = layers_from_graph(graph, ["text"])
+    assert len(layer.text.split()) >= 3
+    assert ({*layer.text.split()} <= {b"up", b"down"}) == (filled == "constants")

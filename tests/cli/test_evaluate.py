@@ -350,6 +350,20 @@ def test_classes_do_not_judge_what_was_fed_once_more() -> None:
     assert found[0].accuracy is None
 
 
+@pytest.mark.parametrize(("name", "scale"), [("logits", 1), ("y", 4)])
+def test_classes_judge_as_many_logits_as_there_are_features(name: str, scale: float) -> None:
+    """Of which the data have a few: a name says that they are scores, or how far they are from what was fed."""
+    turned = (np.roll(np.eye(6), 1, axis=1) * scale).tolist()
+    graph = parse(
+        f"x = Placeholder(dtype=float, shape=[?,6])\nw = Const(float {turned})\n{name} = MatMul(x, w, T=float)"
+    )
+    rows = np.random.default_rng(2).normal(size=(80, 6)).astype(np.float32)
+    right = np.roll(rows, 1, axis=1).argmax(axis=1)
+    found = evaluate(graph, {"x": rows[right < 2], "labels": right[right < 2]})
+    assert found[0].accuracy is not None
+    assert found[0].accuracy.top1 == 1
+
+
 def test_a_line_that_was_fitted_to_0_and_1_is_no_logit() -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?,1])

@@ -133,6 +133,32 @@ def test_words_are_named_by_labels_beside_a_model_of_sound(tmp_path: pathlib.Pat
     assert "words_labels.txt' names the classes" in said.err
 
 
+def test_a_label_map_beside_a_detector_names_what_it_finds(tmp_path: pathlib.Path, capsys: Any) -> None:
+    save(parse("""
+        image_tensor = Placeholder(dtype=uint8, shape=[1,8,8,3])
+        floats = Cast(image_tensor, SrcT=uint8, DstT=float)
+        axes = Const(int32[4] [0, 1, 2, 3])
+        mean = Mean(floats, axes, T=float, Tidx=int32)
+        none = Sub(mean, mean, T=float)
+        where = Const(float [[[0.1, 0.1, 0.6, 0.6]]])
+        sure = Const(float [[0.9]])
+        what = Const(float [[2]])
+        many = Const(float [1])
+        detection_boxes = Add(where, none, T=float)
+        detection_scores = Add(sure, none, T=float)
+        detection_classes = Add(what, none, T=float)
+        num_detections = Add(many, none, T=float)
+    """), tmp_path / "net.pb")  # fmt: skip
+    (tmp_path / "pets_label_map.pbtxt").write_text(
+        "item { id: 1 name: 'n1' display_name: 'cat' }\nitem { id: 2 name: 'dog' }"
+    )
+    Image.new("RGB", (8, 8), (200, 30, 10)).save(tmp_path / "photo.png")
+    assert call("live", tmp_path / "net.pb", f"--input={tmp_path / 'photo.png'}", "-o", "-") == 0
+    said = capsys.readouterr()
+    assert json.loads(said.out.splitlines()[0])["detections"][0]["label"] == "dog"
+    assert "pets_label_map.pbtxt' names the classes" in said.err
+
+
 def test_labels_that_do_not_fit(model: pathlib.Path, capsys: Any) -> None:
     (model.parent / "labels.txt").write_text("red\ngreen\n")
     assert live(model, "photos", "-") == 0

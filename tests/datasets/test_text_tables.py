@@ -128,6 +128,20 @@ def test_inputs_are_fed_texts_words_numbers_and_records(tmp_path: pathlib.Path) 
     assert b"age\x12\x05\x1a\x03\x0a\x01\x07" in made[0]  # a packed list with the integer 7
 
 
+def test_a_feature_of_several_numbers_is_read_from_numbered_columns(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("sizes_0,sizes_1,city,label\n7,8,rom,0\n9,1,bonn,1\n")
+
+    def record(size: int | None) -> ModelInput:
+        return ModelInput("r:0", (1,), np.dtype(object), (RecordFeature(b"sizes", INT64, size),))
+
+    for size in (2, None):
+        (made,) = next(open_dataset(str(path), (record(size),)).samples())
+        assert b"sizes\x12\x06\x1a\x04\x0a\x02\x07\x08" in made[0]  # a packed list of 7 and 8
+    with pytest.raises(UsageError, match=r"need the feature 'sizes'"):
+        open_dataset(str(path), (record(3),))
+
+
 def test_columns_and_features_that_are_missing_are_named(tmp_path: pathlib.Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text("text,label\na,0\n")

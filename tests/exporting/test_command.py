@@ -111,17 +111,23 @@ def test_what_has_no_graphdef_form(classifier: pathlib.Path) -> None:
     ("export", "MODEL", "-o", "back.tflite"), ("export", "MODEL", "-o", "back.onnx"),
     ("export", "MODEL", "-o", "back", "--target=c"), ("quantize", "MODEL", "--mode=dynamic", "-o", "small.tflite"),
     ("ship", "MODEL", "-o", "shipped"),
+    ("transform_graph", "MODEL", "-o", "back.pb", "--transforms=strip_unused_nodes"),
+    ("strip_unused", "--input_graph=MODEL", "--output_graph=back.pb", "--input_node_names=x", "--output_node_names=y"),
+    ("optimize_for_inference", "--input=MODEL", "--output=back.pb", "--input_names=x", "--output_names=scores"),
+    ("convert_graphdef_memmapped_format", "--in_graph=MODEL", "--out_graph=back.mmap"),
+    ("print_selective_registration_header", "MODEL"),
 ])  # fmt: skip
 def test_finished_files_are_not_made_again(
     classifier: pathlib.Path, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     exported(classifier)
-    given = [classifier / "net.tflite" if a == "MODEL" else a for a in arguments]
+    given = [argument.replace("MODEL", str(classifier / "net.tflite")) for argument in arguments]
     monkeypatch.chdir(classifier)
     with pytest.raises(UsageError) as caught:
         run(*given)
     said = f"a .tflite file is finished already; {arguments[0]} starts from the graph that it was made from"
-    assert str(caught.value) == f"{said}; give the frozen graph or the SavedModel"
+    assert f"{said}; give the frozen graph or the SavedModel" in str(caught.value)
+    assert not list(classifier.glob("back*"))
 
 
 def test_bad_calls(classifier: pathlib.Path) -> None:

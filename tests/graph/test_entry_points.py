@@ -91,6 +91,9 @@ def test_results_that_are_handed_on_under_names_of_their_own_belong_together() -
     text = "".join(f"{name} = {end}\ndetection_{name} = Identity({name}, T=float)\n" for name, end in ends.items())
     trained = parse(MNIST[: MNIST.index("    y =")] + text)
     assert set(main_outputs(trained)) == set(sole_outputs(trained) or ()) == {f"detection_{name}" for name in ends}
+    counted = text.replace("Identity(classes,", "Add(classes, b,")  # from 1
+    from_one = parse(MNIST[: MNIST.index("    y =")] + counted)
+    assert set(main_outputs(from_one)) == set(sole_outputs(from_one) or ()) == {f"detection_{name}" for name in ends}
     unnamed = trained.map_nodes(lambda node: node.replace(op="Neg") if node.name == "detection_boxes" else node)
     assert sole_outputs(unnamed) is None
 

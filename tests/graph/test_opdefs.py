@@ -160,3 +160,13 @@ def test_each_op_is_once_in_one_of_the_two_parts_of_the_table() -> None:
     assert opdefs.find("Conv2D") is not None
     assert opdefs.find("AudioSummaryV2") is not None
     assert opdefs.find("Conv2") is None
+
+
+def test_what_an_unknown_op_gives_is_asked_without_looking_for_similar_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    def looked(*_: object) -> str:
+        raise AssertionError("names were compared")
+
+    monkeypatch.setattr(opdefs, "did_you_mean", looked)
+    assert opdefs.known_output_dtypes(Node("conv", "onnx.Conv", ["x"])) is None
+    typed = Node("conv", "onnx.Conv", ["x"], {opdefs.TYPES: (DType.named("float"),)})
+    assert opdefs.known_output_dtypes(typed) == (DType.named("float"),)

@@ -20,8 +20,9 @@ import pytest
 
 from pocketgraph.kernels.nn.convolution import convolve, convolve_depthwise
 from pocketgraph.kernels.nn.convolution_kind import ConvolutionKind
+from pocketgraph.kernels.recycled_arrays import aligned
 from pocketgraph.kernels.windows import Window, window
-from pocketgraph.litert.native import c_library
+from pocketgraph.litert.native import c_library, in_place_model
 from pocketgraph.litert.native.in_place_model import InPlaceModel
 from pocketgraph.litert.packing import changing_weights
 from pocketgraph.litert.packing.changing_weights import ChangingConvolutions
@@ -226,6 +227,38 @@ def test_what_ends_with_a_page_is_copied(monkeypatch: pytest.MonkeyPatch, start:
     made = computed(found, PLAIN, x, weights, None, spans, 1)
     np.testing.assert_allclose(made, x @ weights[0, 0], rtol=1e-5, atol=1e-4)
     assert any(np.shares_memory(each, x) for each in lent) == is_lent
+
+
+def test_calls_with_arrays_in_the_same_place_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """LiteRT is told once where arrays lie; of many places the latest are known."""
+    lent, lend = [], InPlaceModel._lent
+
+    def noted(self: InPlaceModel, stack: Any, kind: Any, array: Array) -> Any:
+        lent.append(array)
+        return lend(self, stack, kind, array)
+
+    weights, spans = drawn(1, 1, 4, 8), spans_of("SAME", 1, 8, 8)
+    found = ChangingConvolutions(threads=1)
+    asked = asked_for(PLAIN, weights, None, spans, (1, 8, 8, 4))
+    asked_before(found, *asked)
+    monkeypatch.setattr(InPlaceModel, "_lent", noted)
+    monkeypatch.setattr(in_place_model, "MOST_CALLS", 2)
+    rooms = [(aligned((1, 8, 8, 4), np.float32), aligned((1, 8, 8, 8), np.float32)) for _ in range(3)]
+    told = []
+    with found.given(*asked) as convolve:
+        assert convolve is not None
+        before = len(lent)
+        for place in (0, 0, 1, 0, 2, 0, 1):
+            x, result = rooms[place]
+            x[...] = drawn(*x.shape)
+            convolve(x, result)
+            np.testing.assert_allclose(result, x @ weights[0, 0], rtol=1e-5, atol=1e-5)
+            told.append((len(lent) - before) // 2)
+    assert told == [1, 1, 2, 2, 3, 3, 4]
+    (program,) = found._programs.values()
+    assert program is not None
+    program.model.close()
+    assert not program.model._calls
 
 
 def test_numpy_goes_on_where_litert_fails() -> None:

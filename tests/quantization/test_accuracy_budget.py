@@ -8,7 +8,7 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-from pocketgraph import quantize
+from pocketgraph import evaluate, quantize
 from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
@@ -99,8 +99,13 @@ def test_a_model_without_classes_is_refused_before_any_work_is_done() -> None:
         quantize_within(program, lambda: iter(given), 20, QuantizationOptions(), AccuracyBudget(kl=1.0), judge)
 
 
-@pytest.mark.parametrize("last", ["Sigmoid(logit, T=float)", "Identity(logit, T=float)"])
-def test_a_budget_is_of_the_answers_of_one_score_for_two_classes(last: str) -> None:
+@pytest.mark.parametrize(
+    ("last", "first"),
+    [("Sigmoid(logit, T=float)", 0), ("Identity(logit, T=float)", 0), ("Identity(logit, T=float)", -1),
+     ("Tanh(logit, T=float)", -1)],
+)  # fmt: skip
+def test_a_budget_is_of_the_answers_of_one_score_for_two_classes(last: str, first: int) -> None:
+    """The classes are 0 and 1, or -1 and 1 as a hinge loss and a tanh have them."""
     rng = np.random.default_rng(3)
     a, b = rng.normal(size=(8, 16)), rng.normal(size=(16, 1))
     graph = parse(f"""
@@ -115,7 +120,11 @@ def test_a_budget_is_of_the_answers_of_one_score_for_two_classes(last: str) -> N
     rows = rng.normal(size=(80, 8)).astype(np.float32)
     right = (np.maximum(rows @ a, 0) @ b > 0).astype(np.int64).ravel()
     right[60:70] = 1 - right[60:70]
-    made = quantize(graph, {"x": rows, "labels": right}, limit=60, max_accuracy_drop=5)
+    told = np.where(right == 0, first, 1)
+    made = quantize(graph, {"x": rows, "labels": told}, limit=60, max_accuracy_drop=5)
+    (found,) = evaluate(graph, {"x": rows, "labels": told}, outputs=["y"])
+    assert found.accuracy is not None
+    assert found.accuracy.top1 == pytest.approx(7 / 8)
     assert made.judged.exact is not None
     assert made.judged.exact.top1 == 0.5  # of the 20 that judge
     assert made.judged.keeps(AccuracyBudget(accuracy_drop=5.0))

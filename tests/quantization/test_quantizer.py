@@ -16,6 +16,10 @@ from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.model_file_graph import numbers
 from pocketgraph.graph.text_format import parse
+from pocketgraph.litert.program import Program
+from pocketgraph.quantization import quantized_model
+from pocketgraph.quantization.report import size_and_latency
+from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 from quantize_nets import net, samples
 
 IMAGES = np.concatenate([sample[0] for sample in samples(40)])
@@ -57,6 +61,23 @@ def test_a_model_says_what_it_is_and_saves_a_report(tmp_path: pathlib.Path) -> N
     assert (tmp_path / "net.tflite").read_bytes() == model.to_bytes()
     assert json.loads((tmp_path / "net.json").read_text("utf-8"))["bytes"] == len(model.to_bytes())
     assert model.size_and_latency().bytes == len(model.to_bytes())
+
+
+def test_saving_writes_the_float_program_once_to_see_how_large_it_is(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, written = pocketgraph.quantize(net(), IMAGES, outputs=["y"], limit=24), list[Program]()
+
+    def noted(program: Program, *arguments: object) -> bytes:
+        written.append(program)
+        return model_bytes(program, *arguments)  # type: ignore[arg-type]
+
+    for module in (quantized_model, size_and_latency):
+        monkeypatch.setattr(module, "model_bytes", noted)
+    model.save(tmp_path / "net.tflite", report=tmp_path / "net.html")
+    assert written.count(model.exact) == 1
+    found = json.loads((tmp_path / "net.json").read_text("utf-8"))
+    assert found["float_bytes"] == model.size_and_latency().float_bytes == len(model_bytes(model.exact))
 
 
 def test_a_model_for_a_graph_is_saved_in_both_forms(tmp_path: pathlib.Path) -> None:

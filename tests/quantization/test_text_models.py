@@ -350,3 +350,38 @@ def test_a_one_hot_vector_as_long_as_a_table_is_made_in_front() -> None:
     with Session(graph) as session:
         rows = session.run(["scores"], {"text": np.array([b"blue", b"gray"], object)})[0]
     assert rows.tolist() == [[5, 6], [0, 0]]
+
+
+def test_words_that_a_table_lacks_are_numbered_by_hash_in_front() -> None:
+    """As TensorFlow 1's index_table_from_tensor does with num_oov_buckets: the file takes one number a word."""
+    graph = parse("""
+        text = Placeholder(dtype=string, shape=[1])
+        blank = Const(string " ")
+        split = StringSplit(text, blank)
+        none = Const(string "")
+        dense = SparseToDense(split, split:2, split:1, none, T=string, Tindices=int64)
+        table = HashTableV2(key_dtype=string, value_dtype=int64, shared_name="words")
+        words = Const(string[2] ["good", "bad"])
+        rows = Const(int64[2] [0, 1])
+        fill = InitializeTableV2(table, words, rows, Tkey=string, Tval=int64)
+        other = Const(int64 -1)
+        found = LookupTableFindV2(table, dense, other, ^fill, Tin=string, Tout=int64)
+        hash = StringToHashBucketFast(dense, num_buckets=3)
+        count = LookupTableSizeV2(table, ^fill)
+        behind = AddV2(hash, count, T=int64)
+        is_found = NotEqual(found, other, T=int64)
+        ids = SelectV2(is_found, found, behind, T=int64)
+        rows_of = Const(float[5, 2] [[1, 0], [0, 1], [1, 1], [2, 1], [1, 2]])
+        axis = Const(int32 0)
+        vectors = GatherV2(rows_of, ids, axis, Tparams=float, Tindices=int64, Taxis=int32)
+        middle = Const(int32 1)
+        y = Sum(vectors, middle, T=float, Tidx=int32)
+    """)
+    front = text_preprocessing_of(graph, ["y"])
+    assert front is not None
+    assert [cut.tensor for cut in front.cuts] == ["ids:0"]
+    [(name, vocabulary, _)] = vocabulary_files(front)
+    assert (
+        f"look each word up in {name} (2 words; the first line is 0); words that are not there are 2 + FarmHash's "
+        "Fingerprint64 modulo 3" in text_steps(front, {vocabulary.table: name})
+    )

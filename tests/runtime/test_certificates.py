@@ -72,8 +72,8 @@ ONES = np.ones((4, 8), "f4")  # m is 16 everywhere, and a broken rectifier gives
 
 @pytest.fixture(autouse=True)
 def without_budget(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Each test begins as a process does that has compared nothing yet."""
-    monkeypatch.setattr(check_schedule, "_spent", 0.0)
+    """However long comparisons take, those that no test puts off are made at once."""
+    monkeypatch.setattr(check_schedule, "allows", lambda microseconds: True)  # which depends on what the machine does
     check_schedule.finish()
     yield
     check_schedule.finish()

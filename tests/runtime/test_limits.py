@@ -1,7 +1,5 @@
 """Bad input to a run: what is refused, in which words, and that the session is sound afterwards."""
 
-import time
-
 import numpy as np
 import pytest
 
@@ -66,10 +64,8 @@ ENDLESS = parse(
 
 
 def test_a_loop_without_end() -> None:
-    began = time.monotonic()
     with pytest.raises(RunError, match=r"the loop 'loop' does not end: the run's step limit is used up.*step_limit"):
         Session(ENDLESS, step_limit=5000).run("leave")
-    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("engine", [None, "reference"])

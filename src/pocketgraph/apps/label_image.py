@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names, class_names_of_model, labels_beside
 from pocketgraph.apps.picture_model import PictureModel
 from pocketgraph.datasets import file_lists, image_loading
 from pocketgraph.datasets.class_labels import best_classes, class_name, read_labels
@@ -22,6 +21,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.model_file_graph import is_model_file
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.training_switches import switches_note
+from pocketgraph.quantization.class_names import class_names, class_names_of_model, labels_beside
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names
 from pocketgraph.datasets.class_labels import best_classes, of_two
 from pocketgraph.datasets.class_scores import may_give_logits
 from pocketgraph.datasets.evaluation_dataset import open_dataset
@@ -15,6 +14,7 @@ from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.text_tables import read_text_table
 from pocketgraph.errors import UsageError
 from pocketgraph.graph import Graph
+from pocketgraph.quantization.class_names import class_names
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, RunnableModel, open_model
 from pocketgraph.quantization.evaluation.text_models import with_texts
 

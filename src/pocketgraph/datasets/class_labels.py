@@ -20,6 +20,7 @@ MAX_LABEL_BYTES = 1 << 24
 LABEL_MAP_ITEM = re.compile(r"^\s*item\s*:?\s*\{([^{}]*)\}\s*?$", re.MULTILINE)
 LABEL_MAP_FIELD = re.compile(r"\b(\w+)\s*:\s*(\"[^\"]*\"|'[^']*'|)(\d*)")
 NO_LABEL = "???"
+_NUMBERS_OF_TWO = ([0, 1], [-1, 1])  # what data call two classes, the second as a hinge loss and a tanh have it
 
 
 def label_of(folder: str) -> str:
@@ -101,7 +102,7 @@ def _original_label(folder: str) -> str:
 
 def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str] | None:
     """The names of two classes that one score may tell apart, that of the class which it speaks for last; None where
-    neither the names nor the samples' classes say that there are two.
+    neither the names nor the samples' classes, names or numbers 0 and 1 or -1 and 1, say that there are two.
 
     Args:
         classes: the name of each sample's class.
@@ -110,8 +111,11 @@ def two_classes(classes: Sequence[str], names: Sequence[str] | None) -> list[str
     if names is not None:
         return list(names) if len(names) == 2 else None
     found = sorted(set(classes))
-    are_names = len(found) == 2 and not any(map(str.isdecimal, found)) and numbers_of(found) is None
-    return found if found == ["0", "1"] or are_names else None
+    numbers = numbers_of(found) if len(found) == 2 else None
+    if numbers is not None:
+        found.sort(key=float)
+        return found if sorted(numbers.ravel()) in _NUMBERS_OF_TWO else None
+    return found if len(found) == 2 and not any(map(str.isdecimal, found)) else None
 
 
 def shares_of_two(score: Array, *, is_logit: bool) -> Array:
@@ -121,7 +125,7 @@ def shares_of_two(score: Array, *, is_logit: bool) -> Array:
     return np.stack([1 - share, share])
 
 
-def are_logits(scores: Array, right: Sequence[int], *, may_be: bool) -> bool:
+def are_logits(scores: Array, right: Sequence[int] | Array, *, may_be: bool) -> bool:
     """Whether single scores are logits of the second of two classes, which are above 0 for it, and no shares, which are
     above 0.5: where they may be, or leave the range of shares, by which of both more answers are right.
 

@@ -20,6 +20,8 @@ SHARES = ("Softmax", "Sigmoid")
 """Not a trait: what gives shares of classes, that of all of them first."""
 _NAMES_OF_SCORES = re.compile(r"logit|class|prob|score|softmax|label|categor", re.IGNORECASE)
 _LAYERS = ops_with("layer", "bias", "sum") | {"tfl.fully_connected", "tfl.add"}
+_SIGNED = frozenset({"Tanh", "Softsign", "tfl.tanh"})
+"""Not a trait: what gives scores from -1 to 1 of two classes."""
 VIEWS_OF_FILES = frozenset({"tfl.dequantize", "tfl.quantize", "tfl.reshape", "tfl.squeeze"})
 """Not a trait: what hands on in a LiteRT file."""
 _FIRST_FEW = frozenset({"TopK", "TopKV2"})
@@ -94,7 +96,8 @@ def says_scores(graph: Graph, output: str) -> bool:
 
 
 def may_give_logits(graph: Graph, output: str) -> bool:
-    """Whether numbers come straight from a layer, as logits do, through no sigmoid that makes shares of them.
+    """Whether numbers come straight from a layer, as logits do, through no sigmoid that makes shares of them; or
+    through a tanh, which is above 0 where its logit is.
 
     >>> from pocketgraph.graph.text_format import parse
     >>> graph = parse('''
@@ -107,7 +110,7 @@ def may_give_logits(graph: Graph, output: str) -> bool:
     (True, False)
     """
     node = graph.find_producer(output, HANDS_ON | VIEWS_OF_FILES)
-    return node is not None and node.op in _LAYERS
+    return node is not None and node.op in _LAYERS | _SIGNED
 
 
 def apart(graph: Graph, name: str) -> str:

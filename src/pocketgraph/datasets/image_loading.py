@@ -166,8 +166,8 @@ def resize_bilinear(image: np.ndarray[Any, Any], height: int, width: int, *, ali
     across = across[np.newaxis, :, np.newaxis]
 
     def row(which: np.ndarray[Any, Any]) -> Floats:
-        start = image[which[:, np.newaxis], left].astype(np.float32)
-        end = image[which[:, np.newaxis], right].astype(np.float32)
+        rows = image[which]
+        start, end = (rows.take(at, axis=1).astype(np.float32) for at in (left, right))
         between: Floats = start + (end - start) * across
         return between
 

@@ -150,12 +150,16 @@ def _element(item: ModelInput, row: dict[str, str], text: str) -> Array:
 
 
 def _values(item: ModelInput, feature: RecordFeature, row: dict[str, str], text: str) -> list[Any] | None:
-    """A feature's values out of a row; None for one that may be missing, and is."""
+    """A feature's values out of a row, of a column or of such as ``sizes_0`` and ``sizes_1``; None for one that may be
+    missing, and is."""
     key = feature.key.decode("utf-8", "replace")
     strings = [other for other in item.features if other.dtype is STRING]
     cell = row.get(key)
     if cell is None and feature.dtype is STRING and len(strings) == 1:
         cell = row.get(text, row.get(""))
+    if cell is None:
+        names = [*itertools.takewhile(row.__contains__, (f"{key}_{at}" for at in range(len(row))))]
+        cell = " ".join(row[name] for name in names) if names and feature.size in (None, len(names)) else None
     if cell is None:
         if feature.size is None:
             return None

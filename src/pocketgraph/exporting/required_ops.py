@@ -21,34 +21,6 @@ from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
 DEFAULT_PAIRS = "NoOp:NoOp,_Recv:RecvOp,_Send:SendOp"
 GRADIENT = "SymbolicGradient"
-HELPERS = """
-    namespace {
-      constexpr const char* skip(const char* x) {
-        return (*x) ? (*x == ' ' ? skip(x + 1) : x) : x;
-      }
-
-      constexpr bool isequal(const char* x, const char* y) {
-        return (*skip(x) && *skip(y))
-                   ? (*skip(x) == *skip(y) && isequal(skip(x) + 1, skip(y) + 1))
-                   : (!*skip(x) && !*skip(y));
-      }
-
-      template<int N>
-      struct find_in {
-        static constexpr bool f(const char* x, const char* const y[N]) {
-          return isequal(x, y[0]) || find_in<N - 1>::f(x, y + 1);
-        }
-      };
-
-      template<>
-      struct find_in<0> {
-        static constexpr bool f(const char* x, const char* const y[]) {
-          return false;
-        }
-      };
-    }  // end namespace
-"""
-"""What the macros of the header call; TensorFlow's build includes it as it is."""
 
 
 class RequiredKernel(NamedTuple):
@@ -144,7 +116,8 @@ def header(found: Required | None) -> str:
             "#define SHOULD_REGISTER_OP_GRADIENT true",
         ]
     else:
-        lines += [HELPERS.rstrip("\n"), "    constexpr const char* kNecessaryOpKernelClasses[] = {"]
+        helpers = files("pocketgraph.exporting").joinpath("selective_registration.h").read_text("ascii")
+        lines += ["", helpers.rstrip("\n"), "    constexpr const char* kNecessaryOpKernelClasses[] = {"]
         lines += [f'"{kernel.cls}",' for kernel in found.kernels if kernel.cls]
         array = "kNecessaryOpKernelClasses"
         lines += [

@@ -17,6 +17,7 @@ from pocketgraph.formats import graphdef
 from pocketgraph.formats.files import PathLike, write_atomically
 from pocketgraph.formats.memmapped import GRAPH, OP, PREFIX
 from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, Tensor
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import Chunk
 
@@ -49,12 +50,13 @@ def save_memmapped(graph: Graph, path: PathLike, min_size: int = MIN_CONVERSION_
         How many nodes were converted.
 
     Raises:
-        UsageError: ``min_size`` is less than 1.
+        UsageError: ``min_size`` is less than 1, or the graph is that of a LiteRT or ONNX file.
         FormatError: a constant is damaged.
         PocketgraphError: the file cannot be written.
     """
     if min_size < 1:
         raise UsageError("min_conversion_tensor_size must be > 0")
+    refuse_finished(graph, "convert_graphdef_memmapped_format")
     taken: set[str] = set()
     converted: dict[str, Node] = {}
     tensors: list[tuple[str, Tensor]] = []

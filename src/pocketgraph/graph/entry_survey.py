@@ -224,14 +224,19 @@ class EntrySurvey:
 
     def equals(self) -> list[str]:
         """The likeliest end, and those rivals that are named like results, as it is, and are exactly as likely, or are
-        handed on under a name of their own, as it is: a detector's boxes, scores and classes."""
+        handed on under a name of their own, as it is: a detector's boxes, scores and classes. A sum does whose
+        name begins alike, as ``detection_classes`` are counted from 1 beside ``detection_boxes``."""
         ranked = self.outputs
         if not ranked:
             return []
         best, scores = ranked[0], {entry.name: entry.score for entry in ranked}
         if not GOOD_NAME.search(best.name):
             return [best.name]
-        own = {name for name in scores if self._graph[name].op == "Identity" and OWN_NAME.match(name)}
+        named = {name for name in scores if OWN_NAME.match(name)}
+        own = {name for name in named if self._graph[name].op == "Identity"}
+        if best.name in own:
+            summed = {name for name in named if self._graph[name].op in ops_with("sum")}
+            own |= {name for name in summed if name.rpartition("_")[0] == best.name.rpartition("_")[0] != ""}
         alike = (name for name in self.rivals() if scores[name] == best.score or {name, best.name} <= own)
         return [best.name, *(name for name in alike if GOOD_NAME.search(name))]
 

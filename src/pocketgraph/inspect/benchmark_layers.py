@@ -17,6 +17,7 @@ from pocketgraph.runtime.feeding.encoded_samples import decoder_of, encoded_samp
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.feeding.open_shapes import STATES_BATCH
 from pocketgraph.runtime.feeding.record_samples import parser_of, record_sample, records_shape
+from pocketgraph.runtime.feeding.sample_texts import sample_text
 from pocketgraph.runtime.feeding.synthetic_feeds import synthetic_shapes
 from pocketgraph.runtime.tensor_names import feed_endpoint
 
@@ -127,7 +128,7 @@ def _written(graph: Graph, spec: FeedSpec) -> tuple[int | None, ...] | None:
 
 
 def synthetic_text(graph: Graph, name: str) -> bytes:
-    """What an input of strings is fed: a file or a record where it is read as one, else nothing."""
+    """What an input of strings is fed: a file or a record where it is read as one, words where these are looked up."""
     return _text(graph, name, decoder_of(graph, name)) if node_name(name) in graph else b""
 
 
@@ -137,7 +138,7 @@ def _text(graph: Graph, name: str, decoder: Node | None) -> bytes:
     if decoder is not None:
         return encoded_sample(graph, decoder, rng)
     parser = parser_of(graph, name)
-    return b"" if parser is None else record_sample(graph, parser, rng)
+    return sample_text(graph, name, rng) if parser is None else record_sample(graph, parser, rng)
 
 
 def _fitting(graph: Graph) -> dict[str, tuple[int, ...]]:

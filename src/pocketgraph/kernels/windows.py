@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph.record import Record
 from pocketgraph.kernels.arrays import Array, reserve
 
 
-class Window(Record):
+class Window(NamedTuple):
     """A window sliding along one axis.
 
     Attributes:
@@ -38,6 +38,7 @@ class Window(Record):
         return (self.taps - 1) * self.dilation + 1
 
 
+@lru_cache(maxsize=1024)
 def window(
     size: int,
     taps: int,

@@ -37,20 +37,30 @@ def lookup(
         return None
     name = cache.entry_name(model_key, cache.signature(inputs, input_specs, outputs))
     try:
-        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
     except RunError:  # who compiles it anew will say so
         return None
     return found if isinstance(found, Executable) else None
 
 
 def open_part(
-    folder: str, name: str, threads: int, opener: Opener | None = None, *, in_tiers: bool, whole: bool = False
+    folder: str,
+    name: str,
+    threads: int,
+    opener: Opener | None,
+    specs: Specs,
+    *,
+    in_tiers: bool,
+    whole: bool = False,
 ) -> Executable | Literal["wrong"] | None:
-    """As ``open_entry``, of the program for so many threads where there are two.
+    """As ``open_entry``, of the program for parts of a batch, or for so many threads, where there is one.
 
     With ``in_tiers``, where the part is missing, what was compiled for its first runs in its place.
     """
-    for each in (name,) if threads == 1 else (of_several_threads(name), name):
+    names = (name,) if threads == 1 else (of_several_threads(name), name)
+    if may_be_cut(specs, opener, whole=whole):
+        names = of_microbatches(name, threads), *names
+    for each in names:
         found = open_entry(folder, each, threads, opener, whole=whole)
         if found is None and in_tiers:
             found = open_entry(folder, first_tier(each), threads, opener, whole=whole)
@@ -64,6 +74,17 @@ def open_part(
 def of_several_threads(name: str) -> str:
     """The name of a part's program for several threads, where that is another one than the one for one thread."""
     return short_digest(f"{name} several threads".encode(), 20)
+
+
+def of_microbatches(name: str, threads: int) -> str:
+    """The name of a part's program whose batch so many threads compute part by part, by the part's name."""
+    return short_digest(f"{name} microbatches of {threads} threads".encode(), 20)
+
+
+def may_be_cut(specs: Specs, opener: Opener | None, *, whole: bool) -> bool:
+    """Whether a part takes a batch that may be computed part by part; other engines are given it whole."""
+    batches = {shape[:1] for _, shape in specs.values()}
+    return opener is None and not whole and len(batches) == 1 and batches.pop() > (1,)
 
 
 def first_tier(name: str) -> str:
@@ -148,7 +169,17 @@ def takes_packed(about: Mapping[str, Any]) -> bool:
 
 def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     """Loads the model of a cache entry, with its packed weights where that pays and the types allow it."""
-    about = entry.about
+    count = entry.about.get("microbatches", 1)
+    if count == 1:
+        return _runner_of_all(entry, entry.about, threads)
+    from pocketgraph.litert.microbatch_runner import MicrobatchRunner, of_one
+
+    about = of_one(entry.about)
+    return MicrobatchRunner(lambda: _runner_of_all(entry, about, 1), 1 if about["one_thread"] else threads, count)
+
+
+def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: int) -> Runner:
+    """As ``runner_for``, where ``about`` is what is known of the model file, which may be for a part of a batch."""
     threads = 1 if about.get("one_thread") else threads
     repeated = about.get("repeated", 0)
     shapes = [shape for shape, _ in about["computed"]]

@@ -14,7 +14,14 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph, Node
 from pocketgraph.litert import cache
 from pocketgraph.litert.cache import Folder, Specs
-from pocketgraph.litert.cached_executable import first_tier, lookup, of_several_threads, open_part
+from pocketgraph.litert.cached_executable import (
+    first_tier,
+    lookup,
+    may_be_cut,
+    of_microbatches,
+    of_several_threads,
+    open_part,
+)
 from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
@@ -94,7 +101,8 @@ def compile(
     if key is not None and not graph.secret:
         folder = cache.directory(cache_dir)
         name = cache.entry_name(key, cache.signature(inputs, input_specs, outputs))
-        found = None if folder is None else _kept(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        if folder is not None:
+            found = _kept(folder, name, threads, opener, input_specs, in_tiers=in_tiers, whole=whole)
         if found is not None and not with_program:
             return found
     from pocketgraph.litert.part_lowering import lowered
@@ -107,10 +115,14 @@ def compile(
     program = trial.program(nodes, inputs, outputs, input_specs) if trial is not None else None
     if program is None:
         program = lowered(graph, nodes, inputs, outputs, input_specs, inferred, strict=strict)
+    count = 1
+    if folder is not None and not with_program and may_be_cut(input_specs, opener, whole=whole):
+        program, count = _in_microbatches(program, threads, without)
+        name = of_microbatches(name, threads) if count > 1 else name
     may_wait = folder is not None and in_tiers
     is_first = may_wait and _has_computed_tiles(program)
     optimize(program, FIRST_TIER.union(without) if is_first else without)
-    if TILES not in without and _depends_on_threads(program):
+    if count == 1 and TILES not in without and _depends_on_threads(program):
         program.by_several = threads > 1
         name = of_several_threads(name) if threads > 1 else name
     is_first = is_first or (may_wait and _is_slow_to_compile(program))
@@ -132,6 +144,7 @@ def compile(
         threads,
         in_memory=graph.secret,
         opener=opener,
+        microbatches=count,
         in_pieces=is_first,
         packs=not whole and DIRECT_PACKING not in without,
         ahead=AHEAD not in without,
@@ -141,8 +154,19 @@ def compile(
     return made
 
 
+def _in_microbatches(program: Program, threads: int, without: Collection[str]) -> tuple[Program, int]:
+    """What computes a part of a batch, and how many parts there are; the program itself where it stays whole."""
+    from pocketgraph.litert.microbatch_runner import MICROBATCHES
+
+    if MICROBATCHES in without:
+        return program, 1
+    from pocketgraph.litert.rewriting.microbatches import in_microbatches
+
+    return in_microbatches(program, threads) or (program, 1)
+
+
 def _kept(
-    folder: str, name: str, threads: int, opener: Opener | None, *, in_tiers: bool, whole: bool
+    folder: str, name: str, threads: int, opener: Opener | None, specs: Specs, *, in_tiers: bool, whole: bool
 ) -> Executable | None:
     """The part that the cache has under this name; None where it has none.
 
@@ -150,7 +174,7 @@ def _kept(
         Unsupported: it was tried before, and gave other results than the reference engine, or the engine refuses it.
     """
     try:
-        found = open_part(folder, name, threads, opener, in_tiers=in_tiers, whole=whole)
+        found = open_part(folder, name, threads, opener, specs, in_tiers=in_tiers, whole=whole)
     except RunError as error:
         raise Unsupported(error.what) from error
     if isinstance(found, str):

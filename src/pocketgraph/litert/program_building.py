@@ -18,7 +18,7 @@ from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.program_record import split
-from pocketgraph.litert.runner import PackedRunner, PlainRunner, Runner
+from pocketgraph.litert.runner import PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.litert.two_threads import both
 from pocketgraph.litert.writing import writer
@@ -35,17 +35,23 @@ def build(
     threads: int,
     in_memory: bool = False,
     opener: Opener | None = None,
+    microbatches: int = 1,
     in_pieces: bool = False,
     packs: bool = False,
     ahead: bool = True,
 ) -> Executable:
     """Writes the program and loads it; its inputs are of these NumPy types.
 
-    ``in_memory`` is without touching the disk, ``in_pieces`` with two threads where the program is large; ``packs``
+    ``in_memory`` is without touching the disk, ``microbatches`` says how many parts of a batch there are where the
+    program computes one, ``in_pieces`` is with two threads where the program is large; ``packs``
     says that weights may be packed directly, so that nobody else can run the file, and
     ``ahead`` that another thread makes large constants.
     """
     about, model = split(program, inputs, types)
+    if microbatches > 1:
+        from pocketgraph.litert.microbatch_runner import of_whole_batch
+
+        about = of_whole_batch(about, microbatches)
     if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
         folder = None
     if not model.operations:
@@ -53,10 +59,10 @@ def build(
             cache.store(folder, name, [], about)
         return Executable(about, None, program, threads)
     if folder is not None and packs and about["bytes"] >= PACKED_FROM and opener is None:
-        runner = _packed_directly(model, about, folder, name, threads, ahead)
-        if runner is not None:
-            return Executable(about, runner, program, threads, (folder, name))
-    if folder is not None and in_pieces and about["bytes"] >= PACKED_FROM and opener is None:
+        packed = _packed_directly(model, about, folder, name, threads, ahead)
+        if packed is not None:
+            return Executable(about, packed, program, threads, (folder, name))
+    if folder is not None and in_pieces and microbatches == 1 and about["bytes"] >= PACKED_FROM and opener is None:
         made = _built_in_pieces(program, model, about, folder, name, threads, ahead)
         if made is not None:
             return made
@@ -70,8 +76,15 @@ def build(
                 if by is LITERT:
                     cache.remove(folder, name)
                 raise Unsupported(error.what) from error
+    runner: Runner
     try:
-        runner = _uncached(model, about, threads, in_memory, opener, ahead)
+        if microbatches > 1:
+            from pocketgraph.litert.microbatch_runner import MicrobatchRunner, of_one
+
+            one = of_one(about)
+            runner = MicrobatchRunner(lambda: _uncached(model, one, threads, ahead=ahead), 1, microbatches)
+        else:
+            runner = _uncached(model, about, threads, in_memory, opener, ahead)
         return Executable(about, runner, program, threads, engine=opener.engine if opener is not None else "")
     except RunError as error:
         raise Unsupported(error.what) from error
@@ -99,7 +112,7 @@ def _packed_directly(
     runner = None
     try:
         runner = LITERT.open(entry, threads)
-        if not (isinstance(runner, PackedRunner) and runner.is_delegated):  # LiteRT's own operators read when they run
+        if not getattr(runner, "is_delegated", False):  # LiteRT's own operators read when they run
             given = [about["inputs"][index] for index in about["fed"]]
             runner.run([np.zeros(shape, computed_in(dtype)) for _, dtype, shape in given])
         return runner

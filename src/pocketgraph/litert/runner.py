@@ -181,23 +181,23 @@ class PlainRunner:
             o if shape is None else o.reshape(shape) for o, shape in zip(outputs, self._shapes, strict=True)
         ]
 
-    def visit(self, inputs: Sequence[Array], look: Callable[[int, Array], None]) -> None:
-        """Computes, and shows each output by its index without copying it; ``look`` must not keep the array."""
+    def views(self, inputs: Sequence[Array]) -> list[Array]:
+        """Computes, and gives the outputs where they lie in LiteRT's memory: until it computes again."""
         for index, array in zip(self._inputs, inputs, strict=True):
             self._set(index, array)
         self._invoke()
-        for position, index in enumerate(self._outputs):
-            look(position, self._interpreter.tensor(index)())
+        return [self._interpreter.tensor(index)() for index in self._outputs]
 
-    def seconds(self, inputs: Sequence[Array], enough: float, most: int) -> float:
+    def seconds(self, inputs: Sequence[Array] | None, enough: float, most: int) -> float:
         """The median time of computing alone, without moving data in and out.
 
         Args:
-            inputs: what to compute with.
+            inputs: what to compute with, once before time is taken; None for what it was given last.
             enough: seconds after which no more samples are taken.
             most: how many samples at most.
         """
-        self.run(inputs)
+        if inputs is not None:
+            self.run(inputs)
         samples: list[float] = []
         while sum(samples) < enough and len(samples) < most:
             start = time.perf_counter()

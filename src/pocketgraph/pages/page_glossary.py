@@ -22,6 +22,8 @@ GLOSSARY = {
     "LiteRT": "The engine that runs compiled parts of a model, formerly TensorFlow Lite.",
     "reference engine": "Computes node by node, in NumPy; slower, and takes everything that LiteRT does not.",
     "top-1": "The share of samples whose right class has the highest score; top-5: one of the five highest.",
+    "F1 of tags": "The harmonic mean of precision and recall, of all tags together, where several may be true of a "
+    "sample; tags right: the share of tags, given or not, that are; all right: of samples, each of whose tags is.",
     "95 % confident": "The true value lies between these two in 95 of 100 cases; fewer samples leave more room.",
     "mean error": "The mean distance of the results from those of the first model, or from what the data tell.",
     "rewired": "The node is there before and after, and reads something else.",

@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     is_reconstruction,
     scores_of_classes,
 )
+from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy
 
 FLOAT_SHARES = (0.12, 0.25, 0.5, 0.75)
 """Of the multiplications that stay in float, one after the other, until the budget is kept."""
@@ -74,17 +76,17 @@ class ProgramComparison:
 
     Attributes:
         comparison: of the first outputs.
-        exact, coded: how often each is right, when the classes are known.
+        exact, coded: how often each is right, when the classes or tags are known.
         others: of the other outputs of floats, by their places.
     """
 
     comparison: Comparison
-    exact: ClassAccuracy | None
-    coded: ClassAccuracy | None
+    exact: ClassAccuracy | TagAccuracy | None
+    coded: ClassAccuracy | TagAccuracy | None
     others: dict[int, Likeness] = field(default_factory=dict)
 
-    def add(self, wanted: Array, given: Array, label: int | None) -> None:
-        """Takes in the first outputs for one sample, and the index of its class where it is known."""
+    def add(self, wanted: Array, given: Array, label: Any) -> None:
+        """Takes in the first outputs for one sample, and the index of its class, or its tags, where they are known."""
         self.comparison.add(wanted, given)
         if label is not None and self.exact is not None and self.coded is not None:
             self.exact.add(wanted, label)
@@ -102,8 +104,10 @@ class ProgramComparison:
 
     @property
     def drop(self) -> float:
-        """Percentage points lost; of agreement, where the classes are not known."""
-        if self.exact is not None and self.coded is not None:
+        """Percentage points lost, of right answers or of the tags' F1; of agreement, where nothing tells them."""
+        if isinstance(self.exact, TagAccuracy) and isinstance(self.coded, TagAccuracy):
+            return 100 * (self.exact.f1 - self.coded.f1)
+        if isinstance(self.exact, ClassAccuracy) and isinstance(self.coded, ClassAccuracy):
             return 100 * (self.exact.top1 - self.coded.top1)
         return 100 * (1 - self.comparison.agreement)
 
@@ -115,6 +119,8 @@ class ProgramComparison:
 
     def words(self) -> str:
         """The figures in words."""
+        if isinstance(self.exact, TagAccuracy):
+            return f"F1 of tags lost {self.drop:.2f} points, {self.comparison.words()}"
         lost = f"top-1 lost {self.drop:.2f} points, " if self.exact is not None and self.comparison.width > 1 else ""
         return f"{lost}{self.comparison.words()}"
 
@@ -128,6 +134,7 @@ def compare_programs(
     repetitions: int = 1,
     *,
     are_forecasts: bool = False,
+    tags: Array | None = None,
     may_be_logits: bool | None = None,
 ) -> ProgramComparison:
     """Runs both programs on samples.
@@ -139,11 +146,14 @@ def compare_programs(
         threads: how many threads to compute with.
         repetitions: how many times a sample is fed in one run.
         are_forecasts: see ``Comparison``.
+        tags: which tags are true of each sample, 0 or 1 each, [samples, tags]; None where answers are no tags.
         may_be_logits: whether a single score may be the logit of the second of two classes, see ``are_logits``; None
             where it tells no classes apart.
     """
     result = ProgramComparison(Comparison(are_forecasts=are_forecasts), None, None)
-    labels: Sequence[int] | None = None
+    if tags is not None:
+        result.exact, result.coded = TagAccuracy(), TagAccuracy()
+    labels: Sequence[int] | Array | None = tags
     single: list[tuple[Array, Array]] = []
     for index, (sample, exact, coded) in enumerate(_answers(outcome, islice(samples(), count), threads)):
         wanted, *wanted_others = (own_answer(answer, repetitions) for answer in exact)
@@ -152,7 +162,7 @@ def compare_programs(
             if outcome.program.outputs[place].dtype is FLOAT:
                 result.others.setdefault(place, Likeness()).add(*pair)
         is_single = wanted.size == 1 and may_be_logits is not None
-        if index == 0 and (wanted.size > 1 or is_single):
+        if index == 0 and tags is None and (wanted.size > 1 or is_single):
             labels = truth(2 if is_single else wanted.size)
             if labels is not None:
                 result.exact, result.coded = ClassAccuracy(), ClassAccuracy()
@@ -164,7 +174,7 @@ def compare_programs(
         result.add(wanted, given, None if labels is None else labels[index])
     if single:
         scores = np.concatenate([wanted.reshape(-1) for wanted, _ in single])
-        is_logit = are_logits(scores, labels or (), may_be=bool(may_be_logits))
+        is_logit = are_logits(scores, () if labels is None else labels, may_be=bool(may_be_logits))
         for index, (wanted, given) in enumerate(single):
             shares = [shares_of_two(score, is_logit=is_logit) for score in (wanted, given)]
             result.add(shares[0], shares[1], None if labels is None else labels[index])

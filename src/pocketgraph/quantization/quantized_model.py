@@ -133,7 +133,10 @@ class QuantizedModel:
     @cached_property
     def report(self) -> QuantizationReport:
         """What each layer lost, and through what; both models are run on some samples for it."""
-        float_size = len(model_bytes(self.exact)) if self.form == "tflite" else None
+        measured = self.__dict__.get("_speed")
+        float_size = (
+            measured.float_bytes if measured else len(model_bytes(self.exact)) if self.form == "tflite" else None
+        )
         return report_of(
             self.outcome, self.samples, len(self.to_bytes()), threads=self.threads, progress=self.progress,
             float_size=float_size,
@@ -165,11 +168,11 @@ class QuantizedModel:
         if not place.endswith(SUFFIXES):
             raise UsageError(f"'{place}' does not end in .tflite or .pb, the forms that are written")
         content = self.to_bytes("tflite" if place.endswith(".tflite") else "pb")
+        speed = self.size_and_latency() if report is not None and self.form == "tflite" else None
         found = self.report if report is not None else None
         write_atomically(place, content)
         if found is not None and report is not None:
             page = os.fspath(report)
-            speed = self.size_and_latency() if self.form == "tflite" else None
             write_atomically(page, to_html(found, f"{self.name} in few bits", speed).encode())
             write_atomically(f"{os.path.splitext(page)[0]}.json", to_json(found, {"model": self.name}).encode())
         if self.resume is not None:

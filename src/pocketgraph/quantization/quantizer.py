@@ -38,6 +38,7 @@ from pocketgraph.quantization.accuracy_budget import (
 from pocketgraph.quantization.audio_preprocessing import audio_preprocessing_of, input_shapes
 from pocketgraph.quantization.canonical.canonicalize import canonicalize
 from pocketgraph.quantization.canonical.depthwise_affine import with_depthwise_affine
+from pocketgraph.quantization.class_names import own_names_of
 from pocketgraph.quantization.conversion.int8_conversion import take_pixels
 from pocketgraph.quantization.conversion.layout_check import check_layouts, has_place
 from pocketgraph.quantization.conversion.to_graphdef import inner_operations, steps_without_place, to_graphdef
@@ -46,6 +47,7 @@ from pocketgraph.quantization.core.program_runner import Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
+from pocketgraph.quantization.core.thread_map import both
 from pocketgraph.quantization.evaluation.runnable_models import check_feeds
 from pocketgraph.quantization.float_program import lowered_graph
 from pocketgraph.quantization.quantized_model import QuantizedModel
@@ -56,6 +58,7 @@ from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.quantization.text_preprocessing import CHANGING, TextPreprocessing
 from pocketgraph.quantization.weight_only import quantize_weights
 from pocketgraph.runtime.comparison.answer_metrics import are_forecasts
+from pocketgraph.runtime.comparison.tag_accuracy import are_tags
 from pocketgraph.runtime.feeding.synthetic_feeds import default_fetches, synthetic_lengths
 from pocketgraph.version import VERSION
 
@@ -79,7 +82,7 @@ class Quantizer:
         signature: str | None = None,
         stated: Sizes | None = None,
     ) -> None:
-        self.padding = 0.0
+        self.padding, self.signature = 0.0, signature
         self.model, self.source, self.reading, self.form, self.without = model, samples, reading, form, without
         if isinstance(model, Graph):
             graph = model
@@ -197,7 +200,11 @@ class Quantizer:
         if judge is None and len(everything) > len(data):
             most = step_limits.judged_samples(self.program.operations, has_limit=budget.is_set)
             judging = everything.after(len(data)).take(most)
-        gives_forecasts, output = False, self.program.outputs[0]
+        if names is None:
+            names = own_names_of(
+                self.model, self.graphs[0], self.outputs[0], judging, self.signature, self.reading.notify
+            )
+        gives_forecasts, tags, output = False, None, self.program.outputs[0]
         of_two = two_classes(everything.classes if judge is None else judging.classes, names)
         is_single = output.size == judging.repetitions == 1 and output.dtype is FLOAT and of_two is not None
         names = of_two if is_single else names
@@ -206,12 +213,15 @@ class Quantizer:
             classes = judging.truth(names, answer.size)  # labels that do not fit are said before the work
             wanted = judging.wanted(answer.size) if classes is None else None
             gives_forecasts = wanted is not None and are_forecasts(wanted, answer)
-        if gives_forecasts and budget.is_set:
+            tags = wanted if wanted is not None and are_tags(wanted, answer) else None
+        if gives_forecasts and budget.is_set and (tags is None or budget.kl is not None):
             raise no_classes()
-        kept = ResumeState(resume, self.key(options, data) if resume is not None else "")
+        key, samples = both(
+            lambda: self.key(options, data) if resume is not None else "", lambda: self.held(data), options.threads
+        )
+        kept = ResumeState(resume, key)
         if kept.resumed:
             self.reading.notify("going on from an interrupted call")
-        samples = self.held(data)
 
         def judged(outcome: QuantizationState) -> ProgramComparison:
             return compare_programs(
@@ -222,6 +232,7 @@ class Quantizer:
                 options.threads,
                 judging.repetitions,
                 are_forecasts=gives_forecasts,
+                tags=tags,
                 may_be_logits=may_give_logits(self.graphs[0], self.outputs[0]) if is_single else None,
             )
 

@@ -31,7 +31,7 @@ from pocketgraph.quantization.input_cut import behind, tensor_name
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS, poolings, with_fixed_length
 from pocketgraph.quantization.text_inputs import text_inputs
 from pocketgraph.quantization.text_preprocessing import CutTensor, Sample, TextPreprocessing, dependent_nodes
-from pocketgraph.quantization.vocabulary import synthetic_texts
+from pocketgraph.quantization.vocabulary import numbered_by_hash, synthetic_texts
 from pocketgraph.runtime.tensor_names import output_types
 
 MOST_PROBED = 200  # texts that are looked at for their length
@@ -260,8 +260,8 @@ class _Search:
         )
 
     def _reads_texts(self) -> set[str]:
-        """What takes or gives strings or complex numbers, or looks up, or brings pooled words to a fixed length; and
-        what leads there."""
+        """What takes or gives strings or complex numbers, or looks up, or brings pooled words to a fixed length, or
+        picks a word's number in the table or that of its hash; and what leads there."""
         inferred = infer(self.graph)
         front = {node_name(item.name) for item in self.taken if item.takes_text}
         for name in self.dependent:
@@ -275,6 +275,8 @@ class _Search:
             looks_up = any(self._is_table(ref) for ref in node.data_inputs)
             if looks_up or any(dtype is not None and dtype.base in NOT_ON_LITERT for dtype in types):
                 front |= self._before(name)
+            if node.op in ops_with("table_lookup") and (numbered := numbered_by_hash(self.graph, node)) is not None:
+                front |= self._before(numbered[1].name)
         return front
 
     def _is_table(self, ref: str) -> bool:

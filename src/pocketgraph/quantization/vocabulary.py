@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.freezing.tables import FILLERS
-from pocketgraph.graph import Graph, node_name
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
 
@@ -76,6 +76,24 @@ def vocabularies(graph: Graph, nodes: Collection[str] | None = None) -> Iterator
             tuple(int(number) for number in numbers[order]),
             "word" if words.dtype.kind == "O" else "number",
         )
+
+
+def numbered_by_hash(graph: Graph, lookup: Node) -> tuple[Node, Node] | None:
+    """What numbers the words by hash that a lookup does not find, behind those of the table, and what picks one of both
+    numbers; None where nothing does.
+
+    ``SelectV2(NotEqual(found, none), found, Add(bucket, LookupTableSizeV2(table)))``
+    """
+    table = node_name(lookup.data_inputs[0])
+    for user in graph.consumers.get(lookup.name, ()):
+        if user.op not in ("Select", "SelectV2") or node_name(user.data_inputs[1]) != lookup.name:
+            continue
+        terms = [graph.producer(ref) for ref in graph.producer(user.data_inputs[2]).data_inputs]
+        sizes = [term for term in terms if term.op.startswith("LookupTableSize")]
+        hashed = [term for term in terms if term.op.startswith("StringToHashBucket")]
+        if len(sizes) == len(hashed) == 1 and node_name(sizes[0].data_inputs[0]) == table:
+            return hashed[0], user
+    return None
 
 
 def _value(graph: Graph, ref: str) -> np.ndarray[Any, Any] | None:

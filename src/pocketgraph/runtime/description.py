@@ -19,7 +19,7 @@ class DescribedPart(NamedTuple):
         inputs: the tensors that it takes from other parts or from the caller.
         outputs: the tensors that it gives.
         is_dynamic: it is compiled when it first runs with a shape, because only the run tells its shapes.
-        measured: what is known of other engines for it, a line each.
+        measured: how it is run besides, or what is known of other engines for it, a line each.
     """
 
     runs_on: str

@@ -29,6 +29,7 @@ from pocketgraph.errors import PocketgraphError, TransformError, UsageError, did
 from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.colocation import without_colocations
+from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.grammar import Parameters, parse_transforms
 from pocketgraph.transforms.graph_verification import check
@@ -198,9 +199,11 @@ def run(
         observe: is told of each rule after it ran; what it raises ends the run.
 
     Raises:
-        UsageError: the string does not follow the grammar, or names an unknown rule or parameter, or a bad value.
+        UsageError: the string does not follow the grammar, or names an unknown rule or parameter, or a bad value; or
+            the graph is that of a LiteRT or ONNX file.
         TransformError: a rule failed, or damaged the graph.
     """
+    refuse_finished(graph, "transform_graph")
     text = transforms if isinstance(transforms, str) else " ".join(transforms)
     compat = Compat.named(compat)
     steps = checked(parse_transforms(text, compat=compat), compat)

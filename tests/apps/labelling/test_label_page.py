@@ -224,7 +224,7 @@ def test_boxes_of_before_outlive_a_key_that_comes_before_their_photo(tmp_path: p
         for route in sorted(held, key=lambda route: "photo/0" in route.request.url):  # the other photo's comes late
             route.continue_()
         text_is(page, "#said", "you drew 1 box")
-        until(page, "document.querySelector('#stage img').naturalWidth > 0")
+        until(page, "document.querySelectorAll('.photo svg rect').length === 1")
         page.keyboard.press("Enter")
         text_is(page, "#path", names[1])
         until(page, "Object.values(localStorage).every((kept) => kept === '[]')")

@@ -187,12 +187,24 @@ def test_memory_asked_for() -> None:
     assert "bytes of memory" in found.devices[0].reasons[0]
 
 
+def test_operations_of_which_none_is_counted_are_unknown(tmp_path: pathlib.Path, capsys: Any) -> None:
+    path = tmp_path / "boxes.pb"
+    save(parse("""
+        boxes = Placeholder(dtype=float, shape=[5,4])
+        scores = Placeholder(dtype=float, shape=[5])
+        most = Const(int32 3)
+        y = NonMaxSuppression(boxes, scores, most)
+    """), path)  # fmt: skip
+    assert call("fit", path) == 0
+    assert "boxes.pb: an unknown number of operations a run\n" in capsys.readouterr().out
+
+
 def test_the_command(tmp_path: pathlib.Path, capsys: Any) -> None:
     path = tmp_path / "small.pb"
     save(network(), path)
     assert call("fit", path) == 0
     said = capsys.readouterr().out
-    assert "operations a run" in said
+    assert "917.87k operations a run" in said
     for device in devices():
         assert device.name in said
     assert "half of them within a factor of" in said

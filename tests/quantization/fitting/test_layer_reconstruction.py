@@ -14,7 +14,8 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.core.quantized_weights import rounded
 from pocketgraph.quantization.fitting import layer_reconstruction, weight_fitting
-from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, products, reconstruct
+from pocketgraph.quantization.fitting.im2col import products
+from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, reconstruct
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes
 from pocketgraph.quantization.float_program import float_program
 from pocketgraph.quantization.pipeline import quantize_program
@@ -41,6 +42,8 @@ def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pyt
     operation = layer(activation)
     whole = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
     monkeypatch.setattr(layer_reconstruction, "OUTPUTS_AT_ONCE", 4)
+    monkeypatch.setattr(layer_reconstruction, "OUTPUTS_IN_A_BLOCK", 3)
+    monkeypatch.setattr(layer_reconstruction, "MUCH_WORK", 1)
     parts = [reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(threads=threads)) for threads in (1, 3)]
     for found in parts:
         assert np.array_equal(found.codes, whole.codes)
@@ -48,6 +51,33 @@ def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pyt
         np.testing.assert_allclose(found.bias, whole.bias, rtol=1e-4, atol=1e-5)
     assert np.array_equal(parts[0].scales, parts[1].scales)
     assert np.array_equal(parts[0].bias, parts[1].bias)
+
+
+@pytest.mark.parametrize("most", [layer_reconstruction.MOST_ELEMENTS, 1])
+def test_goals_are_worked_out_beside_the_statistics_of_the_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    operation, together = layer("RELU", outputs=40), threading.Barrier(2, timeout=60)
+    alone = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
+    statistics, first_goal, made = layer_reconstruction._statistics, layer_reconstruction._first_goal, list[int]()
+
+    def waiting(*arguments: object) -> object:
+        together.wait()
+        return statistics(*arguments)  # type: ignore[arg-type]
+
+    def noted(*arguments: object) -> object:
+        if not made:
+            made.append(1)
+            together.wait()
+        else:
+            made.append(1)
+        return first_goal(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(layer_reconstruction, "MUCH_WORK", 1)
+    monkeypatch.setattr(layer_reconstruction, "MOST_ELEMENTS", most)
+    monkeypatch.setattr(layer_reconstruction, "_statistics", waiting)
+    monkeypatch.setattr(layer_reconstruction, "_first_goal", noted)
+    found = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(threads=2))
+    assert len(made) == 2  # 32 outputs and 8, each once, though memory may hold the goal of one part only
+    assert np.array_equal(found.codes, alone.codes)
 
 
 def test_fitted_codes_are_nearer_than_rounded_ones_without_an_activation() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -52,15 +52,15 @@ def test_each_program_is_compiled_once_and_run_once_a_sample(
             ran.append("run")
             return super().run(inputs)
 
-        def visit(self, inputs: Sequence[np.ndarray], look: Callable[[int, np.ndarray], None]) -> None:
-            ran.append("visit")
-            super().visit(inputs, look)
+        def views(self, inputs: Sequence[np.ndarray]) -> list[np.ndarray]:
+            ran.append("views")
+            return super().views(inputs)
 
     monkeypatch.setattr(program_runner, "PlainRunner", Counted)
     found = report_of(outcome, lambda: iter(rows(3, 2)), 1000, threads=2)
     assert found.samples == 3
     assert sorted(made) == [1, 2]
-    assert sorted(ran) == ["run"] * 3 + ["visit"] * 3  # the eight-bit program, and the float one with its probes
+    assert sorted(ran) == ["run"] * 3 + ["views"] * 3  # the eight-bit program, and the float one with its probes
 
 
 def test_page_and_json_hold_the_kinds_of_error(outcome: QuantizationState) -> None:

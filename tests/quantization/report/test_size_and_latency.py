@@ -49,8 +49,8 @@ def test_both_programs_are_measured() -> None:
     size = len(model_bytes(outcome.converted.program))
     found = measure_size_and_latency(program, outcome.converted.program, size, lambda: iter(samples(2)))
     assert (found.float_bytes, found.bytes) == (len(model_bytes(program)), size)
-    assert 0 < found.seconds < 1
-    assert 0 < found.float_seconds < 1
+    assert found.seconds > 0
+    assert found.float_seconds > 0
     assert found.weights == sum(
         node.attr("value").numpy().size for node in net() if node.name in ("w1", "w2", "w3", "w4")
     )
@@ -58,22 +58,22 @@ def test_both_programs_are_measured() -> None:
     assert without.bytes == size
 
 
-@pytest.mark.parametrize(("each", "turns"), [(0.03, 5), (0.1, 2), (0.08, 3), (30.0, 2)])
+@pytest.mark.parametrize(("each", "turns"), [(0.03, 5), (0.1, 2), (0.06, 3), (30.0, 2)])
 def test_a_model_that_takes_long_is_timed_in_fewer_turns(
     each: float, turns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program, timed, now = float_program(net(), ["y"]), list[int](), 0.0
+    program, given, now = float_program(net(), ["y"]), list[bool](), 0.0
 
-    def seconds(self: PlainRunner, inputs: Sequence[np.ndarray], enough: float, most: int) -> float:
+    def seconds(self: PlainRunner, inputs: Sequence[np.ndarray] | None, enough: float, most: int) -> float:
         nonlocal now
-        timed.append(1)
+        given.append(inputs is not None)
         now += each
-        return each / len(timed)
+        return each / len(given)
 
     monkeypatch.setattr(PlainRunner, "seconds", seconds)
     monkeypatch.setattr(size_and_latency.time, "perf_counter", lambda: now)
     found = measure_size_and_latency(program, program, 1, lambda: iter(samples(1)))
-    assert len(timed) == 2 * turns  # of both programs
+    assert given == [True, True] + [False] * 2 * (turns - 1)  # both programs keep what they are fed
     assert (found.float_seconds, found.seconds) == (each / (2 * turns - 1), each / (2 * turns))
 
 

@@ -360,3 +360,12 @@ def test_an_output_that_is_mostly_not_finite_is_noted() -> None:
     assert report.passed
     assert any(note.startswith("'y' is NaN or infinite in ") for note in report.notes)
     assert not any("'z'" in note for note in report.notes)
+
+
+def test_feeds_that_do_not_fit_the_second_model_are_said_to_be_its() -> None:
+    pictures = parse("x = Placeholder(dtype=float, shape=[1,4,4,3])\n y = Relu(x, T=float)")
+    planes = parse("x = Placeholder(dtype=float, shape=[1,3,4,4])\n y = Relu(x, T=float)")
+    with pytest.raises(
+        RunError, match=r"^the second model: Cannot feed value of shape \(1, 4, 4, 3\) .*; both are run on"
+    ):
+        verify(pictures, planes, {"x": np.ones((1, 4, 4, 3), np.float32)}, ["y"])

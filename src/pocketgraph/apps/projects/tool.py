@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.class_names import class_names, labels_beside
 from pocketgraph.apps.projects.app_names import app_name
 from pocketgraph.apps.projects.kinds import ProjectKind, kind_of
 from pocketgraph.apps.projects.project import CODED_TOLERANCE, TOLERANCE, PictureFacts, Project, unproven
@@ -38,6 +37,7 @@ from pocketgraph.freezing.ready_models import read_model
 from pocketgraph.graph import Graph, node_name
 from pocketgraph.graph.model_file_graph import SCALES, coded, has_codes, is_litert_file, is_model_file, refuse_finished
 from pocketgraph.graph.tensor import Array
+from pocketgraph.quantization.class_names import class_names, labels_beside
 from pocketgraph.quantization.core.quantization_options import Progress
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.runtime.session import Session

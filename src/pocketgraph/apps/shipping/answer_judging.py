@@ -62,6 +62,10 @@ def kept_answers(
         is_stuck = len(after.answers.given) == 1 < len(before.answers.given)  # right, where one class is rare
         words += ", as it gives one answer for all" if is_stuck else ""
         return KeptAnswers(lost <= most and not is_stuck, words, f"{most:g} points")
+    if before.tags is not None and after.tags is not None:
+        most = most if most is not None else LOST_ANSWERS
+        words = f"{after.tags.words(counted(count, 'sample'))}, F1 {before.tags.f1:.1%} before"
+        return KeptAnswers(100 * (before.tags.f1 - after.tags.f1) <= most, words, f"{most:g} points of F1")
     if beside.has_classes and assumed is None:
         most = most if most is not None else CHANGED_ANSWERS
         divergence = f", KL {beside.kl:.2g}" if beside.has_scores else ""

@@ -12,7 +12,6 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from pocketgraph.apps.class_names import class_names_of_model, judging_labels, write_labels
 from pocketgraph.apps.file_metadata import described_file
 from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.quantizing import quantize
@@ -63,6 +62,7 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.entry_points import other_ends
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization.class_names import class_names_of_model, judge_samples, write_labels
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
@@ -267,8 +267,9 @@ class _Work:
         data = reading.open(self.data, largest_inputs([opened]), scaling, audio)
         self.sizes = {} if text_inputs(graph, self.outputs) else {item.name: item.shape for item in opened.inputs}
         is_dense = answers_for_places(graph, self.outputs)
-        if self.labels is None:
-            self.labels = judging_labels(self.path("labels.txt"), self.names, data.classes)
+        if self.labels is None and judge_samples(self.names, data):  # else classes were in alphabetical order
+            self.labels = self.path("labels.txt")
+            write_labels(self.labels, self.names)
         if self.labels is None and self.most is None:
             self.numbers |= likely_numbers(graph, self.outputs, opened, data)
         names = None if self.labels is None else read_labels(self.labels)
@@ -325,11 +326,11 @@ class _Work:
         return self.most if self.most is not None else LOST_ANSWERS if self.labels is not None else CHANGED_ANSWERS
 
     def tells_answers(self, graph: Graph) -> bool:
-        """Whether the model chooses among classes; measured once, on two samples."""
+        """Whether the model chooses among classes, or gives tags; measured once, on two samples."""
         reading = SampleReading(**self.reading)
         first = evaluate_with_reading([graph, graph], self.data or "", reading, outputs=self.outputs, limit=2)
-        beside = first[1].comparison
-        return beside is not None and beside.has_classes and self.outputs[0] not in self.numbers
+        has_classes = first[1].comparison is not None and first[1].comparison.has_classes
+        return first[0].tags is not None or (has_classes and self.outputs[0] not in self.numbers)
 
     def judged(self, calibrated: int, judged: int) -> tuple[bool, str]:
         """Whether the file in the folder keeps the budget, and its figures in words."""

@@ -13,7 +13,7 @@ from pocketgraph.graph.order import reachable, topological
 from pocketgraph.pages.quantities import counted
 from pocketgraph.quantization.pooled_embeddings import STEPS, WEIGHTS
 from pocketgraph.quantization.text_preprocessing import TextPreprocessing
-from pocketgraph.quantization.vocabulary import Vocabulary, vocabularies
+from pocketgraph.quantization.vocabulary import Vocabulary, numbered_by_hash, vocabularies
 from pocketgraph.runtime.feeding.record_samples import PARSERS, features_of
 
 QUIET = frozenset((
@@ -177,8 +177,9 @@ def _regex(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
 def _lookup(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     table = node_name(node.data_inputs[0])
     other = _constant(graph, node, 2)
-    hashed = _bucket_of(graph, node)
-    if hashed is not None:
+    numbered = numbered_by_hash(graph, node)
+    if numbered is not None:
+        hashed = numbered[0]
         base, count = len(next(v for v in vocabularies(graph) if v.table == table).words), hashed.attr("num_buckets", 0)
         other = f"{base}" if count == 1 else f"{base} + {_hash(hashed)} modulo {count}"
     found = next((v for v in vocabularies(graph) if v.table == table), None)
@@ -192,23 +193,6 @@ def _lookup(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     )
 
 
-def _bucket_of(graph: Graph, lookup: Node) -> Node | None:
-    """What numbers the words by hash that a lookup does not find, behind those of the table; None where nothing does.
-
-    ``SelectV2(NotEqual(found, none), found, Add(bucket, LookupTableSizeV2(table)))``
-    """
-    table = node_name(lookup.data_inputs[0])
-    for user in graph.consumers.get(lookup.name, ()):
-        if user.op not in ("Select", "SelectV2") or node_name(user.data_inputs[1]) != lookup.name:
-            continue
-        terms = [graph.producer(ref) for ref in graph.producer(user.data_inputs[2]).data_inputs]
-        sizes = [term for term in terms if term.op.startswith("LookupTableSize")]
-        hashed = [term for term in terms if term.op.startswith("StringToHashBucket")]
-        if len(sizes) == len(hashed) == 1 and node_name(sizes[0].data_inputs[0]) == table:
-            return hashed[0]
-    return None
-
-
 def _hash(node: Node) -> str:
     return {"StringToHashBucketFast": "FarmHash's Fingerprint64", "StringToHashBucketStrong": "SipHash"}.get(
         node.op, "TensorFlow's Hash64"
@@ -217,7 +201,7 @@ def _hash(node: Node) -> str:
 
 def _buckets(graph: Graph, node: Node, files: Mapping[str, str]) -> str:
     lookups = [other for other in graph if other.op in ops_with("table_lookup")]
-    if any(_bucket_of(graph, lookup) is node for lookup in lookups):
+    if any(node in (numbered_by_hash(graph, lookup) or ()) for lookup in lookups):
         return ""  # said with the lookup
     count = int(node.attr("num_buckets", 0))
     return f"number each word by its hash: {_hash(node)} modulo {count:,} ({node.op}, '{node.name}')"

@@ -58,9 +58,13 @@ def needed(paths: list[str], are_lists: bool, default_ops: str) -> Required:
     """What the graphs, or lists of ops, at these paths need."""
     from pocketgraph.exporting.required_ops import Required, RequiredKernel, ops_list, required
     from pocketgraph.formats import load
+    from pocketgraph.graph.model_file_graph import refuse_finished
 
     if not are_lists:
-        return required([load(path) for path in paths], default_ops)
+        graphs = [load(path) for path in paths]
+        for graph in graphs:
+            refuse_finished(graph, "print_selective_registration_header", ", or print_required_ops this file")
+        return required(graphs, default_ops)
     kernels: set[RequiredKernel] = set(required([], default_ops).kernels)
     for path in paths:
         with open(path, encoding="utf-8") as file:

@@ -108,7 +108,8 @@ def _lines(found: DeviceFit, name: str) -> Iterator[str]:
     from pocketgraph.pages.quantities import bytes_text
 
     plan = found.memory[found.precision]
-    yield f"{name}: {human_readable(found.flops.total)} operations a run"
+    is_unknown = not found.flops.total and found.flops.uncounted
+    yield f"{name}: {'an unknown number of' if is_unknown else human_readable(found.flops.total)} operations a run"
     for precision, sizes in found.memory.items():
         yield (
             f"  {PRECISIONS[precision]:<7} {bytes_text(sizes.weights)} of weights, {bytes_text(sizes.arena)} of "

@@ -47,9 +47,9 @@ def command(
       pocketgraph label_text --graph=reviews.pb --labels=opinions.txt "a lovely film" "a dull one"
       pocketgraph label_text --graph=out/model.tflite --reader=out/frozen.pb --data=reviews.csv
     """
-    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_text import TextLabeler, texts_of
     from pocketgraph.datasets.class_labels import read_labels
+    from pocketgraph.quantization.class_names import labels_of
 
     graph, texts = with_model(graph, texts)
     if bool(texts) == bool(data):

@@ -53,9 +53,9 @@ def command(
     \b
       pocketgraph label_wav --graph=speech.pb --labels=words.txt yes.wav
     """
-    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_wav import WavLabeler
     from pocketgraph.freezing.ready_models import read_model
+    from pocketgraph.quantization.class_names import labels_of
 
     graph, recordings = with_model(graph, recordings)
     paths = [*wav, *recordings]

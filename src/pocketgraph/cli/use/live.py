@@ -93,13 +93,13 @@ def command(
 
 def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Application:
     """The application that the flags describe."""
-    from pocketgraph.apps.class_names import labels_of
     from pocketgraph.apps.label_image import without_names
     from pocketgraph.apps.live.application_choice import APPLICATIONS, application, chosen, misfit, shows_numbers
     from pocketgraph.apps.picture_model import find_output
     from pocketgraph.cli.shared.data_options import feeds
     from pocketgraph.datasets.class_labels import read_labels
     from pocketgraph.freezing.ready_models import read_model
+    from pocketgraph.quantization.class_names import labels_beside_detector, labels_of
 
     kind, labels, signature, heard = (how.pop(name) for name in ("kind", "labels", "signature", "heard_ms"))
     wake, wake_word, wake_labels = (how.pop(name) for name in ("wake", "wake_word", "wake_labels"))
@@ -111,6 +111,8 @@ def _application(model: str, threshold: float | None, how: dict[str, Any]) -> Ap
         output = output or find_output(graph)
     if found in ("classify", "speech") and output is not None:
         given = labels_of(labels, model, graph, output, say)
+    elif found == "detect" and not labels:
+        given = labels_beside_detector(model, graph, say)
     else:
         given = read_labels(labels) if labels else []
     made: Application = application(graph, kind, given, **how)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from pocketgraph.formats.tflite_schema import entries
 from pocketgraph.litert.program import Operation, Value
 from pocketgraph.litert.writing.schema import OPERATORS
 
@@ -15,38 +16,7 @@ METADATA = "min_runtime_version"
 METADATA_BYTES = 16
 LEAST = "1.5.0"
 
-RUNTIMES = {
-    "ADD": "1.5 1.14 2.4 2.6", "AVERAGE_POOL_2D": "1.5 1.14 2.3", "CONCATENATION": "1.5 1.14 2.3",
-    "CONV_2D": "1.5 1.14 1.14 2.3 2.4 2.9 2.11", "DEPTHWISE_CONV_2D": "1.5 1.12 1.14 2.2 2.3 2.3 2.11",
-    "DEPTH_TO_SPACE": "2.1 2.5", "DEQUANTIZE": "1.13.1 1.14 1.15 2.2 2.7", "FLOOR": "1.9",
-    "FULLY_CONNECTED": "1.5 1.10 1.14 1.14 2.0 2.1 2.3 2.3 2.3 2.11", "LOCAL_RESPONSE_NORMALIZATION": "1.5",
-    "LOGISTIC": "1.14 1.14 2.3", "MAX_POOL_2D": "1.5 1.14 2.3", "MUL": "1.5 1.14 1.15 2.3 2.6 2.11",
-    "RELU": "1.5 2.1 2.5", "RELU_N1_TO_1": "1.5", "RELU6": "1.5 1.14 2.5", "RESHAPE": "1.5",
-    "RESIZE_BILINEAR": "1.7 1.14 2.2 2.5", "SOFTMAX": "1.5 1.14 2.3", "SPACE_TO_DEPTH": "1.5 1.14",
-    "TANH": "1.14 1.14 2.3", "PAD": "1.5 1.14 2.4 2.6", "GATHER": "1.6 1.14 1.15 2.4 2.5",
-    "BATCH_TO_SPACE_ND": "1.6 1.14 2.3", "SPACE_TO_BATCH_ND": "1.6 1.14 2.3",
-    "TRANSPOSE": "1.6 1.14 1.15 2.3 2.4 2.12", "MEAN": "1.6 1.14 2.4", "SUB": "1.6 1.14 2.3 2.4 2.4", "DIV": "1.6 2.3",
-    "STRIDED_SLICE": "1.6 1.14 2.1 2.2 2.5 2.6", "EXP": "1.7", "TOPK_V2": "1.7 1.14", "SPLIT": "1.5 1.14 1.14 2.3",
-    "LOG_SOFTMAX": "1.14 1.14", "CAST": "1.5 2.7 2.8 2.9 2.12", "PRELU": "1.8", "MAXIMUM": "1.14 1.14 2.3 2.3",
-    "ARG_MAX": "1.9 1.14 2.9", "MINIMUM": "1.14 1.14 2.3 2.3", "LESS": "1.14 1.14", "NEG": "1.9",
-    "PADV2": "1.9 1.14 2.4 2.6", "GREATER": "1.14 1.14", "GREATER_EQUAL": "1.14 1.14", "LESS_EQUAL": "1.14 1.14",
-    "SLICE": "1.14 1.14 1.14 2.4 2.5", "SIN": "1.9", "TRANSPOSE_CONV": "1.9 2.2 2.3 2.13",
-    "TILE": "1.10.1 2.2 2.8 2.12", "EQUAL": "1.14 1.14 2.3", "NOT_EQUAL": "1.14 1.14 2.3", "LOG": "1.14",
-    "SHAPE": "1.10", "SUM": "1.10 1.15", "SQRT": "1.10", "RSQRT": "1.10 2.5", "POW": "1.10", "ARG_MIN": "1.9 1.14 2.9",
-    "REDUCE_PROD": "1.11 2.6", "REDUCE_MAX": "1.11 1.14 2.5", "PACK": "1.11 1.14 2.3", "LOGICAL_OR": "1.11",
-    "ONE_HOT": "1.11", "LOGICAL_AND": "1.11", "LOGICAL_NOT": "1.11", "UNPACK": "1.11 1.14 2.2 2.3",
-    "REDUCE_MIN": "1.11 1.14 2.5", "FLOOR_DIV": "1.14 1.14", "REDUCE_ANY": "1.11", "SQUARE": "1.12",
-    "ZEROS_LIKE": "1.12", "FLOOR_MOD": "1.13", "RESIZE_NEAREST_NEIGHBOR": "1.13.1 1.14 2.3 2.4",
-    "LEAKY_RELU": "1.13.1 2.3", "SQUARED_DIFFERENCE": "1.13.1 2.5", "MIRROR_PAD": "1.13.1 2.3 2.12",
-    "ABS": "1.13 2.4 2.5 2.6", "SPLIT_V": "1.13.1 2.3", "CEIL": "1.14", "REVERSE_V2": "1.14 2.2 2.5",
-    "GATHER_ND": "1.14 2.3 2.5", "COS": "1.14", "ELU": "1.14", "QUANTIZE": "1.14 1.15 2.7", "ROUND": "1.14",
-    "NON_MAX_SUPPRESSION_V4": "2.1", "SCATTER_ND": "2.1", "SELECT": "1.14 1.14 2.12", "SELECT_V2": "2.2",
-    "BATCH_MATMUL": "2.3 2.3 2.4 2.5", "CUMSUM": "2.4", "BROADCAST_TO": "2.5 2.5 2.5", "REDUCE_ALL": "2.6",
-    "GELU": "2.9 2.9", "SIGN": "2.11 2.12", "REVERSE_SEQUENCE": "1.14", "ATAN2": "2.10",
-    "UNSORTED_SEGMENT_PROD": "2.10", "UNSORTED_SEGMENT_MAX": "2.10", "UNSORTED_SEGMENT_SUM": "2.10",
-    "UNSORTED_SEGMENT_MIN": "2.11",
-    "CALL_ONCE": "2.5", "VAR_HANDLE": "2.6", "READ_VARIABLE": "2.6", "ASSIGN_VARIABLE": "2.6",
-}  # fmt: skip
+RUNTIMES = {name: written[1:] for name, *written in entries("operators") if written}
 """The first runtime of version 1, 2, … of each operator, ``.0`` being left out."""
 
 COMMON = "3:int16 2:int8"
@@ -161,7 +131,7 @@ def runtime(operation: Operation) -> str:
     """The first version of the runtime that has this operator; of versions newer than the table the last it knows."""
     if operation.code not in RUNTIMES:
         return LEAST
-    runtimes = RUNTIMES[operation.code].split()
+    runtimes = RUNTIMES[operation.code]
     found = runtimes[min(version(operation), len(runtimes)) - 1]
     return found if found.count(".") == 2 else f"{found}.0"
 

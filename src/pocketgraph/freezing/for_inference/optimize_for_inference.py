@@ -15,6 +15,7 @@ from pocketgraph.freezing.for_inference.resize_fusion import fuse_resize_and_con
 from pocketgraph.freezing.for_inference.strip import FLOAT, strip_unused
 from pocketgraph.graph import DType, Graph, Node, const
 from pocketgraph.graph.colocation import without_colocations
+from pocketgraph.graph.model_file_graph import refuse_finished
 
 log = logging.getLogger("pocketgraph.freezing")
 
@@ -52,6 +53,7 @@ def optimize_for_inference(
         GraphError: an input refers to a node that is not there.
         UsageError, FreezeError: see strip_unused.
     """
+    refuse_finished(graph, "optimize_for_inference")
     _validate(graph)
     given = graph.nodes.keys()
     if like == "2.x":

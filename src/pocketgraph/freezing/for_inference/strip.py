@@ -8,6 +8,7 @@ from pocketgraph.errors import FreezeError, UsageError
 from pocketgraph.freezing.subgraph import extract_sub_graph
 from pocketgraph.graph import AttrValue, DType, Graph, Node
 from pocketgraph.graph.entry_points import unknown_node_hint
+from pocketgraph.graph.model_file_graph import refuse_finished
 
 KEPT = ("_output_shapes", "shape")
 FLOAT = 1  # DT_FLOAT
@@ -34,9 +35,11 @@ def strip_unused(
         placeholder_type_enum: the DataType number of every input, or one for each; 1 is float.
 
     Raises:
-        UsageError: an input is named as a tensor; the types are not one for each input or no types.
+        UsageError: an input is named as a tensor; the types are not one for each input or no types; the graph is that
+            of a LiteRT or ONNX file.
         FreezeError: an input or output is not in the graph.
     """
+    refuse_finished(graph, "strip_unused")
     types = _types(input_node_names, placeholder_type_enum)
     missing = [name for name in types if name not in graph]
     if missing:

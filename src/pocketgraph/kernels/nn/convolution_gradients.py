@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -147,18 +146,21 @@ def _by_rows(wide: Array, shape: tuple[int, ...], slopes: Array, spans: Sequence
     view = window_view(wide, single)[:, :, :, 0]
     row = along.output * width * channels
     step = min(down.output, max(down.reach, ROW_ELEMENTS // row))  # fewer rows would be laid out twice and more
-    room = np.empty((step + down.reach - 1, *view.shape[2:]), dtype=wide.dtype)
+    rows = step + down.reach - 1
+    room = np.empty((rows, *view.shape[2:]), dtype=wide.dtype)
     flat, places = room.reshape(-1, width * channels), step * along.output
     taps_of_rows = window_view(flat[np.newaxis], (Window(height, 1, down.dilation * along.output, 0, 0, places),))
     rows_of_taps = taps_of_rows[0].transpose(1, 2, 0)
     result = np.zeros((height, width * channels, outputs), dtype=wide.dtype)
     product = np.empty_like(result)
-    for image, first in itertools.product(range(len(wide)), range(0, down.output, step)):
-        part = slopes[image, first : first + step].reshape(-1, outputs)
-        some = view[image, first : first + step + down.reach - 1]
-        room[: len(some)] = some
-        np.matmul(rows_of_taps[:, :, : len(part)], part, out=product)
-        result += product
+    of_places = slopes.reshape(len(wide), -1, outputs)
+    for first in range(0, down.output, step):
+        some = room[: min(rows, wide.shape[1] - first)]
+        parts = of_places[:, first * along.output : (first + step) * along.output]
+        under = rows_of_taps[:, :, : parts.shape[1]]
+        for image, part in zip(view[:, first : first + rows], parts, strict=True):
+            some[...] = image
+            result += np.matmul(under, part, out=product)
     return result
 
 

@@ -67,24 +67,29 @@ def update(variables: Sequence[Variable], grad: Array, step: Callable[..., None]
     with uninterrupted() if is_large else nullcontext(), ExitStack() as stack:
         for variable in sorted(variables, key=id):
             stack.enter_context(variable.lock)
-        for variable in variables:
-            if variable.read().shape != grad.shape:
-                raise RunError(
-                    f"an update of shape {list(grad.shape)} does not fit the value's shape "
-                    f"{list(variable.read().shape)}", where=f"variable '{variable.name}'",
-                )  # fmt: skip
+        made = [_fitting(variable, grad.shape, is_copied=not is_large) for variable in variables]
         if not is_large:
-            made = [np.array(variable.read(), order="C") for variable in variables]
-            step(*(array.reshape(-1) for array in (*made, grad)))
+            step(*[array.reshape(-1) for array in (*made, grad)])
             for variable, array in zip(variables, made, strict=True):
                 variable.keep(array)
             return
+        made.clear()  # so that nobody has the values
         rooms: list[Array] = []
         try:
             rooms.extend(variable.taken() for variable in variables)
             parts = [array.reshape(-1) for array in (*rooms, grad)]
             for start in range(0, grad.size, BLOCK):
-                step(*(part[start : start + BLOCK] for part in parts))
+                step(*[part[start : start + BLOCK] for part in parts])
         finally:
             for variable, room in zip(variables, rooms, strict=False):
                 variable.keep(room)
+
+
+def _fitting(variable: Variable, shape: tuple[int, ...], *, is_copied: bool) -> Array:
+    value = variable.read()
+    if value.shape == shape:
+        return np.array(value, order="C") if is_copied else value
+    raise RunError(
+        f"an update of shape {list(shape)} does not fit the value's shape {list(value.shape)}",
+        where=f"variable '{variable.name}'",
+    )

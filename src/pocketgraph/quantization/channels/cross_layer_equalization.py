@@ -56,8 +56,9 @@ def equalize_across_layers(
         if first is None or observation is None or observation.channel_low is None or observation.channel_high is None:
             continue
         strength = np.maximum(np.abs(observation.channel_low), np.abs(observation.channel_high)).astype(np.float64)
-        factors = _factors(first, second, strength)
-        if np.allclose(factors, 1) or (least_gain and _gain(second, strength, factors) < least_gain):
+        magnitudes = None if second.code == "DEPTHWISE_CONV_2D" else _magnitudes(second)
+        factors = _factors(first, magnitudes, strength)
+        if np.allclose(factors, 1) or (least_gain and _gain(magnitudes, strength, factors) < least_gain):
             continue
         scale_results(first, factors)
         scale_operand(second, factors)
@@ -88,14 +89,16 @@ def _before(
     return first if homogeneous and not is_grouped else None
 
 
-def _factors(first: Operation, second: Operation, strength: Array) -> Array:
-    """How much stronger to make each channel, of which the largest magnitudes are given, float64 [channels]."""
+def _factors(first: Operation, magnitudes: Array | None, strength: Array) -> Array:
+    """How much stronger to make each channel, of which the largest magnitudes are given, float64 [channels].
+
+    ``magnitudes`` are those of the weights that read the channels; None where these are a depthwise layer's.
+    """
     alive = _alive(strength)
     is_clipped = first.options.get("activation") == "RELU6"
     reach = np.ones_like(strength)
-    if second.code != "DEPTHWISE_CONV_2D":
-        rows = np.abs(_rows(second))
-        reach = (rows / np.maximum(rows.max(axis=(1, 2), keepdims=True), TINY)).max(axis=(0, 1))
+    if magnitudes is not None:
+        reach = (magnitudes / np.maximum(magnitudes.max(axis=(1, 2), keepdims=True), TINY)).max(axis=(0, 1))
         alive &= reach > 0
         reach = np.sqrt(reach * strength)
     if not alive.any():
@@ -117,33 +120,33 @@ def _alive(strength: Array) -> Array:
     return result
 
 
-def _gain(second: Operation, strength: Array, factors: Array) -> float:
+def _gain(magnitudes: Array | None, strength: Array, factors: Array) -> float:
     """By how many decibels these factors lower the noise of eight bits, beside the signal, in half of the results.
 
     Dead channels in front of a depthwise layer are none of these: many would let a single weak one decide.
     """
-    if second.code == "DEPTHWISE_CONV_2D":
+    if magnitudes is None:
         alive = _alive(strength)
         noise = [np.median(reach.max() / reach[alive]) ** 2 for reach in (strength, strength * factors)]
     else:
-        rows = _rows(second)
-        signal = np.maximum((rows**2 * strength**2).sum(axis=(1, 2)), TINY)
-        noise = [np.median(_noise(rows / by, strength * by) / signal) for by in (np.ones_like(factors), factors)]
+        signal = np.maximum((magnitudes**2 * strength**2).sum(axis=(1, 2)), TINY)
+        even = _noise(magnitudes / factors, strength * factors)
+        noise = [np.median(each / signal) for each in (_noise(magnitudes, strength), even)]
     return float(10 * np.log10(max(noise[0], TINY) / max(noise[1], TINY)))
 
 
-def _noise(rows: Array, strength: Array) -> Array:
+def _noise(magnitudes: Array, strength: Array) -> Array:
     """The power of rounding's noise in each result of a layer, up to a factor: of its operand and of its weights."""
-    of_operand = (strength.max() / 255) ** 2 * (rows**2).sum(axis=(1, 2))
-    steps = np.abs(rows).max(axis=(1, 2)) / 127
-    result: Array = of_operand + steps**2 * rows.shape[1] * (strength**2).sum() / SQUARED_PEAK_TO_POWER
+    of_operand = (strength.max() / 255) ** 2 * (magnitudes**2).sum(axis=(1, 2))
+    steps = magnitudes.max(axis=(1, 2)) / 127
+    result: Array = of_operand + steps**2 * magnitudes.shape[1] * (strength**2).sum() / SQUARED_PEAK_TO_POWER
     return result
 
 
-def _rows(operation: Operation) -> Array:
-    """A convolution's weights, float64 [results, places, channels]."""
+def _magnitudes(operation: Operation) -> Array:
+    """Those of a convolution's weights, float64 [results, places, channels]."""
     values, _ = float_weights(operation)
-    return values.reshape(len(values), -1, values.shape[-1]).astype(np.float64)
+    return np.abs(values, out=values).reshape(len(values), -1, values.shape[-1])
 
 
 def scale_results(operation: Operation, factors: Array) -> None:

@@ -93,7 +93,7 @@ class _Int8Conversion:
         self.as_floats: dict[Value, Value] = {}
         self.as_bytes: dict[Value, Value] = {}
         self.constants: dict[tuple[Value, Quantization], Value] = {}
-        self.kernels: dict[tuple[str, Quantization], list[Value]] = {}
+        self.kernels: dict[str, list[Value]] = {}
 
     def choose(self) -> dict[Value, Quantization]:
         """The codes of each group of tensors that share them, by the group's leader."""
@@ -145,7 +145,7 @@ class _Int8Conversion:
         data = operator_rules.data(operation)
         data_step = chosen[self.leaders.get(data, data)].scales[0]
         weights = self.recipe.weights.get(operation)
-        return data_step * (largest_scale(operation, data_step) if weights is None else float(weights.scales.max()))
+        return data_step * (largest_scale(operation, data_step) if weights is None else weights.largest_scale)
 
     def is_beyond(self, operation: Operation) -> bool:
         """Whether the steps of an addition's operands and result are too far apart for LiteRT's 32-bit arithmetic."""
@@ -302,9 +302,11 @@ class _Int8Conversion:
     def kernel(self, name: str, chosen: QuantizedWeights) -> Value:
         """Weights as a constant; the same one for layers that have the same codes, as an unrolled loop's steps do."""
         made = quantized_kernel(name, chosen)
-        known = self.kernels.setdefault((made.name, chosen.quantization), [])
+        known = self.kernels.setdefault(made.name, [])
         for kernel in known:
-            if kernel.constant is not None and np.array_equal(kernel.constant.numpy(), chosen.constant.numpy()):
+            if kernel.constant is None or kernel.quantization != chosen.quantization:
+                continue
+            if np.array_equal(kernel.constant.numpy(), chosen.constant.numpy()):
                 return kernel
         known.append(made)
         return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from typing import TypeAlias
 
@@ -14,12 +14,16 @@ from pocketgraph.graph.dtype import UINT8
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.quantization.core.thread_map import mapped
 from pocketgraph.quantization.program_pass import subprogram
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 Sample: TypeAlias = Sequence[Array]
 Samples: TypeAlias = Callable[[], Iterable[Sample]]
 """Gives all samples anew each time it is called; a sample is one array for each input of the program."""
+Views: TypeAlias = Mapping[Value, Array]
+"""Tensors by their values, not copied."""
+WORTH_THREADS = 1 << 20  # numbers in all that are looked at, from which several threads do it
 
 
 class ProgramRunner:
@@ -40,7 +44,8 @@ class ProgramRunner:
         used = trimmed.uses()
         self._fed = [index for index, value in enumerate(program.inputs) if used[value]]
         trimmed.inputs = [program.inputs[index] for index in self._fed]
-        self._content, self._threads = model_bytes(trimmed) if computed else b"", threads
+        self._content = model_bytes(trimmed) if computed else b""
+        self._threads = threads
         self._runner = PlainRunner(self._content, threads) if computed else None
 
     def another(self) -> ProgramRunner:
@@ -62,14 +67,24 @@ class ProgramRunner:
             known.update(zip(self._computed, results, strict=True))
         return [known[value] if value.constant is None else value.constant.numpy() for value in self.outputs]
 
-    def visit(self, sample: Sample, look: Callable[[Value, Array], None]) -> None:
-        """Shows each output for one sample without copying it; ``look`` must not keep the array."""
-        for value, array in zip(self._inputs, sample, strict=True):
-            if value in self.outputs:
-                look(value, array)
+    def visit(self, sample: Sample, look: Callable[[Value, Views], None]) -> Views:
+        """Shows the outputs for one sample without copying them.
+
+        Args:
+            sample: as for a call.
+            look: told one of the outputs and given all; several threads call it where these are large.
+
+        Returns:
+            All outputs but constants, as they lie in LiteRT's memory until it runs again: not to be kept longer.
+        """
+        wanted = set(self.outputs)
+        views = {value: array for value, array in zip(self._inputs, sample, strict=True) if value in wanted}
         if self._runner is not None:
             with _clear_refusals():
-                self._runner.visit(self._given(sample), lambda index, array: look(self._computed[index], array))
+                views.update(zip(self._computed, self._runner.views(self._given(sample)), strict=True))
+        is_worth_threads = sum(array.size for array in views.values()) >= WORTH_THREADS
+        mapped(lambda value: look(value, views), list(views), self._threads if is_worth_threads else 1)
+        return views
 
     def _given(self, sample: Sample) -> list[Array]:
         """What LiteRT is fed: floats of 16 bits as the float32 that programs take for them."""

@@ -49,6 +49,11 @@ class QuantizedWeights:
         """How the codes are meant."""
         return Quantization(tuple(self.scales.tolist()), (0,) * len(self.scales), self.axis)
 
+    @cached_property
+    def largest_scale(self) -> float:
+        """Of all output channels."""
+        return float(self.scales.max())
+
     def numpy(self) -> Array:
         """The weights that the codes stand for, float64."""
         across = [-1 if axis == self.axis else 1 for axis in range(self.codes.ndim)]

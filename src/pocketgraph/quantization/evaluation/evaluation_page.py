@@ -20,10 +20,21 @@ SAID = {
 MEANS = {
     "top1": GLOSSARY["top-1"], "top5": GLOSSARY["top-1"], "agreement": GLOSSARY["same best class"],
     "kl": GLOSSARY["KL divergence"], "snr_db": GLOSSARY["signal to noise"], "true_error": GLOSSARY["mean error"],
+    "tags_f1": GLOSSARY["F1 of tags"], "tags_right": GLOSSARY["F1 of tags"], "all_tags_right": GLOSSARY["F1 of tags"],
     "mean_error": GLOSSARY["mean error"], "milliseconds": "The median time of one sample, measured here.",
     "bytes": "Of the model file.",
 }  # fmt: skip
-USED = ("top-1", "95 % confident", "same best class", "KL divergence", "signal to noise", "mean error", "ms", "median")
+USED = (
+    "top-1",
+    "F1 of tags",
+    "95 % confident",
+    "same best class",
+    "KL divergence",
+    "signal to noise",
+    "mean error",
+    "ms",
+    "median",
+)
 """The words that a page explains."""
 
 
@@ -76,6 +87,8 @@ def _alone(one: ModelVerdict) -> str:
             f"{one.model} is right in {one.accuracy.top1:.1%} of {counted(one.accuracy.count, 'sample')} "
             f"({low:.1%} to {high:.1%})"
         )
+    if one.tags is not None:
+        return f"{one.model}: {one.tags.words(counted(one.tags.count, 'sample'))}"
     if one.errors is not None:
         return f"{one.model} is off by {one.errors.average:.4g} in the mean"
     return f"{one.model} ran; the data do not tell what is right"
@@ -95,6 +108,10 @@ def _judged(one: ModelVerdict, first: ModelVerdict) -> tuple[str, str]:
         said.insert(
             0, f"{change}, {'which may be chance' if within else 'more than chance'}" if change else "as often right"
         )
+    if one.tags is not None and first.tags is not None:
+        lost = first.tags.f1 - one.tags.f1
+        kind = "good" if lost <= 0.01 else "fair" if lost <= 0.02 else "bad"
+        said.insert(0, f"{one.tags.words(counted(one.tags.count, 'sample'))}, {first.tags.f1:.1%} before")
     if one.size and first.size:
         said.append(f"{one.size / first.size:.2f} x the bytes")
     times = one.as_dict()["milliseconds"], first.as_dict()["milliseconds"]

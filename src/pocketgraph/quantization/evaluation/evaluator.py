@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pocketgraph.datasets.class_labels import read_labels, two_classes
+from pocketgraph.datasets.evaluation_dataset import Dataset
 from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.named_arrays import SampleSource, are_arrays
 from pocketgraph.datasets.sample_rate import model_sample_rate
@@ -17,12 +18,14 @@ from pocketgraph.formats import load
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph
 from pocketgraph.passes.training_switches import switches_note
+from pocketgraph.quantization.class_names import own_names_of
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, judge_models, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import (
     GraphModel,
     LiteRTModel,
     QuantizedBytes,
+    RunnableModel,
     check_feeds,
     is_litert,
     open_model,
@@ -166,6 +169,8 @@ def evaluate_with_reading(
     has_gaps = any(takes_gaps(model.graph) for model in graphs)
     data = reading.open(samples, taken, reading.scaling(shown, inputs or ()), audio, has_gaps=has_gaps)
     known = read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels
+    if known is None and is_labelled:
+        known = _own_names(given[0], opened[0], data, signature, reading.notify)
     pair = two_classes(data.classes, known) if is_labelled else None  # of all samples: a few may be of one class
     data = data if is_labelled else replace(data, targets=None)
     data = data.after(skip) if skip else data
@@ -184,6 +189,20 @@ def _listed(models: Evaluated | Sequence[Evaluated]) -> list[Evaluated]:
     if isinstance(models, Iterable) and not isinstance(models, (*PATHS, bytes, Mapping)):
         given = list(models)
     return [one if isinstance(one, (Graph, QuantizedBytes)) else path_of(one) for one in given]
+
+
+def _own_names(
+    given: Evaluated, model: RunnableModel, data: Dataset, signature: str | None, notify: Notify
+) -> Sequence[str] | None:
+    """The names of classes that the first model has itself."""
+    if isinstance(model, GraphModel):
+        return own_names_of(given if isinstance(given, PATHS) else model.graph, model.graph, model.outputs[0], data,
+                            signature, notify)  # fmt: skip
+    if isinstance(model, LiteRTModel) and data.classes:
+        graph = model.as_graph()
+        place = given if isinstance(given, PATHS) else graph
+        return own_names_of(place, graph, graph.outputs[0], data, None, notify) if graph.outputs else None
+    return None
 
 
 def _with_rate(

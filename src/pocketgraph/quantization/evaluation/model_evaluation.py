@@ -28,7 +28,7 @@ from pocketgraph.quantization.evaluation.model_verdict import COLUMNS, ModelVerd
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts, way_in
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
 from pocketgraph.quantization.evaluation.text_models import BehindTexts
-from pocketgraph.quantization.evaluation.two_class_scores import as_shares
+from pocketgraph.quantization.evaluation.two_class_scores import as_shares, gives_scores
 from pocketgraph.runtime.comparison.answer_metrics import (
     ClassAccuracy,
     Comparison,
@@ -38,11 +38,13 @@ from pocketgraph.runtime.comparison.answer_metrics import (
     distance_from_input,
     is_reconstruction,
 )
+from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy, are_tags
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 LEAST_TIMED = 5  # samples of which the median time is that of a model which has run before; fewer are run once more
 MOST_CLASSES = 3  # that a note names
 _EFFECTS = ops_with("effect")
+MOST_UNLIKE = 1.5  # of the spread of what was fed: a poor autoencoder's distance; logits are further off
 DOUBTFUL = 0.5  # of the answers right: fewer, and the order of classes may not be the model's
 
 
@@ -143,7 +145,8 @@ def judge_models(
                     f"{unlike_classes}, so labels do not judge them", where=models[0].path,
                     hint=f"leave {option('labels')} out; of a second model it counts how near its answers are",
                 )  # fmt: skip
-            told = _of_this_output(data, row, labels, is_single=of_two is not None and not is_of_two)
+            is_single = of_two is not None and not is_of_two
+            told = _of_this_output(data, row, labels, models[0], is_single=is_single)
             classes, numbers = _wanted(told, labels, reference, verdicts)
         for at, (model, verdict) in enumerate(zip(models, verdicts, strict=True)):
             answer = row[str(at)]
@@ -203,15 +206,18 @@ def _time_again(verdicts: Sequence[ModelVerdict], answering: _Answering, data: D
             verdict.times.append(float(took))
 
 
-def _of_this_output(data: Dataset, row: dict[str, Array], labels: Sequence[str] | None, *, is_single: bool) -> Dataset:
+def _of_this_output(
+    data: Dataset, row: dict[str, Array], labels: Sequence[str] | None, model: RunnableModel, *, is_single: bool
+) -> Dataset:
     """The samples without classes that are not of the output: of what was fed once more, as an autoencoder gives it
-    (near to it, or of its shape with many more numbers than there are classes), and of a single score without a known
-    threshold (``is_single``)."""
+    (near to it, or of its shape and not far, with many more numbers than there are classes, which nothing calls
+    scores), and of a single score without a known threshold (``is_single``)."""
     answer, distance = row["0"], row["distance_from_input"].tolist()
     if is_single and answer.size == 1:
         return replace(data, classes=[], targets=None)
-    has_many = distance[1] > 0 and 2 * len(set(data.classes)) <= answer.size
-    return replace(data, classes=[]) if labels is None and (is_reconstruction(*distance) or has_many) else data
+    has_many = distance[0] < MOST_UNLIKE * distance[1] and 2 * len(set(data.classes)) <= answer.size
+    is_fed_again = is_reconstruction(*distance) or (has_many and not gives_scores(model))
+    return replace(data, classes=[]) if labels is None and is_fed_again else data
 
 
 def _told(rows: Iterable[dict[str, Array]], count: int, progress: Progress) -> Iterator[dict[str, Array]]:
@@ -283,7 +289,9 @@ def _wanted(
     numbers = None if has_classes else data.wanted(size)
     for verdict in verdicts:
         verdict.accuracy = ClassAccuracy() if has_classes else None
-        verdict.errors = None if numbers is None else Statistic()
+        is_tagged = numbers is not None and are_tags(numbers, answer)
+        verdict.tags = TagAccuracy() if is_tagged else None
+        verdict.errors = None if numbers is None or is_tagged else Statistic()
         if verdict.comparison is not None:
             verdict.comparison.are_forecasts = numbers is not None and are_forecasts(numbers, answer)
     return classes, numbers
@@ -361,7 +369,7 @@ def notes(
     if odd:
         which = f"sample {odd[0]} holds" if len(odd) == 1 else f"{len(odd)} samples hold, the first being {odd[0]},"
         yield f"{which} NaN or infinity; take such out of {data.place}"
-    is_unjudged = all(verdict.accuracy is None and verdict.errors is None for verdict in verdicts)
+    is_unjudged = all(one is None for verdict in verdicts for one in (verdict.accuracy, verdict.tags, verdict.errors))
     if unlike_classes and data.classes and is_unjudged:
         yield (
             f"{unlike_classes}, so the classes of {data.place} do not judge that; of a second model it counts how near "

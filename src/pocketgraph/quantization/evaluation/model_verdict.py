@@ -13,6 +13,7 @@ from pocketgraph.errors import UsageError, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.quantization.evaluation.plausibility import AnswerCounts
 from pocketgraph.runtime.comparison.answer_metrics import ClassAccuracy, Comparison, interval, mean_interval
+from pocketgraph.runtime.comparison.tag_accuracy import TagAccuracy
 from pocketgraph.runtime.profiling.statistic import Statistic
 
 COLUMNS = (
@@ -20,6 +21,9 @@ COLUMNS = (
     ("top1_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
     ("top5", "top-5", "{:.2%}"),
     ("top5_interval", "95 % confident", "{0[0]:.1%}-{0[1]:.1%}"),
+    ("tags_f1", "F1 of tags", "{:.2%}"),
+    ("tags_right", "tags right", "{:.2%}"),
+    ("all_tags_right", "all right", "{:.2%}"),
     ("true_error", "true error", "{:.4g}"),
     ("true_error_interval", "95 % confident", "{0[0]:.3g}-{0[1]:.3g}"),
     ("agreement", "agrees", "{:.2%}"),
@@ -42,6 +46,7 @@ class ModelVerdict:
         size: bytes of its file, where it has one.
         comparison: with the first model; None for that one.
         accuracy: against the data's classes, when they tell them.
+        tags: against the tags that the data tell, several of which may be true of a sample, when they do.
         errors: the samples' mean absolute differences from the numbers that the data tell, when they do.
         times: seconds of each sample.
         answers: which classes it gave.
@@ -54,6 +59,7 @@ class ModelVerdict:
     size: int | None = None
     comparison: Comparison | None = None
     accuracy: ClassAccuracy | None = None
+    tags: TagAccuracy | None = None
     errors: Statistic[float] | None = None
     times: list[float] = field(default_factory=list)
     answers: AnswerCounts = field(default_factory=AnswerCounts)
@@ -78,6 +84,8 @@ class ModelVerdict:
         if self.accuracy is not None and label is not None:
             self.accuracy.add(answer, label)
         self.answers.add(answer, label if self.accuracy is not None else None)
+        if self.tags is not None and numbers is not None:
+            self.tags.add(answer, numbers)
         if self.errors is not None and numbers is not None:
             self.errors.update(float(np.abs(answer.reshape(-1).astype(np.float64) - numbers).mean()))
 
@@ -99,6 +107,8 @@ class ModelVerdict:
             row |= {"top1": right.top1, "top1_interval": right.top1_interval}
             if right.has_top_five:
                 row |= {"top5": right.top5, "top5_interval": right.top5_interval}
+        if self.tags is not None:
+            row |= {"tags_f1": self.tags.f1, "tags_right": self.tags.right, "all_tags_right": self.tags.all_right}
         if self.errors is not None:
             row |= {"true_error": self.errors.average, "true_error_interval": mean_interval(self.errors)}
         if beside is not None:

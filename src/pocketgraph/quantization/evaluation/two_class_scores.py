@@ -8,7 +8,7 @@ from itertools import chain
 import numpy as np
 
 from pocketgraph.datasets.class_labels import are_logits, shares_of_two
-from pocketgraph.datasets.class_scores import may_give_logits
+from pocketgraph.datasets.class_scores import may_give_logits, says_scores
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.probabilities import are_shares
 from pocketgraph.quantization.evaluation.runnable_models import GraphModel, LiteRTModel, RunnableModel
@@ -44,6 +44,14 @@ def as_shares(
             if row[key].size == 1:
                 row[key] = shares_of_two(row[key], is_logit=is_logit)
     return found, True
+
+
+def gives_scores(model: RunnableModel) -> bool:
+    """Whether the last op or the name of a model's first output says that it gives scores of classes."""
+    if isinstance(model, GraphModel):
+        return says_scores(model.graph, model.outputs[0])
+    graph = model.as_graph() if isinstance(model, LiteRTModel) else None
+    return graph is not None and bool(graph.outputs) and says_scores(graph, graph.outputs[0])
 
 
 def _may_give_logits(model: RunnableModel, *, is_said: bool) -> bool:

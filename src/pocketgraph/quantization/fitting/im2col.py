@@ -51,6 +51,15 @@ def im2col(operation: Operation, values: Array, at: Array) -> Array:
     return result
 
 
+def products(operation: Operation, rows: Array, values: Array) -> Array:
+    """What a layer with these weights makes of rows of its operand, without bias, float [rows, output channels]."""
+    if operation.code == "DEPTHWISE_CONV_2D":
+        result: Array = np.einsum("rij,ij->rj", rows, values.reshape(-1, values.shape[3]).astype(rows.dtype))
+        return result
+    product: Array = rows @ values.reshape(len(values), -1).T.astype(rows.dtype)
+    return product
+
+
 def is_grouped(operation: Operation) -> bool:
     """Whether a CONV_2D's filters see only a part of the channels each."""
     return (

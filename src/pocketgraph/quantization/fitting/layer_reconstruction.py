@@ -5,11 +5,11 @@ This undoes what the layers before have done to the operand as far as a linear l
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import islice, pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,6 +39,8 @@ MOST_ELEMENTS = 1 << 23  # of the rows that are looked at, so that they take 100
 MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
 MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
 MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
+MUCH_WORK = 1 << 24  # multiplications of a layer's rows, from which several threads compute them
+OUTPUTS_IN_A_BLOCK = 16  # that products of matrices take at a time
 OUTPUTS_AT_ONCE = 256  # whose weights are found together, by a thread, while what that takes is in its cache
 FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
 FEWEST_SAMPLES = 16
@@ -128,37 +130,80 @@ def reconstruct(
         solver: of ``given``, where several layers read these rows; depthwise layers do without.
     """
     values, bias = float_weights(operation)
-    depthwise = operation.code == "DEPTHWISE_CONV_2D"
-    matrix = values.reshape(-1, values.shape[3]).T if depthwise else values.reshape(len(values), -1)
     bounds = ACTIVATION_BOUNDS.get(operation.options.get("activation", ""), (-np.inf, np.inf))
-    if depthwise:  # channels have nothing to do with each other, and all at once they take much memory
-        many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
-        ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
-    else:  # large products, in float32
-        many = OUTPUTS_AT_ONCE if len(matrix) > OUTPUTS_AT_ONCE else max(OUTPUTS_AT_ONCE // 2, 1)
-        ends = np.append(np.arange(0, len(matrix), many), len(matrix))
-        shared, inverted, ready = (solver or OperandSolver(given, fit)).prepared
-
-    def solved(part: slice) -> tuple[Array, Array, Array, Array]:
-        operand = _statistics(_channels(given, part), fit) if depthwise else shared
-        exact = _channels(wanted, part) if depthwise else wanted[np.newaxis]
-        inverses = inverse(operand.held) if depthwise else inverted
-        solution, offset = _solved(matrix[part], bias[part], exact, operand, inverses, bounds, fit.rounds)
-        return solution, offset, operand.middle, operand.moments
+    depthwise = operation.code == "DEPTHWISE_CONV_2D"
+    if depthwise:
+        matrix = values.reshape(-1, values.shape[3]).T
+        solution, offset, middle, moments = _solved_by_channel(matrix, bias, wanted, given, bounds, fit)
+        ready, parts = curvature(moments), [slice(None)]  # all channels are rounded in one order of inputs
+    else:
+        solver = solver or OperandSolver(given, fit)
+        solution, offset = _solved_by_output(values.reshape(len(values), -1), bias, wanted, solver, bounds)
+        shared, _, ready = solver.prepared
+        middle, moments = shared.middle, shared.moments
+        parts = _parts(len(values), OUTPUTS_AT_ONCE if len(values) > OUTPUTS_AT_ONCE else OUTPUTS_AT_ONCE // 2)
 
     def coded(part: slice) -> tuple[Array, Array, Array]:
-        solution, offset, middle, moments = solved(part)
-        return _codes(solution, offset, middle, moments, ready, data_scale, fit)
+        return _codes(solution[part], offset[part], middle, moments, ready, data_scale, fit)
 
-    parts = [slice(start, end) for start, end in pairwise(ends)]
-    if depthwise:  # all channels are rounded in one order of inputs
-        found = map(np.concatenate, zip(*mapped(solved, parts, fit.threads), strict=True))
-        solution, offset, middle, moments = found
-        codes, scales, offset = _codes(solution, offset, middle, moments, curvature(moments), data_scale, fit)
-    else:
-        codes, scales, offset = map(np.concatenate, zip(*mapped(coded, parts, fit.threads), strict=True))
+    codes, scales, offset = map(np.concatenate, zip(*mapped(coded, parts, fit.threads), strict=True))
     shaped = codes.T.reshape(values.shape) if depthwise else codes.reshape(values.shape)
     return QuantizedWeights(shaped.astype(np.int8), scales, offset, WEIGHT_AXIS[operation.code], fit.bits)
+
+
+def _parts(count: int, many: int) -> list[slice]:
+    """So many at once, of so many in all."""
+    return [slice(start, min(start + many, count)) for start in range(0, count, many)]
+
+
+def _solved_by_channel(
+    matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float], fit: FitSettings
+) -> tuple[Array, Array, Array, Array]:
+    """What ``_solved`` finds for a depthwise layer, with the means of its inputs and the moments for rounding.
+
+    Channels have nothing to do with each other, and all at once they take much memory.
+    """
+    many = max(MOST_AT_ONCE // max(given[..., 0].size, 1), FEWEST_AT_ONCE)
+    ends = np.linspace(0, len(matrix), -(-len(matrix) // many) + 1).astype(int)
+
+    def solved(part: slice) -> tuple[Array, Array, Array, Array]:
+        operand, exact = _statistics(_channels(given, part), fit), _channels(wanted, part)
+        first = _first_goal(matrix[part], bias[part], exact, operand.rows, bounds)
+        found = _solved(matrix[part], bias[part], first, operand, inverse(operand.held), bounds, fit.rounds)
+        return *found, operand.middle, operand.moments
+
+    parts = [slice(start, end) for start, end in pairwise(ends)]
+    solution, offset, middle, moments = map(np.concatenate, zip(*mapped(solved, parts, fit.threads), strict=True))
+    return solution, offset, middle, moments
+
+
+def _solved_by_output(
+    matrix: Array, bias: Array, wanted: Array, solver: OperandSolver, bounds: tuple[float, float]
+) -> tuple[Array, Array]:
+    """What ``_solved`` finds for a layer whose outputs read the same rows, some outputs at a time.
+
+    What they aim at first does not wait for the statistics of the rows: it is computed beside them, by other threads.
+    """
+    given, fit = solver.given[np.newaxis], solver.fit
+    half = -(-len(matrix) // (2 * OUTPUTS_IN_A_BLOCK)) * OUTPUTS_IN_A_BLOCK
+    parts = _parts(len(matrix), min(half, OUTPUTS_AT_ONCE) if given.size * len(matrix) >= MUCH_WORK else len(matrix))
+
+    def first_goal(part: slice) -> Goal:
+        return _first_goal(matrix[part], bias[part], wanted[np.newaxis], given, bounds)
+
+    most = max(MOST_ELEMENTS // (given.shape[1] * OUTPUTS_AT_ONCE), 1)  # more take memory
+    calls: list[Callable[[], Any]] = [lambda: solver.statistics, *(partial(first_goal, part) for part in parts[:most])]
+    threads = fit.threads if len(parts) > 1 else 1
+    first: dict[int, Goal] = dict(enumerate(mapped(lambda call: call(), calls, threads)[1:]))
+    operand, inverses, _ = solver.prepared
+
+    def solved(at: int) -> tuple[Array, Array]:
+        part = parts[at]
+        goal = first.pop(at) if at in first else first_goal(part)
+        return _solved(matrix[part], bias[part], goal, operand, inverses, bounds, fit.rounds)
+
+    solution, offset = map(np.concatenate, zip(*mapped(solved, range(len(parts)), threads), strict=True))
+    return solution, offset
 
 
 def _channels(rows: Array, part: slice) -> Array:
@@ -200,9 +245,14 @@ class OperandSolver:
     fit: FitSettings
 
     @cached_property
+    def statistics(self) -> _OperandStatistics:
+        """Those of the rows."""
+        return _statistics(self.given[np.newaxis], self.fit)
+
+    @cached_property
     def prepared(self) -> tuple[_OperandStatistics, Array, Curvature]:
         """The statistics of the rows, the inverse of their moments ``held``, and the curvature for rounding."""
-        found = _statistics(self.given[np.newaxis], self.fit)
+        found = self.statistics
         inverses, ready = both(lambda: inverse(found.held), lambda: curvature(found.moments), self.fit.threads)
         return found, inverses, ready
 
@@ -225,10 +275,46 @@ def _statistics(rows: Array, fit: FitSettings) -> _OperandStatistics:
     return _OperandStatistics(rows, middle, centred, ridge, _raised(moments, ridge), level)
 
 
+class Goal(NamedTuple):
+    """What the results of a layer are to come near.
+
+    Attributes:
+        target: the results of the float layer, [rows, outputs].
+        about: in their flat parts what the quantized layer reaches, elsewhere the target; without the mean.
+        mean: of each output, float64 [outputs].
+    """
+
+    target: Array
+    about: Array
+    mean: Array
+
+
+def _first_goal(matrix: Array, bias: Array, wanted: Array, given: Array, bounds: tuple[float, float]) -> Goal:
+    """The goal for the float layer's own weights; see ``_solved`` for the arguments."""
+    target = _product(wanted, matrix)
+    target += bias.astype(wanted.dtype)
+    return _goal(target, given, matrix, bias, bounds)
+
+
+def _goal(target: Array, given: Array, solution: Array, offset: Array, bounds: tuple[float, float]) -> Goal:
+    """The goal for weights and biases found so far."""
+    low, high = bounds
+    goal = room = target
+    if low > -np.inf or high < np.inf:
+        reached = room = _product(given, solution)
+        reached += offset.astype(given.dtype)
+        if low > -np.inf:
+            goal = np.where((target <= low) & (reached <= low), reached, goal)
+        if high < np.inf:
+            goal = np.where((target >= high) & (reached >= high), reached, goal)
+    mean = goal.mean(axis=0, dtype=np.float64)
+    return Goal(target, np.subtract(goal, mean.astype(goal.dtype), out=room), mean)  # a new array would cost time
+
+
 def _solved(
     matrix: Array,
     bias: Array,
-    wanted: Array,
+    goal: Goal,
     operand: _OperandStatistics,
     inverses: Array,
     bounds: tuple[float, float],
@@ -238,38 +324,26 @@ def _solved(
 
     Args:
         matrix, bias: of the float layer, [outputs, inputs] and [outputs].
-        wanted: rows of the float operand, as those of the quantized one.
+        goal: for these weights, from rows of the float operand and of the quantized one.
         operand: the quantized one.
         inverses: of its moments ``held``.
         bounds: between which the layer's activation keeps its results.
         rounds: how often targets in its flat parts are set anew.
     """
-    given, middle, centred, ridge = operand.rows, operand.middle, operand.centred, operand.ridge
-    depthwise = wanted.dtype == np.float64
-    target = _product(wanted, matrix)  # [rows, outputs]
-    target += bias.astype(wanted.dtype)
-    low, high = bounds
-    has_flat_parts = low > -np.inf or high < np.inf
+    centred, ridge = operand.centred, operand.ridge
+    depthwise = centred.dtype == np.float64
+    has_flat_parts = bounds[0] > -np.inf or bounds[1] < np.inf
     solution, offset = matrix, bias
-    for _ in range(rounds if has_flat_parts else 1):  # without them, targets stay the same
-        goal = target
-        if has_flat_parts:
-            reached = _product(given, solution)
-            reached += offset.astype(given.dtype)
-        if low > -np.inf:
-            goal = np.where((target <= low) & (reached <= low), reached, goal)
-        if high < np.inf:
-            goal = np.where((target >= high) & (reached >= high), reached, goal)
-        mean = goal.mean(axis=0, dtype=np.float64)
+    for number in range(rounds if has_flat_parts else 1):  # without them, targets stay the same
+        if number:
+            goal = _goal(goal.target, operand.rows, solution, offset, bounds)
         if depthwise:
-            cross = np.einsum("gri,rg->gi", centred, goal - mean) / len(goal)
+            cross = np.einsum("gri,rg->gi", centred, goal.about) / len(goal.about)
             solution = np.einsum("gij,gj->gi", inverses, cross + ridge[:, np.newaxis] * matrix)
         else:
-            # these arrays are large, and new ones cost time
-            about = np.subtract(goal, mean.astype(goal.dtype), out=reached if has_flat_parts else target)
-            cross = about.T @ centred[0] / len(goal)
+            cross = goal.about.T @ centred[0] / len(goal.about)
             solution = (cross + ridge[0] * matrix) @ inverses[0]
-        offset = mean - np.einsum("oi,oi->o", solution, np.broadcast_to(middle, solution.shape))
+        offset = goal.mean - np.einsum("oi,oi->o", solution, np.broadcast_to(operand.middle, solution.shape))
     return solution, offset
 
 
@@ -309,15 +383,6 @@ def _product(rows: Array, matrix: Array) -> Array:
     else:
         result = np.einsum("gri,gi->rg", rows, matrix)
     return result
-
-
-def products(operation: Operation, rows: Array, values: Array) -> Array:
-    """What a layer with these weights makes of rows of its operand, without bias, float [rows, output channels]."""
-    if operation.code == "DEPTHWISE_CONV_2D":
-        result: Array = np.einsum("rij,ij->rj", rows, values.reshape(-1, values.shape[3]).astype(rows.dtype))
-        return result
-    product: Array = rows @ values.reshape(len(values), -1).T.astype(rows.dtype)
-    return product
 
 
 def correct_bias(operation: Operation, weights: QuantizedWeights, wanted: Array, given: Array) -> QuantizedWeights:

@@ -16,7 +16,7 @@ from pocketgraph.quantization.conversion.int8_conversion import convert, tensor_
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.conversion_recipe import ConversionRecipe, quantized_operations
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import Samples
+from pocketgraph.quantization.core.program_runner import Sample, Samples
 from pocketgraph.quantization.core.quantization_options import Progress, QuantizationOptions
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import ROOM_OF_64_BITS, QuantizedWeights, rounded
@@ -70,70 +70,90 @@ def fit_weights(
         tell: how far it is.
         resume: where codes are kept, and taken from when there are some.
     """
-    order = {operation: at for at, operation in enumerate(program.operations)}
-    coded_operations = [*quantized_operations(program, recipe), *recipe.hybrid]
-    layers = sorted(
-        (each for each in coded_operations if is_layer(each) and each.code != "TRANSPOSE_CONV"), key=order.__getitem__
-    )
-    codes = tensor_codes(program, replace(recipe, io="float"))
+    fitting = _WeightFitting(program, recipe, options, resume or ResumeState())
+    if options.rounding != "nearest":
+        groups = fitting.groups_to_fit()
+        fitting.fit(groups, samples_in_memory(program, samples, count), tell)
+    return fitting.weights
 
-    def operand_scale(operation: Operation) -> float:
-        quantization = codes.get(operator_rules.data(operation))
-        if operation in recipe.hybrid or quantization is None:
-            return math.inf  # the bias is a float
-        return quantization.scales[0] * (ROOM_OF_64_BITS if recipe.bits == 16 else 1)
 
-    def nearest_codes(operation: Operation) -> QuantizedWeights:
-        return rounded(operation, operand_scale(operation), weight_bits(operation, program, options))
+class _WeightFitting:
+    """The codes of a program's layers, by ``weights``: the nearest ones at first; see ``fit_weights``."""
 
-    weights = dict(zip(layers, mapped(nearest_codes, layers, options.threads), strict=True))
-    if options.rounding == "nearest":
-        return weights
-    uses = Counter(operator_rules.weights(operation) for operation in layers)
-    shared = {operation for operation in layers if uses[operator_rules.weights(operation)] > 1}
-    held = samples_in_memory(program, samples, count)
-    exact, coded = LayerwiseExecution(held, max(options.threads - 1, 1)), LayerwiseExecution(held, options.threads)
-    fit = FitSettings(seed=options.seed, threads=options.threads)
-    kept = resume or ResumeState()
-    decided = [order[operation] for operation in coded_operations]
-    shapes = [operator_rules.weights(operation).shape for operation in layers]
-    stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"  # others, when another part stays in float
-    alike: dict[Hashable, list[Operation]] = {}
-    for operation in layers:
-        known = kept.get(f"{stage}/{order[operation]}")
-        is_step = operation in shared and operation in recipe.hybrid  # of a loop: one bias for all steps as well
-        if known:
-            weights[operation] = replace(
-                weights[operation], codes=known["codes"], scales=known["scales"], bias=known["bias"]
-            )
-        elif is_reducible(operation) and not is_step:
-            alike.setdefault(rows_read(operation), []).append(operation)
+    def __init__(
+        self, program: Program, recipe: ConversionRecipe, options: QuantizationOptions, kept: ResumeState
+    ) -> None:
+        self.program, self.recipe, self.options, self.kept = program, replace(recipe, io="float"), options, kept
+        self.order = {operation: at for at, operation in enumerate(program.operations)}
+        coded = [*quantized_operations(program, recipe), *recipe.hybrid]
+        layers = (operation for operation in coded if is_layer(operation) and operation.code != "TRANSPOSE_CONV")
+        self.layers = sorted(layers, key=self.order.__getitem__)
+        uses = Counter(operator_rules.weights(operation) for operation in self.layers)
+        self.shared = {operation for operation in self.layers if uses[operator_rules.weights(operation)] > 1}
+        decided = [self.order[operation] for operation in coded]
+        shapes = [operator_rules.weights(operation).shape for operation in self.layers]
+        # others, when another part stays in float
+        self.stage = f"weights {zlib.crc32(f'{decided} {shapes}'.encode()):08x}"
+        self.codes = tensor_codes(program, self.recipe)
+        nearest = mapped(self.nearest_codes, self.layers, options.threads)
+        self.weights = dict(zip(self.layers, nearest, strict=True))
 
-    def exact_rows(operations: list[Operation]) -> Array:
-        operand = exact.to(program, operator_rules.data(operations[0]))
-        return collect(operations[0], [operand], len(held), fit)[0]
+    def operand_scale(self, operation: Operation) -> float:
+        """The scale of what a layer reads; infinite where its bias is a float."""
+        quantization = self.codes.get(operator_rules.data(operation))
+        if operation in self.recipe.hybrid or quantization is None:
+            return math.inf
+        return quantization.scales[0] * (ROOM_OF_64_BITS if self.recipe.bits == 16 else 1)
 
-    def fit_alike(operations: list[Operation], wanted: Array) -> None:
-        before = convert(program, replace(recipe, weights=weights, io="float"))
-        operand = coded.to(before.program, before.values[operator_rules.data(operations[0])])
-        (given,) = collect(operations[0], [operand], len(held), fit)
-        solver = OperandSolver(given, fit)
+    def nearest_codes(self, operation: Operation) -> QuantizedWeights:
+        """Each weight as the nearest code."""
+        return rounded(operation, self.operand_scale(operation), weight_bits(operation, self.program, self.options))
+
+    def groups_to_fit(self) -> list[list[Operation]]:
+        """Layers that read the same rows, in running order; codes that an interrupted call had found are taken."""
+        alike: dict[Hashable, list[Operation]] = {}
+        for operation in self.layers:
+            known = self.kept.get(f"{self.stage}/{self.order[operation]}")
+            is_step = operation in self.shared and operation in self.recipe.hybrid  # of a loop: one bias for all steps
+            if known:
+                self.weights[operation] = replace(
+                    self.weights[operation], codes=known["codes"], scales=known["scales"], bias=known["bias"]
+                )
+            elif is_reducible(operation) and not is_step:
+                alike.setdefault(rows_read(operation), []).append(operation)
+        return list(alike.values())
+
+    def fit(self, groups: list[list[Operation]], held: list[Sample], tell: Progress) -> None:
+        """Fits the groups one after the other, while the next one's rows are collected in the float program."""
+        threads = self.options.threads
+        settings = FitSettings(seed=self.options.seed, threads=threads)
+        exact, coded = LayerwiseExecution(held, max(threads - 1, 1)), LayerwiseExecution(held, threads)
+
+        def exact_rows(operations: list[Operation]) -> Array:
+            operand = exact.to(self.program, operator_rules.data(operations[0]))
+            return collect(operations[0], [operand], len(held), settings)[0]
+
+        number = len(self.layers) - sum(map(len, groups))
+        rows = mapped_ahead(exact_rows, groups, min(threads - 1, 1))  # they do not wait for codes
+        for operations, wanted in zip(groups, rows, strict=True):
+            before = convert(self.program, replace(self.recipe, weights=self.weights))
+            operand = coded.to(before.program, before.values[operator_rules.data(operations[0])])
+            (given,) = collect(operations[0], [operand], len(held), settings)
+            self.fit_group(operations, wanted, given, settings)
+            number += len(operations)
+            tell("fitting weights", number, len(self.layers))
+
+    def fit_group(self, operations: list[Operation], wanted: Array, given: Array, settings: FitSettings) -> None:
+        """Fits layers that read these rows, ``wanted`` in the float program and ``given`` in the eight-bit one."""
+        solver = OperandSolver(given, settings)
         for operation in operations:
-            nearest, scale = weights[operation], operand_scale(operation)
-            rounding = "corrected" if operation in shared else options.rounding  # their codes must be the same
-            how = replace(fit, bits=nearest.bits)
+            nearest, scale = self.weights[operation], self.operand_scale(operation)
+            rounding = "corrected" if operation in self.shared else self.options.rounding  # their codes are the same
+            how = replace(settings, bits=nearest.bits)
             found = fitted_codes(operation, wanted, given, scale, nearest, rounding, how, solver)
-            kept.put(f"{stage}/{order[operation]}", {"codes": found.codes, "scales": found.scales, "bias": found.bias})
-            weights[operation] = found
-
-    number = len(layers) - sum(map(len, alike.values()))
-    groups = list(alike.values())
-    rows = mapped_ahead(exact_rows, groups, min(options.threads - 1, 1))  # they do not wait for codes
-    for operations, wanted in zip(groups, rows, strict=True):
-        fit_alike(operations, wanted)
-        number += len(operations)
-        tell("fitting weights", number, len(layers))
-    return weights
+            name = f"{self.stage}/{self.order[operation]}"
+            self.kept.put(name, {"codes": found.codes, "scales": found.scales, "bias": found.bias})
+            self.weights[operation] = found
 
 
 def is_reducible(operation: Operation) -> bool:

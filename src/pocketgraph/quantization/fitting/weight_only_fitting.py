@@ -38,7 +38,8 @@ from pocketgraph.quantization.core.quantized_weights import (
     rounded,
 )
 from pocketgraph.quantization.core.thread_map import mapped_ahead
-from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect, products
+from pocketgraph.quantization.fitting.im2col import products
+from pocketgraph.quantization.fitting.layer_reconstruction import FitSettings, collect
 from pocketgraph.quantization.fitting.layerwise_execution import LayerwiseExecution
 from pocketgraph.quantization.fitting.weight_fitting import fitted_codes, is_reducible
 from pocketgraph.quantization.mixed_precision.sensitivity import SensitivityAnalysis

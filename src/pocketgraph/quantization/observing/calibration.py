@@ -15,7 +15,7 @@ from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
 from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.resume_state import ResumeState
@@ -102,7 +102,7 @@ class _Observing:
     def added(self, item: tuple[int, Sample]) -> bool:
         """Runs a sample and takes it in."""
         seen = dict(zip(self._values, self._observations, strict=True))
-        self._runner().visit(item[1], lambda value, array: seen[value].add(array))
+        self._runner().visit(item[1], lambda value, views: seen[value].add(views[value]))
         return True
 
     def taken(self, row: Sequence[TensorSummary | None]) -> bool:
@@ -120,8 +120,8 @@ class _Observing:
             number, sample = item
             found: list[TensorSummary | None] = [None] * len(place)
 
-            def look(value: Value, array: np.ndarray[Any, Any]) -> None:
-                observation = self._observations[place[value]]
+            def look(value: Value, views: Views) -> None:
+                array, observation = views[value], self._observations[place[value]]
                 observation.samples = number
                 found[place[value]] = observation.summary(array) if array.size else None
 

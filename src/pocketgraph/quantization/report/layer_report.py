@@ -17,11 +17,11 @@ from pocketgraph.litert.program import Operation, Value
 from pocketgraph.quantization.core import operator_rules
 from pocketgraph.quantization.core.observation import BINS, Observation
 from pocketgraph.quantization.core.operator_rules import is_layer
-from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, as_fed, real
+from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views, as_fed, real
 from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.core.quantization_state import QuantizationState
 from pocketgraph.quantization.core.quantized_weights import float_weights, rounded
-from pocketgraph.quantization.core.thread_map import both, mapped, mapped_ahead
+from pocketgraph.quantization.core.thread_map import both, mapped_ahead
 from pocketgraph.quantization.core.value_range import HIGHEST_16
 from pocketgraph.quantization.mixed_precision.sensitivity import decibels
 from pocketgraph.quantization.report.error_split import with_probes
@@ -142,10 +142,16 @@ def report_of(
     """
     exact = outcome.program
     shown = [o for o in exact.operations if any(v in outcome.converted.values and v.dtype is FLOAT for v in o.outputs)]
-    compared = compare_layers(outcome, [o.outputs[0] for o in shown], samples, most, threads, progress)
     coded = set(outcome.converted.quantized)
-    layers = mapped(lambda each: _layer(outcome, each, each in coded, compared.by_tensor), shown, threads)
+    layers, compared = both(
+        lambda: [_layer(outcome, each, each in coded) for each in shown],
+        lambda: compare_layers(outcome, [o.outputs[0] for o in shown], samples, most, threads, progress),
+        threads,
+    )
     for layer, operation in zip(layers, shown, strict=True):
+        likeness = compared.by_tensor.get(operation.outputs[0])
+        if likeness is not None and likeness.count:
+            layer.snr, layer.cosine = likeness.snr, likeness.cosine
         found = compared.apart.get(operation, {})
         if "weights" in found and found["weights"].count:
             layer.from_weights = found["weights"].snr
@@ -217,22 +223,18 @@ def compare_layers(
     ahead = mapped_ahead(coded, islice(samples(), most), min(threads - 1, 1))
     for done, (sample, codes) in enumerate(ahead, 1):
         beside = dict(zip(values, zip(second.outputs, codes, strict=False), strict=False))
-        exact: dict[Value, Array] = {v: v.constant.numpy() for v in probed.outputs if v.constant is not None}
 
-        def look(value: Value, array: Array, exact: dict[Value, Array] = exact, beside: Any = beside) -> None:
-            """Of a layer before its probes; what is kept lies in LiteRT's memory, and is let go of at the end."""
+        def look(value: Value, exact: Views, beside: Mapping[Value, tuple[Value, Array]] = beside) -> None:
             if value in probes:
                 operation, kind = probes[value]
-                result.apart[operation][kind].add(exact[operation.outputs[0]], array)
-                return
-            exact[value] = array
-            if value in beside:
-                result.by_tensor[value].add(array, real(*beside[value]))
+                result.apart[operation][kind].add(exact[operation.outputs[0]], exact[value])
+            elif value in beside:
+                result.by_tensor[value].add(exact[value], real(*beside[value]))
 
-        first.visit(sample, look)
-        others = map(real, made.outputs, codes[len(values) :])
-        _add_outputs(result.total, [exact[value] for value in probed.outputs], list(others))
-        exact.clear()
+        exact = first.visit(sample, look)
+        wanted = [exact[v] if v.constant is None else v.constant.numpy() for v in probed.outputs]
+        _add_outputs(result.total, wanted, list(map(real, made.outputs, codes[len(values) :])))
+        del exact, wanted
         tell("comparing layers", done, most)
     return result
 
@@ -251,9 +253,8 @@ def _constants(operations: list[Operation]) -> list[Value]:
     return [value for value in found if value.constant is not None]
 
 
-def _layer(
-    outcome: QuantizationState, operation: Operation, coded: bool, compared: dict[Value, Likeness]
-) -> LayerReport:
+def _layer(outcome: QuantizationState, operation: Operation, coded: bool) -> LayerReport:
+    """What is known of a layer before the programs run."""
     value = operation.outputs[0]
     seen = outcome.seen.get(value) or Observation(value.name)
     layer = LayerReport(value.name, operation.code, not coded, math.nan, math.nan)
@@ -274,8 +275,6 @@ def _layer(
         layer.activation_noise = decibels(outcome.sensitivity[value])
     if operation in outcome.weights or (coded and is_layer(operation)):
         layer.weight_noise = _weight_noise(outcome, operation)
-    if value in compared and compared[value].count:
-        layer.snr, layer.cosine = compared[value].snr, compared[value].cosine
     layer.action = _action(outcome, operation, layer)
     return layer
 

@@ -20,7 +20,7 @@ from pocketgraph.quantization.core.program_runner import Samples, as_fed
 from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
 TURNS, FEWEST_TURNS = 5, 2  # in which both programs are timed one after the other; the least time counts
-ENOUGH_SECONDS = 0.35  # seconds after which no further turn begins, but for the fewest
+ENOUGH_SECONDS = 0.25  # seconds after which no further turn begins, but for the fewest
 SECONDS_PER_TURN = 0.03  # seconds of each turn
 SLOWER_RATIO = 1.05  # times the float program's time, from which a word is said; less is chance
 
@@ -103,7 +103,7 @@ def measure_size_and_latency(
         if turn >= FEWEST_TURNS and time.perf_counter() - begun > ENOUGH_SECONDS:
             break
         for at, (runner, feed) in enumerate(zip(runners, given, strict=True)):
-            least[at] = min(least[at], runner.seconds(feed, SECONDS_PER_TURN, 200))
+            least[at] = min(least[at], runner.seconds(None if turn else feed, SECONDS_PER_TURN, 200))
     layers = [o for o in exact.operations if is_layer(o)]
     count = sum(kernel.size for kernel in {weights(layer) for layer in layers})
     is_wide = any(value.dtype is INT16 for operation in quantized.operations for value in operation.outputs)

@@ -65,7 +65,11 @@ class ComparedRuns:
         self.fed.append(feeds)
         missing = self.same.missing(feeds)
         made = dict(zip(missing, self.first.run(list(missing.values()), feeds), strict=True)) if missing else {}
-        theirs = self.second.run([self.same.output(name) for name in outputs], {**self.same.feeds(feeds), **made})
+        try:
+            theirs = self.second.run([self.same.output(name) for name in outputs], {**self.same.feeds(feeds), **made})
+        except RunError as error:
+            hint = error.hint or "both are run on the same feeds"
+            raise type(error)(error.what, where=error.where or "the second model", hint=hint) from None
         for pair, x, y in zip(self.pairs.values(), ours, theirs, strict=True):
             pair.append((x, y))
 

@@ -131,6 +131,7 @@ class ConvolutionWindows:
 
     def __init__(self, node: Node) -> None:
         self.attributes = {name: plain(value) for name, value in node.attrs.items() if name in WINDOW}
+        self._latest: tuple[tuple[int, ...], tuple[Window, ...]] = (), ()
 
     def over(self, x: Array, weights: Array) -> tuple[Window, ...]:
         """The windows along rows and columns of images [batch, rows, columns, channels]."""
@@ -138,8 +139,10 @@ class ConvolutionWindows:
 
     def of(self, sizes: Sequence[int], weights: Array) -> tuple[Window, ...]:
         """The windows along so many rows and columns."""
-        known = self.attributes
-        return windows_of_op(
-            sizes, weights.shape[:2], known["strides"], known["padding"], "NHWC",
-            known.get("dilations", ()), known.get("explicit_paddings", ()),
-        )  # fmt: skip
+        known, latest, asked = self.attributes, self._latest, (*sizes, *weights.shape[:2])
+        if latest[0] != asked:
+            self._latest = latest = asked, windows_of_op(
+                sizes, weights.shape[:2], known["strides"], known["padding"], "NHWC",
+                known.get("dilations", ()), known.get("explicit_paddings", ()),
+            )  # fmt: skip
+        return latest[1]

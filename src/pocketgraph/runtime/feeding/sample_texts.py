@@ -11,21 +11,20 @@ from pocketgraph.graph.order import dependents
 SPLITTERS = ("StringSplit", "RegexSplit", "UnicodeDecode")
 HASHES = "StringToHashBucket"
 ANY_WORDS = b"the quick brown fox jumps over the lazy dog".split()
-"""Where a graph hashes words, whichever they are."""
+"""Where a graph hashes words, whichever they are, or its tables are filled from files."""
 FEWEST, MOST = 3, 8  # words of a text
 
 
 def sample_text(graph: Graph, name: str, rng: np.random.Generator) -> bytes:
     """A text for the string input ``name``: some words where the graph splits it, else one; empty where it neither
-    looks words up in a table whose words are constants nor hashes them."""
+    looks words up nor hashes them."""
     lookups = ops_with("table_lookup")
     read = list(dependents(graph, [name], lambda node: node.op in lookups or node.op.startswith(HASHES)))
     tables = {node_name(node.data_inputs[0]) for node in read if node.op in lookups and node.data_inputs}
     words = [word for table in sorted(tables) for word in _words(graph, table)]
-    if not words and any(node.op.startswith(HASHES) for node in read):
-        words = ANY_WORDS
-    if not words:
+    if not read:
         return b""
+    words = words or ANY_WORDS
     count = int(rng.integers(FEWEST, MOST)) if any(node.op.startswith(SPLITTERS) for node in read) else 1
     return b" ".join(words[at] for at in rng.integers(0, len(words), count))
 

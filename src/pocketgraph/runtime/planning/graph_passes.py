@@ -212,6 +212,7 @@ BESIDES = {
     "packed_weights": "weights that were packed for the processor are kept, and mapped the next time",
     "tiered_compilation": "large parts are compiled quickly at first, and anew when they have run often",
     "constants_ahead": "two threads pack and write large weights, or one makes what the other writes",
+    "microbatches": "batches of large pictures are computed some at a time, by each thread its own",
     "direct_packing": "weights go packed to where LiteRT maps them, instead of through a model file",
 }
 """Passes that are part of something else: of preparing the graph for a session, of ``unroll_loops``."""

@@ -218,9 +218,11 @@ def _described(
 
 
 def _engine(request: Request, part: CompiledPart) -> tuple[str, tuple[str, ...]]:
-    """The engine that runs a part, or will after some runs, and what is known of others."""
+    """The engine that runs a part, or will after some runs, and how, or what is known of others."""
     if request.engine != "auto":
-        return part.runs_on, ()
+        count = part.executable.about.get("microbatches", 1)
+        each = "the batch is computed in {} parts, by each thread its own"
+        return part.runs_on, (each.format(count),) if count > 1 else ()
     from pocketgraph.runtime.part_engines.engine_choice import chosen_engine
 
     return chosen_engine(part.executable)
