@@ -11,7 +11,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from pocketgraph.exporting.placing import workshop
+from pocketgraph.exporting.atomic_output import workshop
 from pocketgraph.formats import open_checkpoint
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.formats.files import write_atomically
@@ -107,7 +107,7 @@ def test_leftovers_go_with_the_next_writing(tmp_path: pathlib.Path) -> None:
 
 def test_the_folder_of_a_killed_exporter_goes_with_the_next_export(tmp_path: pathlib.Path) -> None:
     program = (
-        "import os, sys; from pocketgraph.exporting.placing import workshop\n"
+        "import os, sys; from pocketgraph.exporting.atomic_output import workshop\n"
         "with workshop(sys.argv[1]) as made:\n    open(made, 'wb').write(b'half'); os._exit(9)"
     )
     path = tmp_path / "model.tflite"

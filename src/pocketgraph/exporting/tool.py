@@ -14,10 +14,10 @@ from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.datasets.sample_rate import model_sample_rate
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, once, unheard
 from pocketgraph.errors import UsageError, path_of
+from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
 from pocketgraph.exporting.export_verification import Checked, check
 from pocketgraph.exporting.model import About, ExportModel, Source
 from pocketgraph.exporting.opening import opened
-from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.random_draws import check_with_draws_fed
 from pocketgraph.exporting.samples import with_samples

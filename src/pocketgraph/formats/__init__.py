@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.errors import FormatError, UsageError, path_of
 from pocketgraph.formats import graphdef
 from pocketgraph.graph import Graph, Tensor, check_graph
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.model_file_graph import is_litert_file, is_model_file
 from pocketgraph.lazy_members import lazy_members
 

@@ -13,7 +13,7 @@ from pocketgraph.formats.attr_value import encode_attr_map
 from pocketgraph.formats.file_node import FileNode, Origin
 from pocketgraph.formats.files import check_length
 from pocketgraph.graph import Function, Graph, Node, Versions
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, Chunk, Chunks, WireError
 

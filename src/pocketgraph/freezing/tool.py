@@ -33,8 +33,8 @@ from pocketgraph.freezing.training_batch_norms import (
 from pocketgraph.freezing.training_dir import TrainedModel
 from pocketgraph.freezing.tree_ensembles import with_tree_ensembles
 from pocketgraph.graph import Graph, Signature, Tensor, node_name
-from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.entry_points import contenders, main_outputs, sole_outputs
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
 from pocketgraph.pages.quantities import counted
 from pocketgraph.passes.dropout_removal import without_dropout

@@ -279,7 +279,7 @@ class _NewRuns:
 
 def _once(execution: Execution, threads: int) -> Execution:
     """An execution right after planning, whose objects the collector would look through."""
-    from pocketgraph.graph.collector import collector_paused
+    from pocketgraph.graph.garbage_collection import collector_paused
     from pocketgraph.kernels import blas_threads
 
     def run(values: list[Any]) -> list[Array]:

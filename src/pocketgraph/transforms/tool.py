@@ -27,8 +27,8 @@ from typing import Any, TypeVar
 
 from pocketgraph.errors import PocketgraphError, TransformError, UsageError, did_you_mean
 from pocketgraph.graph import Graph, Versions
-from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.colocation import without_colocations
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.model_file_graph import refuse_finished
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.grammar import Parameters, parse_transforms

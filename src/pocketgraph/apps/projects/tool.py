@@ -23,11 +23,11 @@ from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
+from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
 from pocketgraph.exporting.export_verification import COMPUTES_WITH_CODES
 from pocketgraph.exporting.labels import check_labels, scores_of
 from pocketgraph.exporting.model import About, ExportModel, Normalization, Source, check_sizes
 from pocketgraph.exporting.opening import as_large_as_resized, with_fixed_shapes
-from pocketgraph.exporting.placing import check_target, put_in_place, workshop
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.exporting.targets import TARGETS
 from pocketgraph.exporting.tool import Lines, model_to_export

@@ -17,9 +17,9 @@ from pocketgraph.exporting.onnx.padding_absorption import absorb_padding
 from pocketgraph.exporting.onnx.preparing import prepared
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.graph import DType, Graph, Shape, canonical
-from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.dtype import BFLOAT16, FLOAT, QINT32
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.static_values import Statics
 from pocketgraph.runtime.engines import frames as loops

@@ -15,7 +15,7 @@ from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.order import reachable
 from pocketgraph.passes.training_switches import dropout_share
-from pocketgraph.runtime.feeding.told_sizes import averages_whole_maps, told_sizes
+from pocketgraph.runtime.feeding.sizes_from_weights import averages_whole_maps, told_sizes
 
 Dims = Sequence[int | None]
 SIDES = (224, 256, 128, 112, 64, 56, 32, 28, 16, 8)

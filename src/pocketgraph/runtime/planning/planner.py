@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from pocketgraph.budgets import check_time
 from pocketgraph.errors import RunError
 from pocketgraph.graph import opdefs
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.runtime.engines.compilation_units import PartCall
 from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import Item, check_counts, needed

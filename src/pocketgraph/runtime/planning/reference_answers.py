@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 
 from pocketgraph.graph import DType, Node, Shape, opdefs
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with, user_ops
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.registry import KERNELS

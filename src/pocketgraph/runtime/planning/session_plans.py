@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pocketgraph.budgets import limits
 from pocketgraph.errors import GraphError, RunError
 from pocketgraph.graph import DType, Graph, canonical, node_name
-from pocketgraph.graph.collector import collector_paused
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.native.fork_safety import keep

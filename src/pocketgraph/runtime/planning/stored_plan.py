@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.graph import Graph
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.litert import cache
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, Request, Runnable
 

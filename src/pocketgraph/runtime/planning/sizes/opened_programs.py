@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.kernels.shapes import Inferred
 from pocketgraph.kernels.shapes.infer import infer_while, postorder

@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from pocketgraph.graph import collector
-from pocketgraph.graph.collector import collector_paused
+from pocketgraph.graph import garbage_collection
+from pocketgraph.graph.garbage_collection import collector_paused
 
 
 @pytest.fixture(autouse=True)
 def as_in_a_new_process(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(collector, "_promotions", 0)
+    monkeypatch.setattr(garbage_collection, "_promotions", 0)
     gc.enable()
     gc.collect()
     yield
@@ -55,10 +55,10 @@ def test_garbage_that_was_promoted_is_found_later() -> None:
 
 def test_it_is_done_a_few_times_in_a_process_only() -> None:
     kept = []
-    for _ in range(3 * collector.FIRST_PAUSES):
+    for _ in range(3 * garbage_collection.FIRST_PAUSES):
         with collector_paused():
             kept.append([[number] for number in range(5_000)])
-    assert collector._promotions == collector.FIRST_PAUSES
+    assert garbage_collection._promotions == garbage_collection.FIRST_PAUSES
 
 
 def test_what_somebody_froze_stays_frozen() -> None:
@@ -68,7 +68,7 @@ def test_what_somebody_froze_stays_frozen() -> None:
         with collector_paused():
             kept = [[number] for number in range(5_000)]
         assert gc.get_freeze_count() >= frozen - 100  # objects of others come and go
-        assert collector._promotions == 0
+        assert garbage_collection._promotions == 0
         assert len(kept) == 5_000
     finally:
         gc.unfreeze()
@@ -79,5 +79,5 @@ def test_a_collector_that_was_off_stays_off() -> None:
     with collector_paused():
         kept = [[number] for number in range(5_000)]
     assert not gc.isenabled()
-    assert collector._promotions == 0
+    assert garbage_collection._promotions == 0
     assert len(kept) == 5_000
