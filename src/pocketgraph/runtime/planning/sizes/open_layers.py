@@ -8,7 +8,7 @@ x [1, ?, 8] ── Shape ── Range ── Less ── Cast ── mask [1, ?]
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pocketgraph.graph import Graph, Node, Shape, canonical, node_name
 from pocketgraph.graph.op_traits import HEAVY, ops_with
@@ -16,6 +16,8 @@ from pocketgraph.kernels.shapes import Inferred
 
 if TYPE_CHECKING:
     from pocketgraph.litert.sizes.open_program import Sizes
+    from pocketgraph.runtime.planning.call_key import CallKey
+    from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 
 WITH_AXES = {
     "Mean": 1, "Sum": 1, "Max": 1, "Min": 1, "Transpose": 1, "ExpandDims": 1, "GatherV2": 2, "ConcatV2": -1,
@@ -36,6 +38,24 @@ BATCHES = {"SpaceToBatchND", "BatchToSpaceND"}
 """Not a trait: they are layers where they dilate a convolution between them."""
 SELECTS = ops_with("moves", "joins", "passes") | {"Mul", "Prod"}
 """Not a trait: what computes shapes of shapes, so that each size is an open one, or a product of such, or fixed."""
+
+
+class OpenCall(NamedTuple):
+    """Calls that differ in sizes alone, for which one program is looked for.
+
+    Attributes:
+        key: of the calls, with None for the sizes that change.
+        compiled: a plan for one of them.
+        request: what is to be run, with the whole graph.
+        nodes: those of the graph that are needed, producers first.
+        kept_as: the folder and name under which the cache keeps the program; None where it does not.
+    """
+
+    key: CallKey
+    compiled: FixedPlan
+    request: Request
+    nodes: Sequence[Node]
+    kept_as: tuple[str, str] | None = None
 
 
 class OpenLayers:

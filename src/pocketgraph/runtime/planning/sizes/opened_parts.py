@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pocketgraph.errors import RunError
-from pocketgraph.graph import Graph, Node, Shape, node_name
+from pocketgraph.graph import Graph, Shape, node_name
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.op_traits import HEAVY
 from pocketgraph.kernels.shapes import Inferred, infer
@@ -21,11 +21,10 @@ from pocketgraph.runtime.engines.functions import FunctionLibrary
 from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.engines.step_program import StepProgram
 from pocketgraph.runtime.missing_kernels import check_kernels
-from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.compiled_part import CompiledPart
 from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.sizes.lowering_for_all import lowered_for_all
-from pocketgraph.runtime.planning.sizes.open_layers import OpenLayers, open_shapes
+from pocketgraph.runtime.planning.sizes.open_layers import OpenCall, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.sizes.operand_numbers import OperandNumbers
 from pocketgraph.runtime.planning.sizes.program_layers import ProgramLayers
 from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls
@@ -43,24 +42,15 @@ KEPT_AS_THEY_ARE = ("turn_transposed_convolutions",)
 """Passes that are left out where a part makes no program for all sizes with them."""
 
 
-def opened_part(
-    opened: CallKey,
-    compiled: FixedPlan,
-    request: Request,
-    layers: OpenLayers,
-    nodes: Sequence[Node],
-    inferred: Inferred,
-) -> ServedCalls | None:
+def opened_part(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCalls | None:
     """What serves calls of any sizes; None where the layers make no program that does.
 
     Args:
-        opened: the calls' key, with None for the sizes that change.
-        compiled: a plan for one of them.
-        request: what is to be run, with the whole graph.
+        call: the calls.
         layers: the graph's nodes, sorted.
-        nodes: all of them that are needed, producers first.
         inferred: what is known of the graph while sizes are open.
     """
+    opened, compiled, request, nodes, _ = call
     graph = request.graph
     part = ProgramLayers(opened, layers, nodes, inferred)
     if not part.is_possible or not any(op in HEAVY for op in part.ops.values()):

@@ -13,7 +13,7 @@ that it was not compiled for, and serves others only when it was right.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from pocketgraph.errors import PocketgraphError, RunError
 from pocketgraph.graph import Graph, Node, Shape, canonical
@@ -32,7 +32,7 @@ from pocketgraph.runtime.engines.needed import needed
 from pocketgraph.runtime.planning.call_key import CallKey
 from pocketgraph.runtime.planning.execution_plan import FixedPlan, Request
 from pocketgraph.runtime.planning.rewriting.sizes_of_feeds import with_sizes_of_feeds
-from pocketgraph.runtime.planning.sizes.open_layers import PICTURES, OpenLayers, open_shapes
+from pocketgraph.runtime.planning.sizes.open_layers import PICTURES, OpenCall, OpenLayers, open_shapes
 from pocketgraph.runtime.planning.sizes.served_calls import ServedCalls, served_by
 
 UNFIT = ops_with("control_flow", "random", "effect", "variable", "reads_handle", "call", "branch", "loop")
@@ -62,7 +62,8 @@ def opened_program(
             return None
         graph = request.graph
         compiled = compiled.replace(graph=graph, items=needed(graph, frozenset(request.feeds), request.fetches, ()))
-    found, layers = _opened_layers(opened, compiled, request, kept_as, nodes)
+    call = OpenCall(opened, compiled, request, nodes, kept_as)
+    found, layers = _opened_layers(call)
     if found is not None:
         return found
     if layers.late:
@@ -70,9 +71,9 @@ def opened_program(
         sized = with_sizes_of_feeds(graph, fed, request.values, nodes)
         if sized is not graph:
             again = request.replace(graph=sized)
-            found, _ = _opened_layers(opened, compiled, again, None, postorder(sized, wanted))
+            found, _ = _opened_layers(OpenCall(opened, compiled, again, postorder(sized, wanted)))
     if found is None and layers.has_size_operands:
-        found, _ = _opened_layers(opened, compiled, request, kept_as, nodes, takes_sizes=False)
+        found, _ = _opened_layers(call, takes_sizes=False)
     return found
 
 
@@ -94,55 +95,33 @@ def _decided(opened: CallKey, request: Request) -> Graph:
     return state.graph
 
 
-def _opened_layers(
-    opened: CallKey,
-    compiled: FixedPlan,
-    request: Request,
-    kept_as: tuple[str, str] | None,
-    nodes: Sequence[Node],
-    *,
-    takes_sizes: bool = True,
-) -> tuple[ServedCalls | None, OpenLayers]:
+def _opened_layers(call: OpenCall, *, takes_sizes: bool = True) -> tuple[ServedCalls | None, OpenLayers]:
     """What serves calls of any sizes, where there is such, and how the nodes were sorted."""
-    feeds = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in opened.feeds if dtype is not None}
+    feeds = {str(e): (dtype, Shape(sizes)) for e, (dtype, sizes) in call.key.feeds if dtype is not None}
+    request = call.request
     layers = OpenLayers(request.graph, frozenset(map(canonical, feeds)), takes_sizes=takes_sizes)
-    inferred = infer_while(layers.look_at, request.graph, feeds, request.values, nodes, compiled.inferred)
+    inferred = infer_while(layers.look_at, request.graph, feeds, request.values, call.nodes, call.compiled.inferred)
     if inferred is None:
         return None, layers
-    return _of_layers(opened, compiled, request, kept_as, layers, nodes, inferred), layers
+    return _of_layers(call, layers, inferred), layers
 
 
-def _of_layers(
-    opened: CallKey,
-    compiled: FixedPlan,
-    request: Request,
-    kept_as: tuple[str, str] | None,
-    layers: OpenLayers,
-    nodes: Sequence[Node],
-    inferred: Inferred,
-) -> ServedCalls | None:
-    wanted = [*map(str, opened.fetches)]
+def _of_layers(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCalls | None:
+    wanted = [*map(str, call.key.fetches)]
     if not (layers.before or layers.after or layers.late or layers.takes_more_than_shapes) and (
         layers.from_sizes.isdisjoint(map(canonical, wanted))
     ):
-        found = _of_all(opened, compiled, request, kept_as, layers, nodes, inferred)
+        found = _of_all(call, layers, inferred)
         if found is not None or not layers.size_operands:
             return found
     from pocketgraph.runtime.planning.sizes.opened_parts import opened_part
 
-    return opened_part(opened, compiled, request, layers, nodes, inferred)
+    return opened_part(call, layers, inferred)
 
 
-def _of_all(
-    opened: CallKey,
-    compiled: FixedPlan,
-    request: Request,
-    kept_as: tuple[str, str] | None,
-    layers: OpenLayers,
-    nodes: Sequence[Node],
-    inferred: Inferred,
-) -> ServedCalls | None:
+def _of_all(call: OpenCall, layers: OpenLayers, inferred: Inferred) -> ServedCalls | None:
     """One program for the whole graph, which is told the sizes of its inputs alone, and can be kept."""
+    opened, compiled, request, nodes, kept_as = call
     wanted = [*map(str, opened.fetches)]
     executable = compiled.executable
     program = executable.program if executable is not None else None
