@@ -16,10 +16,7 @@ class Mutex:
 
 @kernel("MutexV2")
 def mutex(*, context: Context, shared_name: str = "") -> Mutex:
-    name = f"mutex/{shared_name or context.node.name}"
-    found = context.state.setdefault(name, Mutex(name))
-    assert isinstance(found, Mutex)
-    return found
+    return context.shared("mutex", shared_name, Mutex)
 
 
 @kernel("MutexLock")
