@@ -14,6 +14,7 @@ from pocketgraph.kernels.op_table import OpTable
 from pocketgraph.kernels.ranks import checked
 
 CO_VARARGS = 0x04  # of inspect, whose import takes long: a function takes ``*values``
+R = TypeVar("R")
 Value = Any
 """What flows along an edge: an ndarray (strings: an object array of bytes) or a handle such as a TensorArray's."""
 
@@ -50,6 +51,19 @@ class Context:
     def instance(self) -> str:
         """The node in this call of its function: what a kernel keeps for itself from run to run goes by this name."""
         return f"{self.caller}{self.node.name}"
+
+    def shared(self, kind: str, name: str, make: Callable[[str], R]) -> R:
+        """The session's resource of this kind and name; it is made when it is asked for first.
+
+        Args:
+            kind: of all that is found under the same names.
+            name: by which nodes share it; "" for one that goes by the node's own name.
+            make: makes it, given its name. Of two threads that ask at once both are given the same.
+        """
+        name = name or self.node.name
+        place = f"{kind}/{name}"
+        found: R | None = self.state.get(place)
+        return self.state.setdefault(place, make(name)) if found is None else found
 
 
 Signature = tuple[tuple[str, ...], Mapping[str, Any], bool]

@@ -64,18 +64,12 @@ def lstm_block_cell(
 
 
 def _lstm_block(
-    steps: Array,
-    x: Array,
-    state: Array,
-    output: Array,
-    weights: Array,
-    peepholes: tuple[Array, Array, Array] | None,
-    bias: Array,
-    order: str,
-    forget_bias: float,
-    clip: float,
+    inputs: tuple[Array, ...], order: str, forget_bias: float, clip: float, use_peephole: bool
 ) -> tuple[Array, ...]:
-    """All steps of ``x`` (time, batch, inputs); what comes after ``steps`` stays zero."""
+    """(i, cs, f, o, ci, co, h), each for every step of ``x`` (time, batch, inputs); what comes after ``seq_len_max``
+    steps stays zero."""
+    steps, x, state, output, weights, wci, wcf, wco, bias = inputs
+    peepholes = (widened(wci), widened(wcf), widened(wco)) if use_peephole else None
     shape = reserve((x.shape[0], *state.shape), x.dtype)
     results = tuple(np.zeros(shape, dtype=x.dtype) for _ in range(7))
     before = widened(state), widened(output)
@@ -90,42 +84,16 @@ def _lstm_block(
 
 @kernel("BlockLSTM")
 def block_lstm(
-    seq_len_max: Array,
-    x: Array,
-    cs_prev: Array,
-    h_prev: Array,
-    w: Array,
-    wci: Array,
-    wcf: Array,
-    wco: Array,
-    b: Array,
-    *,
-    forget_bias: float = 1.0,
-    cell_clip: float = 3.0,
-    use_peephole: bool = False,
+    *inputs: Array, forget_bias: float = 1.0, cell_clip: float = 3.0, use_peephole: bool = False
 ) -> tuple[Array, ...]:
-    """(i, cs, f, o, ci, co, h), each for every step."""
-    peepholes = (widened(wci), widened(wcf), widened(wco)) if use_peephole else None
-    return _lstm_block(seq_len_max, x, cs_prev, h_prev, w, peepholes, b, CELL_FIRST, forget_bias, cell_clip)
+    """Of (seq_len_max, x, cs_prev, h_prev, w, wci, wcf, wco, b)."""
+    return _lstm_block(inputs, CELL_FIRST, forget_bias, cell_clip, use_peephole)
 
 
 @kernel("BlockLSTMV2")
-def block_lstm_v2(
-    seq_len_max: Array,
-    x: Array,
-    cs_prev: Array,
-    h_prev: Array,
-    w: Array,
-    wci: Array,
-    wcf: Array,
-    wco: Array,
-    b: Array,
-    *,
-    cell_clip: float = 0.0,
-    use_peephole: bool = False,
-) -> tuple[Array, ...]:
-    peepholes = (widened(wci), widened(wcf), widened(wco)) if use_peephole else None
-    return _lstm_block(seq_len_max, x, cs_prev, h_prev, w, peepholes, b, FORGET_FIRST, 0.0, cell_clip)
+def block_lstm_v2(*inputs: Array, cell_clip: float = 0.0, use_peephole: bool = False) -> tuple[Array, ...]:
+    """Likewise, of a cell without a bias of its own for the forget gate."""
+    return _lstm_block(inputs, FORGET_FIRST, 0.0, cell_clip, use_peephole)
 
 
 @kernel("GRUBlockCell")

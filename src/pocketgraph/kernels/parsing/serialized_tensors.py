@@ -242,9 +242,7 @@ class _SparseTensorsMap:
 
 
 def _map(context: Context, container: str, shared_name: str) -> _SparseTensorsMap:
-    found = context.state.setdefault(f"sparse tensors map {container}/{shared_name}", _SparseTensorsMap())
-    assert isinstance(found, _SparseTensorsMap)
-    return found
+    return context.shared(f"sparse tensors map {container}", shared_name, lambda name: _SparseTensorsMap())
 
 
 @kernel("AddSparseToTensorsMap")
@@ -253,7 +251,7 @@ def add_sparse(
     context: Context,
 ) -> Array:  # fmt: skip
     """Keeps a sparse tensor in the session; its handle."""
-    tensors = _map(context, container, shared_name or context.node.name)
+    tensors = _map(context, container, shared_name)
     return np.array(tensors.add(kept(sparse_indices), kept(sparse_values), ints(sparse_shape)), np.int64)
 
 
@@ -263,7 +261,7 @@ def add_many_sparse(
     context: Context,
 ) -> Array:  # fmt: skip
     """Keeps each row of the first axis; their handles."""
-    tensors, sizes = _map(context, container, shared_name or context.node.name), ints(sparse_shape)[1:]
+    tensors, sizes = _map(context, container, shared_name), ints(sparse_shape)[1:]
     rows = rows_of(sparse_indices, sparse_values, sparse_shape)
     return np.array([tensors.add(indices, values, sizes) for indices, values in rows], np.int64)
 

@@ -6,6 +6,9 @@ own, but those of binomial draws.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from pocketgraph.errors import RunError
@@ -38,24 +41,17 @@ def _taken(resource: Variable, algorithm: int, blocks: int) -> Philox:
     return generator
 
 
-@kernel("StatefulUniform")
-def stateful_uniform(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
-    """Numbers in [0, 1)."""
-    sizes, count = sizes_of(shape)
-    return _taken(resource, integer(algorithm), count * RESERVED).uniform(count, dtype.numpy).reshape(sizes)
+def _register(op: str, draw: Callable[[Philox, int, np.dtype[Any]], Array], default: DType = FLOAT) -> None:
+    @kernel(op)
+    def numbers(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = default) -> Array:
+        sizes, count = sizes_of(shape)
+        return draw(_taken(resource, integer(algorithm), count * RESERVED), count, dtype.numpy).reshape(sizes)
 
 
-@kernel("StatefulStandardNormalV2")
-def stateful_standard_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
-    sizes, count = sizes_of(shape)
-    return _taken(resource, integer(algorithm), count * RESERVED).normal(count, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatefulTruncatedNormal")
-def stateful_truncated_normal(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = FLOAT) -> Array:
-    """Normal numbers within two standard deviations."""
-    sizes, count = sizes_of(shape)
-    return _taken(resource, integer(algorithm), count * RESERVED).truncated_normal(count, dtype.numpy).reshape(sizes)
+_register("StatefulUniform", Philox.uniform)
+_register("StatefulStandardNormalV2", Philox.normal)
+_register("StatefulTruncatedNormal", Philox.truncated_normal)
+_register("StatefulUniformFullInt", Philox.bits, UINT64)
 
 
 @kernel("StatefulUniformInt")
@@ -67,13 +63,6 @@ def stateful_uniform_int(
     sizes, count = sizes_of(shape)
     generator = _taken(resource, integer(algorithm), count * RESERVED)
     return generator.integers(count, low, high, dtype.numpy).reshape(sizes)
-
-
-@kernel("StatefulUniformFullInt")
-def stateful_uniform_full_int(resource: Variable, algorithm: Array, shape: Array, *, dtype: DType = UINT64) -> Array:
-    """Integers of all values that the type has."""
-    sizes, count = sizes_of(shape)
-    return _taken(resource, integer(algorithm), count * RESERVED).bits(count, dtype.numpy).reshape(sizes)
 
 
 @kernel("RngSkip")

@@ -76,14 +76,9 @@ def barrier(
     shared_name: str = "",
 ) -> Value:
     """The barrier of this name, which lives as long as the session."""
-    place = f"barrier/{shared_name or context.node.name}"
-    found = context.state.get(place)
-    if not isinstance(found, Barrier):
-        if capacity != -1:
-            raise RunError(f"Barrier only accepts capacity=-1, not {capacity}")
-        made = Barrier(shared_name or context.node.name, component_types, shapes)
-        found = context.state.setdefault(place, made)
-    return found
+    if capacity != -1:
+        raise RunError(f"Barrier only accepts capacity=-1, not {capacity}")
+    return context.shared("barrier", shared_name, lambda name: Barrier(name, component_types, shapes))
 
 
 @kernel("BarrierInsertMany")

@@ -12,7 +12,7 @@ from pocketgraph.graph import DType, Shape
 from pocketgraph.graph.shape import SCALAR
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import Context, Value, kernel
-from pocketgraph.kernels.state.lookup_tables import LookupTable
+from pocketgraph.kernels.state.lookup_tables import LookupTable, named_table
 
 
 class _DenseTable(LookupTable):
@@ -111,18 +111,11 @@ def mutable_dense_hash_table(
     max_load_factor: float = 0.8,
 ) -> Value:
     """The table of this name, which lives as long as the session; TensorFlow 1.0 had no ``deleted_key``."""
-    deleted = deleted_key[0] if deleted_key else None
-    name = context.node.name if use_node_name_sharing or not shared_name else shared_name
-    place = f"table/{name}"
-    table = context.state.get(place)
-    if not isinstance(table, _DenseTable):
-        made = _made(
-            name, empty_key, deleted, key_dtype, value_dtype, value_shape, initial_num_buckets, max_load_factor
-        )
-        table = context.state.setdefault(place, made)
-    if (table.keys, table.values) != (key_dtype, value_dtype):
-        raise RunError(f"Conflicting key/value dtypes of the table '{name}'")
-    return table
+    how = value_shape, initial_num_buckets, max_load_factor
+    return named_table(
+        context, "" if use_node_name_sharing else shared_name, key_dtype, value_dtype,
+        lambda name: _made(name, empty_key, deleted_key[0] if deleted_key else None, key_dtype, value_dtype, *how),
+    )  # fmt: skip
 
 
 @kernel("AnonymousMutableDenseHashTable")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -115,47 +116,35 @@ def _array(values: list[Any], dtype: DType, shape: tuple[int, ...]) -> Array:
     return np.asarray(np.array(values, dtype=dtype.numpy).reshape(shape))
 
 
-def _table(
-    context: Context, shared_name: str, own: bool, keys: DType, values: DType, shape: Shape, frozen: bool
+def named_table(
+    context: Context, name: str, keys: DType, values: DType, make: Callable[[str], LookupTable]
 ) -> LookupTable:
-    name = context.node.name if own or not shared_name else shared_name
-    place = f"table/{name}"
-    table = context.state.get(place)
-    if not isinstance(table, LookupTable):
-        table = context.state.setdefault(place, LookupTable(name, keys, values, shape.known, frozen))
+    """The session's table of a name.
+
+    Raises:
+        RunError: it has other types.
+    """
+    table = context.shared("table", name, make)
     if (table.keys, table.values) != (keys, values):
-        raise RunError(f"Conflicting key/value dtypes {keys}->{values} with {table.keys}->{table.values} for '{name}'")
+        types = f"{keys}->{values} with {table.keys}->{table.values}"
+        raise RunError(f"Conflicting key/value dtypes {types} for '{table.name}'")
     return table
 
 
-def _register(*ops: str, frozen: bool) -> None:
-    @kernel(*ops)
-    def hash_table(
-        *,
-        context: Context,
-        key_dtype: DType,
-        value_dtype: DType,
-        shared_name: str = "",
-        use_node_name_sharing: bool = False,
-    ) -> Value:
-        return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, SCALAR, frozen)
-
-
-_register("HashTable", "HashTableV2", frozen=True)
-_register("MutableHashTable", "MutableHashTableV2", frozen=False)
-
-
-@kernel("MutableHashTableOfTensors", "MutableHashTableOfTensorsV2")
-def mutable_hash_table_of_tensors(
-    *,
-    context: Context,
-    key_dtype: DType,
-    value_dtype: DType,
-    shared_name: str = "",
-    use_node_name_sharing: bool = False,
-    value_shape: Shape = SCALAR,
-) -> Value:
-    return _table(context, shared_name, use_node_name_sharing, key_dtype, value_dtype, value_shape, False)
+@kernel(
+    "HashTable", "HashTableV2", "MutableHashTable", "MutableHashTableV2", "MutableHashTableOfTensors",
+    "MutableHashTableOfTensorsV2",
+)  # fmt: skip
+def hash_table(
+    *, context: Context, key_dtype: DType, value_dtype: DType, shared_name: str = "",
+    use_node_name_sharing: bool = False, value_shape: Shape = SCALAR,
+) -> Value:  # fmt: skip
+    """The table of this name, which lives as long as the session."""
+    frozen = not context.node.op.startswith("Mutable")
+    return named_table(
+        context, "" if use_node_name_sharing else shared_name, key_dtype, value_dtype,
+        lambda name: LookupTable(name, key_dtype, value_dtype, value_shape.known, frozen),
+    )  # fmt: skip
 
 
 @kernel("InitializeTable", "InitializeTableV2")

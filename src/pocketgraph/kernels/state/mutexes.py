@@ -16,10 +16,7 @@ class _Mutex:
 
 @kernel("MutexV2")
 def mutex(*, context: Context, shared_name: str = "") -> _Mutex:
-    name = f"mutex/{shared_name or context.node.name}"
-    found = context.state.setdefault(name, _Mutex(name))
-    assert isinstance(found, _Mutex)
-    return found
+    return context.shared("mutex", shared_name, _Mutex)
 
 
 @kernel("MutexLock")

@@ -139,17 +139,14 @@ def shared_queue(
     Raises:
         RunError: it has other types, or is another kind of queue.
     """
-    name = shared or context.node.name
     if shapes and len(shapes) != len(component_types):
         raise RunError(f"{len(component_types)} component types and {len(shapes)} shapes")
-    place = f"queue/{name}"
-    found = context.state.get(place)
-    if found is None:
-        found = context.state.setdefault(place, kind(name, component_types, shapes, capacity, pads))
+    found = context.shared("queue", shared, lambda name: kind(name, component_types, shapes, capacity, pads))
+    name, types = found.name, tuple(component_types)
     if type(found) is not kind:
         raise RunError(f"Shared queue '{name}' is a {type(found).__name__}, requested a {kind.__name__}")
-    if found.dtypes != tuple(component_types):
-        raise RunError(f"Shared queue '{name}' has component types {found.dtypes}, requested {tuple(component_types)}")
+    if found.dtypes != types:
+        raise RunError(f"Shared queue '{name}' has component types {found.dtypes}, requested {types}")
     return found
 
 

@@ -51,10 +51,7 @@ class Area:
 
 
 def _area(context: Context, dtypes: Sequence[DType], shared_name: str, capacity: int) -> Area:
-    place = f"staging/{shared_name or context.node.name}"
-    found = context.state.get(place)
-    if not isinstance(found, Area):
-        found = context.state.setdefault(place, Area(shared_name or context.node.name, dtypes))
+    found = context.shared("staging", shared_name, lambda name: Area(name, dtypes))
     if capacity and len(found.elements) > capacity:
         raise RunError(f"the staging area '{found.name}' holds {len(found.elements)}; its capacity is {capacity}")
     return found

@@ -60,27 +60,20 @@ class _Accumulator:
         return total
 
 
-def _made(
-    context: Context, dtype: DType, shape: Shape, container: str, shared_name: str, reduction_type: str
-) -> _Accumulator:
-    if reduction_type not in ("MEAN", "SUM"):
-        raise RunError(f"reduction_type is MEAN or SUM, not {reduction_type}")
-    place = f"accumulator {container}/{shared_name or context.node.name}"
-    held = context.state.get(place)
-    if held is None:
-        made = _Accumulator(shared_name or context.node.name, dtype, shape, reduction_type == "MEAN")
-        held = context.state.setdefault(place, made)
-    if not isinstance(held, _Accumulator) or held.dtype != dtype:
-        raise RunError(f"the accumulator '{held.name}' has another type", where=f"node '{context.node.name}'")
-    return held
-
-
 @kernel("ConditionalAccumulator", "ResourceConditionalAccumulator", "SparseConditionalAccumulator")
 def conditional_accumulator(
     *, dtype: DType, shape: Shape, container: str = "", shared_name: str = "", reduction_type: str = "MEAN",
     context: Context,
-) -> Any:  # fmt: skip
-    return _made(context, dtype, shape, container, shared_name, reduction_type)
+) -> _Accumulator:  # fmt: skip
+    """The accumulator of this name, which lives as long as the session."""
+    if reduction_type not in ("MEAN", "SUM"):
+        raise RunError(f"reduction_type is MEAN or SUM, not {reduction_type}")
+    held = context.shared(
+        f"accumulator {container}", shared_name, lambda name: _Accumulator(name, dtype, shape, reduction_type == "MEAN")
+    )
+    if held.dtype != dtype:
+        raise RunError(f"the accumulator '{held.name}' has another type", where=f"node '{context.node.name}'")
+    return held
 
 
 @kernel("AccumulatorApplyGradient", "ResourceAccumulatorApplyGradient")

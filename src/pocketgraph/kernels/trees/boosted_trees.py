@@ -166,17 +166,10 @@ def _check(tree: Tree) -> None:
             raise ValueError(f"node {place} of {len(tree.kinds)} leads to {list(children)}")
 
 
-def _made(context: Context, shared_name: str) -> _Ensemble:
-    name = shared_name or context.node.name
-    found = context.state.setdefault(f"boosted trees/{name}", _Ensemble(name))
-    assert isinstance(found, _Ensemble)
-    return found
-
-
 @kernel("BoostedTreesEnsembleResourceHandleOp")
 def boosted_trees_ensemble_resource_handle(*, context: Context, shared_name: str = "") -> Value:
     """The ensemble of this name, which lives as long as the session."""
-    return _made(context, shared_name)
+    return context.shared("boosted trees", shared_name, _Ensemble)
 
 
 @kernel("IsBoostedTreesEnsembleInitialized")
@@ -322,8 +315,7 @@ class _Quantiles:
 
 @kernel("BoostedTreesQuantileStreamResourceHandleOp")
 def boosted_trees_quantile_stream_resource_handle(*, context: Context, shared_name: str = "") -> Value:
-    name = shared_name or context.node.name
-    return context.state.setdefault(f"boosted trees' quantiles/{name}", _Quantiles(name))
+    return context.shared("boosted trees' quantiles", shared_name, _Quantiles)
 
 
 @kernel("IsBoostedTreesQuantileStreamResourceInitialized")

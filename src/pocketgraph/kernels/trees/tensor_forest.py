@@ -79,9 +79,7 @@ def _node(data: bytes, place: int) -> tuple[tuple[int, float, int, int], list[fl
 @kernel("TensorForestTreeResourceHandleOp")
 def tensor_forest_tree_resource_handle(*, context: Context, shared_name: str = "") -> Value:
     """The tree of this name, which lives as long as the session."""
-    found = context.state.setdefault(f"forest tree/{shared_name or context.node.name}", _ForestTree())
-    assert isinstance(found, _ForestTree)
-    return found
+    return context.shared("forest tree", shared_name, lambda name: _ForestTree())
 
 
 @kernel("TensorForestTreeIsInitializedOp")
