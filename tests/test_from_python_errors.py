@@ -1,6 +1,7 @@
 """Calls from Python that are easily made wrongly: one clear error each, and one line for what comes back."""
 
 import pathlib
+from typing import Any
 
 import numpy as np
 import pytest
@@ -8,9 +9,9 @@ import pytest
 import pocketgraph
 from pocketgraph.apps.picture_model import find_output
 from pocketgraph.datasets.named_arrays import arrays_of
-from pocketgraph.errors import RunError, UsageError
+from pocketgraph.errors import FormatError, RunError, UsageError
 from pocketgraph.graph import Signature
-from pocketgraph.graph.text_format import parse
+from pocketgraph.graph.text_format import parse, print_graph
 from pocketgraph.runtime.feeding.feed_files import read_feeds
 
 NET = """
@@ -82,11 +83,37 @@ def test_what_is_no_model_is_said_at_every_door(door: str, wrong: object) -> Non
         ("add_signatures", ["y"]),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("wrong", ["frozen.pb", None, b"x"])
-def test_what_is_no_graph_is_said_where_a_path_will_not_do(name: str, arguments: list[str], wrong: object) -> None:
+@pytest.mark.parametrize("wrong", [5, None, b"x"])
+def test_what_is_no_graph_is_said(name: str, arguments: list[str], wrong: object) -> None:
     message = f"{name} takes a Graph, not {type(wrong).__name__}; pocketgraph.load\\(path\\) gives one"
     with pytest.raises(UsageError, match=message):
         getattr(pocketgraph, name)(wrong, *arguments)
+
+
+def test_graphs_are_given_by_their_paths_as_well(tmp_path: pathlib.Path) -> None:
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[2])
+        v = VariableV2(dtype=float, shape=[2], container="", shared_name="")
+        one = Const(float [1, 1])
+        first = Assign(v, one, T=float)
+        same = Identity(v, T=float)
+        y = Mul(x, same, T=float)
+        axis = Const(int32 0)
+        loss = Sum(y, axis, T=float, Tidx=int32)
+    """)
+    path = tmp_path / "net.pb"
+    pocketgraph.save(graph, path)
+    whole = pocketgraph.load(path)
+    assert pocketgraph.summarize(path).op_counts == pocketgraph.summarize(graph).op_counts
+    calls: dict[str, Any] = {
+        "transform": ["remove_nodes(op=Identity)", "x", "loss"], "gradients": ["loss", "x"], "minimize": ["loss"],
+        "trainable": [["one"]], "add_loss": ["y", "mean_squared_error"],
+    }  # fmt: skip
+    for name, arguments in calls.items():
+        made = [print_graph(getattr(pocketgraph, name)(given, *arguments)) for given in (whole, path, str(path))]
+        assert made[0] == made[1] == made[2]
+    with pytest.raises(FormatError):
+        pocketgraph.gradients(tmp_path / "none.pb", "y", "x")
 
 
 def test_where_to_write_is_a_path() -> None:

@@ -5,7 +5,7 @@ The names below load what they need when they are first used; the commands' opti
 * ``load(path) -> Graph`` and ``save(graph, path)``: any model file, looked at by content; ``identify(path)``: what it
   is.
 * ``freeze(graph_or_path, outputs=None, checkpoint=None) -> Graph``: variables become constants.
-* ``transform(graph, transforms, inputs=None, outputs=None) -> Graph`` and the original tool's
+* ``transform(graph_or_path, transforms, inputs=None, outputs=None) -> Graph`` and the original tool's
   ``TransformGraph(graph_def, inputs, outputs, transforms)``: rewriting rules.
 * ``Session(graph, threads=None).run(fetches, feeds) -> list of arrays``: run it.
 * ``InferenceInterface(model)``: the same by Android's calls, feed, run and fetch.
@@ -13,9 +13,9 @@ The names below load what they need when they are first used; the commands' opti
 * ``ship(model, folder, data)``: from a trained model and data to the file that ships, in one call.
 * ``quantize(graph_or_path, samples) -> QuantizedModel``: eight bits; ``evaluate(models, samples)``: what they lose.
 * ``export(graph, path)``: a .tflite file or another form that a device runs, checked against the graph.
-* ``summarize(graph)``, ``plan(model)`` and ``view(graph)``: look at it; ``benchmark(model)``: time it;
+* ``summarize(model)``, ``plan(model)`` and ``view(model)``: look at it; ``benchmark(model)``: time it;
   ``verify(a, b, …)``: prove it right; ``label_image(model, pictures)``: what it sees.
-* ``gradients(graph, ys, xs) -> Graph``: gradient nodes.
+* ``gradients(graph_or_path, ys, xs) -> Graph``: gradient nodes.
 * ``trainable(graph)``, ``add_loss(graph, predictions)``, ``minimize(graph, loss, optimizer)``: a training graph;
   ``add_regularization``, ``add_schedule``, ``add_signatures``: more of it; ``train(session, batches)``: its steps.
 * ``formats.open_checkpoint(prefix)``: a mapping of variable name to Tensor.

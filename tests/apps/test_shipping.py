@@ -741,6 +741,29 @@ def test_a_file_of_labels_in_a_saved_model_or_beside_it_names_the_classes(place:
     assert "labels.txt" not in ship(tmp_path / "served", tmp_path / "other").files
 
 
+def test_a_placeholder_that_is_set_for_good_does_not_ship(tmp_path: pathlib.Path, capsys: Any) -> None:
+    """One that no dropout reads, which data have nothing for."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        gain = Placeholder(dtype=float)
+        w = Const(float [[1, 2, 3], [4, 5, 6]])
+        sums = MatMul(x, w, T=float)
+        y = Mul(sums, gain, T=float)
+    """)
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    rows = np.random.default_rng(0).random((40, 2), np.float32)
+    np.savez(tmp_path / "rows.npz", x=rows)
+    flags = ("ship", tmp_path / "net.pb", "--data", tmp_path / "rows.npz", "-o", tmp_path / "out")
+    assert call(*flags, "--feed=gain=0.5") == 0
+    with pocketgraph.Session(tmp_path / "out" / "frozen.pb") as session:
+        assert "gain" not in session.graph or session.graph["gain"].op == "Const"
+        (given,) = session.run(["y"], {"x": rows})
+    np.testing.assert_allclose(given, rows @ [[1, 2, 3], [4, 5, 6]] * 0.5, rtol=1e-5)
+    capsys.readouterr()
+    assert call(*flags, "--feed=grain=0.5") == 2
+    assert "the graph has no node 'grain'; did you mean 'gain'" in capsys.readouterr().err
+
+
 def test_numbers_that_are_wanted_are_no_classes(tmp_path: pathlib.Path) -> None:
     """A forecast of three numbers is judged by how near it is; small ones are alike as scores, whatever is lost."""
     rng = np.random.default_rng(3)

@@ -219,6 +219,15 @@ def test_a_directory_of_models_names_them_and_not_their_parts(tmp_path: pathlib.
     assert identify(tmp_path).next == f"give what is inside, such as {tmp_path / 'train'} or {exported}"
 
 
+def test_the_newest_of_several_exports_comes_first(tmp_path: pathlib.Path) -> None:
+    """As TensorFlow Serving takes it: the highest number, whatever its length."""
+    for name in ("1700000001", "1700000099", "900000099"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "saved_model.pb").write_bytes(b"")
+    newest = f"{tmp_path / '1700000099'} (the newest)"
+    assert identify(tmp_path).next.startswith(f"give what is inside, such as {newest} or {tmp_path / '1700000001'}")
+
+
 def test_files_of_keras_say_how_a_saved_model_is_made_of_them(tmp_path: pathlib.Path) -> None:
     """Keras 3 saves weights alone in files whose names end in ``.weights.h5``, as its ModelCheckpoint does, too."""
     hdf5, best, last = b"\x89HDF\r\n\x1a\n" + b"\0" * 20, tmp_path / "best.weights.h5", tmp_path / "last.keras"

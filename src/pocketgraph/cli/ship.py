@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from pocketgraph.budgets import usable_processors
-from pocketgraph.cli.shared.data_options import sample_options, say, shape_option, shapes_of
+from pocketgraph.cli.shared.data_options import feeds, sample_options, say, shape_option, shapes_of
 from pocketgraph.cli.shared.options import flag_bool, names, signature_option
 from pocketgraph.cli.shared.output import echo
-from pocketgraph.errors import UsageError
 
 
 @click.command("ship")
@@ -52,13 +51,11 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
     from pocketgraph.apps.shipping.shipping_page import cost
     from pocketgraph.cli.shared.progress import SHIPPING, SHIPPING_UNSEEN, progress_bar
 
-    if how.pop("feed"):
-        raise UsageError("--feed is for the commands that ship calls: quantize, evaluate, export")
     stages, first = (SHIPPING_UNSEEN, 0.9) if data is None else (SHIPPING, 0.6)
     with progress_bar(stages, first) as tell:
         found = ship(
             model, folder, data, outputs=names(outputs) or None, inputs=names(how.pop("inputs")) or None,
-            shapes=shapes_of(how.pop("input_shape")), progress=tell, notify=say, **how,
+            shapes=shapes_of(how.pop("input_shape")), feeds=feeds(how.pop("feed")), progress=tell, notify=say, **how,
         )  # fmt: skip
     if found.is_resumed:
         say(f"{folder} has it already, from an earlier call")

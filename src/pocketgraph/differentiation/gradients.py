@@ -7,12 +7,14 @@ from collections.abc import Iterable, Sequence
 from pocketgraph.differentiation.backpropagation import GradientTarget, backpropagate, carries, checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, check_graph
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph
 from pocketgraph.passes.inlining import inlined
 
 
 def gradients(
-    graph: Graph,
+    graph: Graph | PathLike,
     ys: str | Sequence[str],
     xs: str | Sequence[str],
     grad_ys: str | Sequence[str | None] | None = None,
@@ -40,7 +42,8 @@ def gradients(
     [array([ 6., -2.], dtype=float32)]
 
     Args:
-        graph: the graph; variables may be in it, conditionals, loops, and functions, which are inlined.
+        graph: the graph, or its path as ``load`` takes one; variables may be in it, conditionals, loops, and functions,
+            which are inlined.
         ys: the tensors that are differentiated, of a floating type.
         xs: the tensors by which, of a floating type, anywhere in the graph; a variable by its node's name.
         grad_ys: for each y the tensor of the graph that holds the gradient it begins with, of its shape; None means
@@ -54,11 +57,11 @@ def gradients(
         and type; the gradient by a lookup's table is a whole tensor, not rows and indices.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: a name leads nowhere, a tensor is not of a floating type, no y depends on an x, or ops on the way
             have no gradient; all of them are named.
     """
-    check_graph(graph, "gradients")
+    graph = graph_of(graph, "gradients")
     y_refs = [ys] if isinstance(ys, str) else list(ys)
     x_refs = [xs] if isinstance(xs, str) else list(xs)
     begin = [grad_ys] if isinstance(grad_ys, str) else list(grad_ys or [None] * len(y_refs))

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, Shape, check_graph
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph, Shape
 from pocketgraph.graph.dtype import INT64
 
 LOSSES = ("softmax_cross_entropy", "sigmoid_cross_entropy", "mean_squared_error", "triplet")
@@ -14,7 +16,7 @@ FAR = 3e38
 
 
 def add_loss(
-    graph: Graph,
+    graph: Graph | PathLike,
     predictions: str,
     loss: str = "softmax_cross_entropy",
     *,
@@ -40,11 +42,11 @@ def add_loss(
         tf.contrib.losses.metric_learning.triplet_semihard_loss chooses them.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: the loss or the tensor is not known, is of no floating type or of a rank that does not fit, or the
             name of the labels is taken.
     """
-    check_graph(graph, "add_loss")
+    graph = graph_of(graph, "add_loss")
     checked_ref(graph, predictions)
     if labels in graph:
         raise GraphError(f"the graph has a node '{labels}' already", hint="give another name for the labels")

@@ -15,13 +15,15 @@ from pocketgraph.differentiation.variable_nodes import (
     with_initialization,
 )
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape, check_graph
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import AttrValue, DType, Graph, Node, Shape
 from pocketgraph.graph.dtype import RESOURCE, STRING
 from pocketgraph.graph.op_traits import VARIABLES
 
 
 def minimize(
-    graph: Graph,
+    graph: Graph | PathLike,
     loss: str,
     optimizer: str = "sgd",
     *,
@@ -49,11 +51,11 @@ def minimize(
         variable ``global_step`` counts the steps.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: the optimizer, a parameter, a tensor or a variable is not known, no variable has a gradient, or ops
             on the way have none; all of them are named.
     """
-    check_graph(graph, "minimize")
+    graph = graph_of(graph, "minimize")
     method = OPTIMIZERS.get(optimizer)
     if method is None:
         raise GraphError(f"there is no optimizer '{optimizer}'", hint=f"there are {', '.join(OPTIMIZERS)}")

@@ -9,12 +9,14 @@ from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.variable_nodes import value_of
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph import Graph, Node, check_graph, node_name
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph, Node, node_name
 from pocketgraph.graph.op_traits import VARIABLES
 
 
 def add_regularization(
-    graph: Graph,
+    graph: Graph | PathLike,
     loss: str,
     *,
     l1: float = 0.0,
@@ -38,11 +40,11 @@ def add_regularization(
         The graph; its one output is the new loss, a scalar.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: a name leads nowhere, a factor is negative or both are 0, or a variable has no first value in the
             graph.
     """
-    check_graph(graph, "add_regularization")
+    graph = graph_of(graph, "add_regularization")
     checked_ref(graph, loss)
     if l1 < 0 or l2 < 0 or not (l1 or l2):
         raise GraphError(f"l1 and l2 are 0 or more and not both 0, here {l1:g} and {l2:g}")

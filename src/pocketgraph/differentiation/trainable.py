@@ -9,7 +9,9 @@ from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.unfolded_batch_norms import with_unfolded_batch_norms
 from pocketgraph.differentiation.variable_nodes import add_variable, read_variable, with_initialization
 from pocketgraph.errors import GraphError, did_you_mean
-from pocketgraph.graph import Graph, Node, Shape, check_graph, node_name
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph, Node, Shape, node_name
 from pocketgraph.graph.edit import rename_inputs
 from pocketgraph.graph.op_traits import FUSED_BATCH_NORMS, ops_with
 
@@ -18,7 +20,7 @@ WEIGHTED = ops_with("layer", "bias", "fused_batch_norm") | ops_with("sum")
 
 
 def trainable(
-    graph: Graph,
+    graph: Graph | PathLike,
     variables: str | Iterable[str] | None = None,
     *,
     kind: str = "reference",
@@ -57,11 +59,11 @@ def trainable(
         The graph with variables and the operation ``init``.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: a name or pattern fits no constant of floating numbers, the graph has no weights, or ``kind`` is
             unknown.
     """
-    check_graph(graph, "trainable")
+    graph = graph_of(graph, "trainable")
     if kind not in ("reference", "resource"):
         raise GraphError(f"variables are of the kind 'reference' or 'resource', not '{kind}'")
     scales: list[str] = []

@@ -8,7 +8,9 @@ from pocketgraph.differentiation.backpropagation import checked_ref
 from pocketgraph.differentiation.node_builder import GraphBuilder
 from pocketgraph.differentiation.variable_nodes import INIT, value_of
 from pocketgraph.errors import GraphError
-from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, check_graph, node_name
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph, Node, Shape, Signature, canonical, node_name
 from pocketgraph.graph.dtype import STRING
 from pocketgraph.graph.op_traits import VARIABLES, ops_with
 from pocketgraph.graph.order import reachable
@@ -18,7 +20,7 @@ METHOD = "tensorflow/serving/predict"
 
 
 def add_signatures(
-    graph: Graph, outputs: str | Sequence[str] | Mapping[str, str], *, features: str | None = None
+    graph: Graph | PathLike, outputs: str | Sequence[str] | Mapping[str, str], *, features: str | None = None
 ) -> Graph:
     """Adds the signatures ``train``, ``infer``, ``save`` and ``restore`` to what ``minimize`` made.
 
@@ -28,7 +30,7 @@ def add_signatures(
     there is ``load`` as well: it gives that tensor, which ``train`` takes in place of what it is computed from.
 
     Args:
-        graph: the graph; its outputs are a loss and the operation that trains.
+        graph: the graph, or its path as ``load`` takes one; its outputs are a loss and the operation that trains.
         outputs: what ``infer`` computes: tensors, or tensors by public name.
         features: a tensor behind which everything lies that is trained, such as a bottleneck: computed once a sample
             and kept, it need not be computed in every step.
@@ -37,11 +39,11 @@ def add_signatures(
         The graph with the signatures, which ``save`` writes as a SavedModel and ``export`` as a .tflite file.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
         GraphError: the graph is not one of ``minimize``, has no variables, or a variable has no first value; a tensor
             is not there; two names are the same, or the graph has a signature of one of these names.
     """
-    check_graph(graph, "add_signatures")
+    graph = graph_of(graph, "add_signatures")
     loss, train = _loss_and_train(graph)
     variables = [node for node in graph if node.op in VARIABLES]
     _check_first_values(graph, variables)

@@ -126,6 +126,19 @@ def from_bytes(data: bytes | bytearray | memoryview, name: str = "<bytes>") -> G
 
 
 @collector_paused()
+def graph_of(model: Graph | PathLike, caller: str) -> Graph:
+    """A graph as it is, or that of a file or a SavedModel as ``load`` reads it.
+
+    Raises:
+        UsageError: it is neither; ``caller`` is the function that was given it.
+        FormatError: there is no such file, or it is damaged.
+    """
+    if isinstance(model, (str, os.PathLike)):
+        return load(model)
+    check_graph(model, caller)
+    return model
+
+
 def save(graph: Graph, path: PathLike, text: bool | None = None, *, form: str = "") -> None:
     """Writes a graph, whole or not at all; nodes that nobody changed as their file had them.
 

@@ -100,9 +100,23 @@ def of_directory(path: str) -> Kind:
 
 
 def inside(path: str) -> str:
-    """A hint that names the models in a directory or up to three levels below it; "" when there are none."""
+    """A hint that names the models in a directory or up to three levels below it; "" when there are none.
+
+    Of exports whose folders are numbers, as their times or versions, the highest is the newest and comes first.
+    """
     found = _inside(path, MODEL_SUFFIXES) or _inside(path, KERAS_SUFFIXES)
-    return f"give what is inside, such as {' or '.join(found[:MOST_NAMED])}" if found else ""
+    numbered = sorted((name for name in found if os.path.basename(name).isdecimal()), key=_version)
+    last = {os.path.dirname(name): name for name in numbered}
+    newest = {
+        name for name in last.values() if sum(os.path.dirname(one) == os.path.dirname(name) for one in numbered) > 1
+    }
+    found.sort(key=lambda name: name not in newest)
+    said = [f"{name} (the newest)" if name in newest else name for name in found[:MOST_NAMED]]
+    return f"give what is inside, such as {' or '.join(said)}" if found else ""
+
+
+def _version(path: str) -> int:
+    return int(os.path.basename(path))
 
 
 def _inside(path: str, suffixes: tuple[str, ...]) -> list[str]:

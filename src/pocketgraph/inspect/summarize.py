@@ -10,7 +10,9 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import GraphError, PocketgraphError
-from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, check_graph, entry_points
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import DType, Graph, Node, Shape, Tensor, entry_points
 from pocketgraph.graph.entry_survey import LikelyEntry
 from pocketgraph.graph.node import canonical, node_name
 from pocketgraph.graph.op_traits import ops_with
@@ -188,7 +190,7 @@ class Summary:
             return None
 
 
-def summarize(graph: Graph) -> Summary:
+def summarize(graph: Graph | PathLike) -> Summary:
     """Facts about a graph, each computed when it is asked for; no weight is read.
 
     >>> from pocketgraph.graph.text_format import parse
@@ -203,16 +205,15 @@ def summarize(graph: Graph) -> Summary:
     (2, 8, [('Const', 1), ('MatMul', 1), ('Placeholder', 1)])
 
     Args:
-        graph: the graph.
+        graph: the graph, or its path as ``load`` takes one.
 
     Returns:
         Likely inputs and outputs, parameters, bytes, ops and more.
 
     Raises:
-        UsageError: this is no Graph.
+        UsageError: this is neither.
     """
-    check_graph(graph, "summarize")
-    return Summary(graph)
+    return Summary(graph_of(graph, "summarize"))
 
 
 def original_report(graph: Graph, path: str, *, print_structure: bool = False) -> Iterator[str]:

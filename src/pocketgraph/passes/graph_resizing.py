@@ -115,8 +115,9 @@ def resize_nodes(graph: Graph, name: str) -> list[Node]:
 
 
 def _keeps_places(graph: Graph, node: Node) -> bool:
-    """Whether a node computes each pixel's values by themselves, and with constants alone."""
-    if node.op in ops_with("passes") | {"Cast", "ExpandDims"}:
+    """Whether a node computes each pixel's values by themselves, and with constants alone, or hands pictures to a loop,
+    one a round, as ``map_fn`` does."""
+    if node.op in ops_with("passes", "enter") | {"Cast", "ExpandDims", "TensorArrayScatterV3", "TensorArrayReadV3"}:
         return True
     others = [ref for ref in node.data_inputs if graph.constant(ref) is None]
     return len(others) == 1 and node.op in ops_with("sum", "difference", "product") | {"RealDiv"}

@@ -13,6 +13,7 @@ from pocketgraph.errors import UsageError, command_on_model, option
 from pocketgraph.graph import DType, Graph, Node, Tensor, canonical, node_name, opdefs
 from pocketgraph.graph.dtype import BOOL, FLOAT
 from pocketgraph.graph.endpoint import Endpoint
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.graph.op_traits import ops_with
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.lowerings.custom_operators import emit_custom
@@ -221,6 +222,16 @@ def with_value(node: Node, values: Mapping[str, Any]) -> Node:
             array = np.asarray(value, dtype.numpy if isinstance(dtype, DType) else None)
             return Node(node.name, "Const", (), {"dtype": dtype, "value": Tensor.from_numpy(array)})
     return node
+
+
+def with_feeds(graph: Graph, values: Mapping[str, Any]) -> Graph:
+    """The graph with placeholders that are set for good, by name, such as ``{"keep_prob": 1.0}``.
+
+    Raises:
+        UsageError: there is no such placeholder.
+    """
+    check_names(graph, values, is_fed=True)
+    return graph.map_nodes(lambda node: with_value(node, values)) if values else graph
 
 
 def share_weights(program: Program) -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from pocketgraph.graph import Graph, check_graph
+from pocketgraph.formats import graph_of
+from pocketgraph.formats.files import PathLike
+from pocketgraph.graph import Graph
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import run
 
@@ -13,7 +15,7 @@ __all__ = ["Compat", "TransformGraph", "run", "transform"]
 
 
 def transform(
-    graph: Graph,
+    graph: Graph | PathLike,
     transforms: str | Iterable[str],
     inputs: str | Iterable[str] | None = None,
     outputs: str | Iterable[str] | None = None,
@@ -35,7 +37,7 @@ def transform(
     y = Add(x:0, two/_0__cf__0, T=float)
 
     Args:
-        graph: the graph; it is not changed.
+        graph: the graph, or its path as ``load`` takes one; it is not changed.
         transforms: a transform string such as ``"strip_unused_nodes fold_constants(ignore_errors=true)"``, or several.
         inputs: names of what will be fed, a list or a string with commas; by default what the graph knows.
         outputs: names of what will be fetched, likewise.
@@ -46,10 +48,10 @@ def transform(
         The graph after all of them.
 
     Raises:
-        UsageError: the transforms are not spelled right, or this is no Graph.
+        UsageError: the transforms are not spelled right, or this is neither.
         TransformError: a rule failed.
     """
-    check_graph(graph, "transform")
+    graph = graph_of(graph, "transform")
     if inputs is not None:
         graph = graph.replace(inputs=_listed(inputs))
     if outputs is not None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -67,6 +67,7 @@ from pocketgraph.quantization.core.quantization_options import Progress, silent
 from pocketgraph.quantization.evaluation.evaluator import evaluate_with_reading
 from pocketgraph.quantization.evaluation.model_evaluation import Evaluation, largest_inputs
 from pocketgraph.quantization.evaluation.runnable_models import open_model
+from pocketgraph.quantization.float_program import with_feeds
 from pocketgraph.quantization.stated_sizes import Sizes
 from pocketgraph.quantization.text_inputs import of_heard_length, text_inputs
 from pocketgraph.runtime.comparison.answer_metrics import noise_words
@@ -96,6 +97,7 @@ def ship(
     signature: str | None = None,
     inputs: Sequence[str] | None = None,
     shapes: Sizes | None = None,
+    feeds: Mapping[str, Any] | None = None,
     preset: str | None = None,
     input_mean: float | None = None,
     input_std: float | None = None,
@@ -122,7 +124,7 @@ def ship(
             of answers that stay what they were. By default 2, and 5.
         signature: of a SavedModel, the one that says what goes in and comes out; by default the main one.
         inputs: tensors that the app feeds; what is in front of them does not ship. By default the model's own.
-        shapes: sizes of inputs that the model leaves open, by name, "" for the only one.
+        shapes, feeds: by name, sizes of inputs that are open, "" for the only one; values of other placeholders.
         preset, input_mean, input_std, input_width, input_height, sample_rate: see ``SampleReading``.
         allow_training_batch_norm: as for ``freeze``.
         threads, progress, notify: as for ``quantize``.
@@ -148,13 +150,13 @@ def ship(
     found = ready(source, outputs, signature=signature, repair=True, **allowed)
     for note in found.notes:
         notify_once(note)
-    graph = found.graph
+    graph = with_feeds(found.graph, feeds or {})
     refuse_finished(graph, "ship", frozen_beside(source))
     if not (signature or outputs):
         refuse_several_signatures(graph, data)
     wanted, texts = numbers_and_texts(graph, outputs or whole_model(graph, notify_once), in_order=bool(outputs))
     work = _Work(source, place, data, labels, wanted, max_accuracy_drop, reading, threads, progress or silent,
-                 notify_once, key_of(source, asked))  # fmt: skip
+                 notify_once, key_of(source, asked + repr(feeds)))  # fmt: skip
     stated = outputs or graph.outputs or graph.signatures
     if left := [] if stated else other_ends(graph, wanted):
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
@@ -168,9 +170,7 @@ def ship(
     work.boxes = partial(found_boxes, whole, labels if labels is not None else work.names)
     if labels is not None and work.outputs != wanted:
         work.labels = None
-        notify_once(
-            f"the labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships"
-        )
+        notify_once(f"labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
     work.target, work.freezing = target, {"repair": True, **allowed}
     work.forgets = found.freezing.forgets if found.freezing is not None else ()
     if texts:
@@ -385,14 +385,13 @@ class _Work:
                                       SampleReading(**self.reading))  # fmt: skip
         paths = self.path(FROZEN), self.path(MODEL)
         result.devices, unknown = device_times(*paths, self.outputs, self.target, result.form)
-        result.unknown += [unknown] if unknown else []
         options: dict[str, Any] = {"labels": self.labels, **self.reading, "skip": skip or None, "limit": limit or None}
         result.commands = [] if self.problem else [
             judging_command(self.folder, self.outputs, self.data, options, is_float16=result.form == "float16")
         ]  # fmt: skip
         result.commands += file_commands(self.folder, self.outputs, self.target, is_ready=not result.doubt)
-        boxes, unknown = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)
-        result.unknown += [unknown] if unknown else []
+        boxes, unseen = self.boxes(self.outputs, paths, self.data, SampleReading(**self.reading), skip if limit else 0)
+        result.unknown += filter(None, (unknown, unseen))
         write_atomically(self.path("ship.html"), as_html(result, boxes).encode())
         names = sorted(os.listdir(self.folder))
         result.files = [name for name in names if name != STATE and not name.endswith(".resume.npz")]
