@@ -14,11 +14,12 @@ from command_line import call
 from pocketgraph import Session, save
 from pocketgraph.apps.shipping.detection_heads import outputs_before_selection
 from pocketgraph.apps.shipping.input_sizes import benchmark_command
+from pocketgraph.apps.shipping.preparation import whole_model
 from pocketgraph.apps.shipping.record_entry import numbers_entry
 from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.apps.shipping.single_batch import fixed_batch, for_one_sample
 from pocketgraph.errors import PocketgraphError, UsageError
-from pocketgraph.graph import Graph, const
+from pocketgraph.graph import Graph, Signature, const
 from pocketgraph.graph.text_format import parse
 
 RNG = np.random.default_rng(0)
@@ -605,3 +606,13 @@ def test_what_the_error_at_ragged_rows_names_can_be_fed(tmp_path: pathlib.Path, 
         pocketgraph.export(graph, tmp_path / f"m.{suffix}")
     made = pocketgraph.export(graph, tmp_path / f"m.{suffix}", inputs=["rows"])
     assert made.checks[0].passed
+
+
+def test_a_tensor_that_a_signature_names_twice_ships_once() -> None:
+    """As the modules of TensorFlow Hub do: what classifies is ``default`` too."""
+    graph = parse("x = Placeholder(dtype=float, shape=[1,2])\n y = Relu(x, T=float)\n z = Neg(x, T=float)")
+    named = Signature({"x": "x:0"}, {"default": "y:0", "scores": "y:0", "z": "z:0"})
+    assert whole_model(graph.replace(signatures={"classify": named}, outputs=["y:0", "y:0", "z:0"]), print) == [
+        "y:0",
+        "z:0",
+    ]

@@ -498,3 +498,31 @@ def test_what_only_knows_how_large_the_answer_is_counts_as_no_answer() -> None:
         turned = Transpose(scores, order, T=float)
     """)
     assert [name for name, _ in likely_outputs(graph)] == ["turned", "few"]
+
+
+def test_conditions_of_a_confusion_matrix_are_no_outputs_and_its_picks_lead_to_the_scores() -> None:
+    """As the training of TensorFlow's speech commands has one, beside a loss that takes the logits."""
+    graph = parse("""
+        x = Placeholder(dtype=float, shape=[?,2])
+        labels = Placeholder(dtype=int64, shape=[?])
+        w = VariableV2(dtype=float, shape=[2,3])
+        weights = Identity(w, T=float)
+        product = MatMul(x, weights, T=float)
+        b = VariableV2(dtype=float, shape=[3])
+        bias = Identity(b, T=float)
+        sums = AddV2(product, bias, T=float)
+        loss = SparseSoftmaxCrossEntropyWithLogits(sums, labels, T=float, Tlabels=int64)
+        axis = Const(int32 1)
+        ArgMax = ArgMax(sums, axis, T=float)
+        zero = Const(int64 0)
+        check/LessEqual = LessEqual(zero, ArgMax, T=int64)
+        all = Const(int32[1] [0])
+        check/All = All(check/LessEqual, all)
+        check/Assert/AssertGuard/Switch = Switch(check/All, check/All, T=bool)
+        check/Assert/AssertGuard/pred_id = Identity(check/All, T=bool)
+        check/Assert/AssertGuard/said = Switch(ArgMax, check/Assert/AssertGuard/pred_id, T=int64)
+        check/Assert/AssertGuard/Assert = Assert(check/All, check/Assert/AssertGuard/said, T=[int64])
+        check/control_dependency = Identity(ArgMax, ^check/Assert/AssertGuard/Assert, T=int64)
+        pairs = Pack(labels, check/control_dependency, T=int64, N=2)
+    """)
+    assert sole_outputs(graph) == ["sums"]

@@ -145,8 +145,9 @@ class EntrySurvey:
             node, ranked = scores, ranked._replace(name=scores.name, why="the action's scores")
         if ranked is not None:
             found[node.name] = ranked
-        if self.is_trained and node.op in _PICKS and node.data_inputs:
-            scores = self._graph.find_producer(node.data_inputs[0])
+        pick = self._behind_trivial(node)[0] if self._reach.takers(node) else node
+        if self.is_trained and pick.op in _PICKS and pick.data_inputs:
+            scores = self._graph.find_producer(pick.data_inputs[0])
             ranked = self._rank(scores) if scores is not None and scores.name in self._inner else None
             if ranked is not None:
                 found.setdefault(ranked.name, ranked)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cached_property
 
 from pocketgraph.graph.graph import Graph
@@ -26,6 +27,12 @@ _THROUGH = frozenset({
 """Not a trait: ops behind which weights are still weights, as far as exporters put them there."""
 _WEIGHING = ops_with("layer", "sum", "bias", "difference", "product") | {"RealDiv"}
 _OF_EIGHT_BITS = re.compile(r"_eightbit/")  # where quantize_nodes puts what one node takes
+_ASSERTIONS = re.compile(r"(^|/)Assert(_\d+)?/")  # where TensorFlow puts what an assertion is made of
+_CONDITIONS = frozenset({
+    "All", "Any", "Equal", "NotEqual", "Less", "LessEqual", "Greater", "GreaterEqual", "LogicalAnd", "LogicalOr",
+    "LogicalNot", "IsFinite",
+})  # fmt: skip
+"""Not a trait: what assertions are told of a tensor."""
 Source = tuple[str, int]
 """A node and one of its outputs."""
 
@@ -39,7 +46,7 @@ class WeightReach:
 
     def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        left_over = self._left_over() | summary_only_nodes(graph)
+        left_over = self._left_over() | self._asserted() | summary_only_nodes(graph)
         self.model = [
             node
             for node in graph
@@ -74,11 +81,24 @@ class WeightReach:
 
     def _left_over(self) -> set[str]:
         """What leads to nothing but tensors in eight bits that quantize_nodes made, and then read elsewhere."""
-        waiting = [node for node in self._graph if node.op == "QuantizeV2" and _OF_EIGHT_BITS.search(node.name)]
+        made = [node for node in self._graph if node.op == "QuantizeV2" and _OF_EIGHT_BITS.search(node.name)]
+        return self._leading_only_to(set(), made, lambda node: True)
+
+    def _asserted(self) -> set[str]:
+        """Conditions that nothing but assertions take, as those of a confusion matrix."""
+        asserting = [node for node in self._graph if node.op == "Assert" or _ASSERTIONS.search(node.name)]
+        told = [self._graph[name] for node in asserting for name in map(node_name, node.data_inputs)
+                if name in self._graph]  # fmt: skip
+        return self._leading_only_to({node.name for node in asserting}, told, lambda node: node.op in _CONDITIONS)
+
+    def _leading_only_to(self, ends: set[str], waiting: list[Node], is_one: Callable[[Node], bool]) -> set[str]:
+        """The nodes of a kind that lead to nothing but these ends, from those that wait on back."""
         found: set[str] = set()
         while waiting:
             node = waiting.pop()
-            if node.name in found or any(user.name not in found for user in self.takers(node)):
+            if node.name in found or not is_one(node):
+                continue
+            if any(user.name not in found and user.name not in ends for user in self.takers(node)):
                 continue
             found.add(node.name)
             waiting += [self._graph[name] for name in map(node_name, node.data_inputs) if name in self._graph]

@@ -132,7 +132,7 @@ def whole_model(graph: Graph, notify: Notify) -> list[str]:
     stated = graph.outputs or graph.public_signatures
     if stated:
         named = default_fetches(graph)
-        found = judged_outputs(graph, named)
+        found = list(dict.fromkeys(judged_outputs(graph, named)))  # a signature may name one twice
         for name in named:
             if name not in found and (scores := scores_picked_from(graph, name)):
                 notify(picked_note(name, scores))
