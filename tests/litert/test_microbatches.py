@@ -47,6 +47,22 @@ INDEPENDENT = {
     "channels": ("y = ConcatV2(c, c, axis, T=float, N=2, Tidx=int32)\n", {"axis": np.int32(3)}),
     "borders": ("y = Pad(c, p, T=float, Tpaddings=int32)\n", {"p": ints(0, 0, 1, 2, 0, 1, 0, 0).reshape(4, 2)}),
     "turned": ("y = Transpose(c, order, T=float, Tperm=int32)\n", {"order": ints(0, 3, 1, 2)}),
+    "a corner": (
+        "y = Slice(c, b, s, T=float, Index=int32)\n",
+        {"b": ints(0, 1, 0, 2), "s": ints(-1, 2, 3, 1)},
+    ),
+    "every other pixel": (
+        "y = StridedSlice(c, b, e, s, T=float, Index=int32)\n",
+        {"b": ints(0, 1, 0, 0), "e": ints(6, 4, 4, 4), "s": ints(1, 2, 2, 1)},
+    ),
+    "halves": (
+        "h = Split(axis, c, T=float, num_split=2)\ny = Sub(h, h:1, T=float)\n",
+        {"axis": np.int32(3)},
+    ),
+    "attention": (
+        "f = Reshape(c, sizes, T=float, Tshape=int32)\ny = BatchMatMulV2(f, f, T=float, adj_y=true)\n",
+        {"sizes": ints(-1, 16, 4)},
+    ),
     "pooled": ('y = MaxPool(c, T=float, ksize=[1,2,2,1], strides=[1,2,2,1], padding="VALID")\n', {}),
 }
 MIXED = {
@@ -67,6 +83,18 @@ MIXED = {
     "the first two": (
         "y = Slice(c, b, s, T=float, Index=int32)\n",
         {"b": ints(0, 0, 0, 0), "s": ints(2, -1, -1, -1)},
+    ),
+    "all but the first": (
+        "y = StridedSlice(c, b, e, s, T=float, Index=int32)\n",
+        {"b": ints(1, 0, 0, 0), "e": ints(6, 4, 4, 4), "s": ints(1, 2, 2, 1)},
+    ),
+    "every other one": (
+        "y = StridedSlice(c, b, e, s, T=float, Index=int32)\n",
+        {"b": ints(0, 0, 0, 0), "e": ints(6, 4, 4, 4), "s": ints(2, 1, 1, 1)},
+    ),
+    "halves of the batch": (
+        "h = Split(axis, c, T=float, num_split=2)\ny = Sub(h, h:1, T=float)\n",
+        {"axis": np.int32(0)},
     ),
     "the other way round": ("y = ReverseV2(c, axes, T=float, Tidx=int32)\n", {"axes": ints(0)}),
 }

@@ -22,7 +22,7 @@ from pocketgraph.runtime.certificates import check_schedule
 from pocketgraph.runtime.certificates.part_reference import PartReference
 from pocketgraph.runtime.planning import reference_answers
 from pocketgraph.runtime.planning.call_key import CallKey
-from pocketgraph.runtime.planning.execution_plan import ExecutionPlan
+from pocketgraph.runtime.planning.execution_plan import ExecutionPlan, FixedPlan, Request
 from pocketgraph.runtime.planning.sizes import opened_parts, opened_programs, resizable_calls
 from recorded_runs import assert_repeats
 
@@ -133,6 +133,24 @@ def test_what_took_little_answers_once_more(
             np.testing.assert_allclose(asked(session, length), asked(reference, length), rtol=1e-5, atol=1e-6)
     assert answered == [7, 9]
     assert len(opened) == 1
+
+
+@pytest.mark.parametrize(("share", "answers"), [(0.49, True), (0.51, False)])
+def test_what_takes_a_quarter_of_the_first_plan_is_answered(
+    share: float, answers: bool, answered: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The estimate is twice that."""
+    decide = reference_answers.answered_by_reference
+
+    def of_a_plan_of_a_second(key: CallKey, compiled: FixedPlan, request: Request) -> Any:
+        return decide(key, compiled.replace(seconds=1.0), request)
+
+    monkeypatch.setattr(reference_answers, "answered_by_reference", of_a_plan_of_a_second)
+    monkeypatch.setattr(reference_answers, "numpy_time", lambda nodes, inferred: share * 1e6)
+    with Session(TEXT, cache_dir="") as session:
+        asked(session, 7)
+        asked(session, 5)
+    assert answered == [5] * answers
 
 
 def test_a_longer_one_is_taken_to_need_the_square_of_its_length() -> None:

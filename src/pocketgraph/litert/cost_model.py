@@ -33,9 +33,7 @@ UPGRADED_AFTER = 32  # runs: after which a tenth of a second for opening a model
 # Answering calls of other sizes by the reference engine (runtime/planning/reference_answers.py, numpy_time.py), which
 # calls kernels the first time, on memory that is new: about twice what benchmarks/cost_model.py finds
 
-ANSWERED_SHARE = (
-    0.45  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
-)
+ANSWERED_SHARE = 0.5  # share: of what planning the first sizes took, up to which NumPy answers the next (it takes half)
 ANSWERED_AGAIN = 0.25  # share: likewise, by the first answer, up to which NumPy gives one more: it takes half of that
 ANSWERED_MODULE = 500.0  # µs: importing a module of kernels
 ANSWERED_STEP = 25.0  # µs: a node that NumPy computes, as it is called the first time
@@ -154,7 +152,7 @@ LARGER_TILE_SHARE = 0.9  # share: of the time of tiles of two, up to which tiles
 # Batches (litert/rewriting/microbatches.py)
 
 LEAST_MICROBATCH_BYTES = 1 << 20  # bytes: of a picture's largest value, from which a batch is computed part by part
-MICROBATCH_WEIGHTS = 32 << 20  # bytes: of weights, that a picture or more is computed for each time they are read
+MICROBATCH_WEIGHTS = 64 << 20  # bytes: of weights, that a picture or more is computed for each time they are read
 UNEVEN_MICROBATCHES = 1.1  # share: of even turns, up to which some threads may compute one part more than others
 
 # The same on OpenVINO (exporting/onnx/tiled_convolutions.py), in multiplications of its plain convolutions

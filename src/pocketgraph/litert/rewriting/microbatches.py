@@ -91,18 +91,32 @@ def _keeps_rows(operation: Operation, rows: dict[Value, int]) -> bool:
     code, inputs = operation.code, [value for value in operation.inputs if value is not None]
     if code in ELEMENTWISE:
         return _fits_rows(inputs, operation.outputs[0], rows)
-    if code == "CONCATENATION":
+    rank = len(inputs[0].shape)
+    if code in ("BATCH_MATMUL", "CONCATENATION"):
         alike = {(value in rows, len(value.shape), value.shape[:1]) for value in inputs}
-        return len(alike) == 1 and operation.options["axis"] % len(inputs[0].shape) > 0
+        return len(alike) == 1 and (rank > 2 if code == "BATCH_MATMUL" else operation.options["axis"] % rank > 0)
+    if code == "SPLIT":
+        axis, source = inputs
+        return source in rows and axis.constant is not None and int(axis.constant.numpy()) % len(source.shape) > 0
     if inputs[0] not in rows or any(value in rows for value in inputs[1:]):
         return False
     if code in ("SOFTMAX", "LOG_SOFTMAX"):
-        return len(inputs[0].shape) > 1
+        return rank > 1
+    if code in ("SLICE", "STRIDED_SLICE"):
+        return _takes_all_rows(operation, inputs[0].shape[0])
     if code in PER_PICTURE or code in ("FULLY_CONNECTED", "RESHAPE"):
         return True
     axes = OF_OTHER_AXES.get(code)
     operand = inputs[1].constant if axes is not None and len(inputs) > 1 else None
-    return axes is not None and operand is not None and axes(operand.numpy(), len(inputs[0].shape))
+    return axes is not None and operand is not None and axes(operand.numpy(), rank)
+
+
+def _takes_all_rows(operation: Operation, size: int) -> bool:
+    """Whether a slice takes all of the first axis, of this size: from 0 on so many, or up to there one by one."""
+    numbers = [value.constant.numpy() for value in operation.inputs[1:] if value is not None and value.constant]
+    if len(numbers) < len(operation.inputs) - 1 or any(operation.options.values()):
+        return False
+    return [int(each[0]) for each in numbers] == [0, size, 1][: len(numbers)]
 
 
 def _fits_rows(inputs: list[Value], made: Value, rows: dict[Value, int]) -> bool:
@@ -138,6 +152,10 @@ OF_OTHER_AXES: dict[str, Callable[[np.ndarray, int], bool]] = {
 """What says of an operator's second operand, and the first one's rank, whether the first axis stays as it is."""
 
 
+SIZES_AT = {"RESHAPE": 1, "SLICE": 2, "STRIDED_SLICE": 2}
+"""The operand that says the sizes of a result, or how far it goes. Not a trait: of operators that this pass cuts."""
+
+
 def _cut(program: Program, rows: dict[Value, int], count: int) -> Program:
     """The program for one of ``count`` parts of the batch."""
 
@@ -150,13 +168,14 @@ def _cut(program: Program, rows: dict[Value, int], count: int) -> Program:
     for operation in program.operations:
         inputs = [value if value is None else parts.get(value, value) for value in operation.inputs]
         outputs = [parts.get(value, value) for value in operation.outputs]
-        options = operation.options
-        if operation.code == "RESHAPE" and operation.outputs[0] in rows:
-            shape, sizes = outputs[0].shape, inputs[1] if len(inputs) > 1 else None
-            options = {**options, "new_shape": shape}
-            if sizes is not None:
-                constant = Constant.of(np.array(shape, np.int32))
-                inputs[1] = Value(f"{outputs[0].name}/sizes", sizes.dtype, constant.shape, constant)
+        options, place = operation.options, SIZES_AT.get(operation.code, len(inputs))
+        if "new_shape" in options and outputs[0] is not operation.outputs[0]:
+            options = {**options, "new_shape": outputs[0].shape}
+        sizes = inputs[place] if place < len(inputs) and outputs[0] is not operation.outputs[0] else None
+        if sizes is not None and sizes.constant is not None:
+            numbers = np.array([outputs[0].shape[0], *sizes.constant.numpy()[1:]], np.int32)
+            constant = Constant.of(numbers if operation.code != "RESHAPE" else np.array(outputs[0].shape, np.int32))
+            inputs[place] = Value(f"{outputs[0].name}/sizes", sizes.dtype, constant.shape, constant)
         operations.append(operation.replace(inputs=inputs, outputs=outputs, options=options))
     made = Program([parts[value] for value in program.inputs], [parts[value] for value in program.outputs], operations)
     made.rounded = dict(program.rounded)
