@@ -18,7 +18,7 @@ from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.runtime import Session
 from support import ROOT
 
-pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
+onnx = pytest.importorskip("onnx", reason="the extra 'onnx' is not installed")
 FIXTURES = ROOT / "tests" / "fixtures" / "tflite"
 
 
@@ -171,3 +171,18 @@ def test_identify_names_what_goes_in_and_comes_out(model: pathlib.Path, capsys: 
     assert "x float[4,6] -> y float[" in printed
     model.with_name("half.onnx").write_bytes(model.read_bytes()[: model.stat().st_size // 2])
     assert pocketgraph.identify(model.with_name("half.onnx")).damage
+
+
+def test_identify_tells_damage_behind_the_graph(model: pathlib.Path) -> None:
+    damaged = model.with_name("behind.onnx")
+    damaged.write_bytes(model.read_bytes() + b"\x42\x68\x0a\x02ai")  # an opset of 104 bytes, of which 4 are there
+    assert "a field of 104 bytes begins where 4 are left" in (pocketgraph.identify(damaged).damage or "")
+
+
+def test_times_of_nodes_whose_names_are_no_text(model: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("onnxruntime", reason="the extra 'onnx' is not installed")
+    proto = onnx.load(model)
+    proto.graph.node[0].name = "@@@@"
+    model.with_name("bytes.onnx").write_bytes(proto.SerializeToString().replace(b"@@@@", b"\x80\xff@@"))
+    assert call("benchmark_model", str(model.with_name("bytes.onnx")), "--max_num_runs=1") == 0
+    assert "nodes observed" in capsys.readouterr().out

@@ -132,7 +132,8 @@ def of_onnx(identity: Identity, size: int) -> FileFacts:
     def details(names: Mapping[str, str]) -> dict[str, DeclaredTensor]:
         return {name: _details(name, graph, parse_ref(ref)) for name, ref in names.items()}
 
-    model = ModelFacts({"": (details(entry.inputs), details(entry.outputs))}, False, onnx_file.description(buffer), {})
+    described = onnx_file.description(buffer, identity.path)
+    model = ModelFacts({"": (details(entry.inputs), details(entry.outputs))}, False, described, {})
     made = [node for node in graph if node.op not in ("Placeholder", f"{ONNX_PREFIX}initializer")]
     constants = len(graph) - len(made) - len(entry.inputs)
     return FileFacts(identity, size, (GraphFacts(model.description, 0, len(made), 0, 0, constants, 0),), model=model)

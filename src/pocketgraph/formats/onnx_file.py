@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -41,21 +42,32 @@ def parse(buffer: Buffer, where: str = "") -> Graph:
     Raises:
         FormatError: it is damaged, or the file beside it that has its weights is.
     """
-    try:
+    with _damage_told(where):
         span = next(((value, stop) for number, value, stop in _parts(buffer, 0, len(buffer)) if number == 7), None)
         if span is None:
             raise FormatError("the ONNX file has no graph", where=where)
         return _graph(buffer, *span, where)
+
+
+@contextmanager
+def _damage_told(where: str) -> Iterator[None]:
+    try:
+        yield
     except WireError as error:
         raise FormatError(f"the ONNX file is damaged: {error}", where=where) from None
 
 
-def description(buffer: Buffer) -> str:
+def description(buffer: Buffer, where: str = "") -> str:
     """What a file says of itself: the versions of its operators and of the format, and who wrote it.
 
     Raises:
-        WireError: it is damaged.
+        FormatError: it is damaged.
     """
+    with _damage_told(where):
+        return _description(buffer)
+
+
+def _description(buffer: Buffer) -> str:
     parts, versions = list(_parts(buffer, 0, len(buffer))), []
     for number, value, stop in parts:
         if number == 8:

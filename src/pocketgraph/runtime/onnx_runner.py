@@ -125,7 +125,7 @@ def node_times(
         runner = opened(os.path.join(folder, "run"))
         for _ in range(PROFILED):
             runner.run(outputs, feeds)
-        with open(runner.end_profiling(), encoding="utf-8") as file:
+        with open(runner.end_profiling(), encoding="utf-8", errors="replace") as file:  # names are any bytes
             events = json.load(file)
     runs = [(event["ts"], event["ts"] + event["dur"]) for event in events if event.get("name") == "model_run"]
     begin, end = min(runs, key=lambda run: run[1] - run[0], default=(0, 0))

@@ -279,3 +279,30 @@ def test_sequences_of_a_beam_search() -> None:
     feeds["ids"][1, 0, 1] = 10  # of two beams the parent: they end there
     (found,) = run(exported(text, ["y"]), feeds)
     assert found.tolist() == [[[2, 2, 2]], [[6, 10, 6]], [[7, 10, 9]], [[10, 10, 10]]]
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "padding", "expected"),
+    [  # TensorFlow 2.21
+        (3, 4, "SAME", [1, 2, 3, 0, 2, 4, 6, 0, 3, 6, 9, 0, 4, 8, 12, 0]),
+        (2, 3, "VALID", [1, 2, 0, 2, 4, 0, 3, 6, 0, 4, 8, 0]),
+        (4, 3, "SAME", [1, 2, 3, 6, 4, 6, 11, 6, 9, 16, 8, 12]),
+        (4, 3, "VALID", [1, 2, 3, 6, 4, 6, 11, 6, 9, 16, 8, 12, 16]),
+    ],
+)
+def test_transposed_convolutions_of_open_sizes(kernel: int, stride: int, padding: str, expected: list[float]) -> None:
+    """ONNX Runtime's own padding makes too little where a stride is larger than its window."""
+    text = f"""
+        x = Placeholder(dtype=float, shape=[?,?,?,1])
+        seen = Shape(x, T=float, out_type=int32)
+        strides = Const(int32 [1, 1, {stride}, 1])
+        strided = Mul(seen, strides, T=int32)
+        beyond = Const(int32 [0, 0, {max(kernel - stride, 0) * (padding == "VALID")}, 0])
+        sizes = Add(strided, beyond, T=int32)
+        w = Const(float 0.0)
+        y = Conv2DBackpropInput(sizes, w, x, T=float, strides=[1,1,{stride},1], padding="{padding}")
+    """
+    weights = np.arange(1, kernel + 1, dtype=np.float32).reshape(1, kernel, 1, 1)
+    graph = parse(text).map_nodes(lambda node: const("w", weights) if node.name == "w" else node)
+    (found,) = run(exported(graph, ["y"]), {"x": np.arange(1, 5, dtype=np.float32).reshape(1, 1, 4, 1)})
+    np.testing.assert_array_equal(found.reshape(-1), np.float32(expected))

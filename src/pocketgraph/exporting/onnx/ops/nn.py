@@ -138,26 +138,26 @@ def transposed_convolution(emit: OnnxEmit, node: Node) -> None:
         sizes = list(shape)[2:] if is_channels_first(node) else list(shape)[1:-1]
     else:
         sizes = [None] * len(window)
-    attrs: dict[str, Any] = {"kernel_shape": window, "strides": strides, "group": group, "dilations": dilations}
-    given = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
-    if attr_text(node, "padding") == "EXPLICIT" or (None not in sizes and None not in given):
-        pads = padding_of(node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
-        attrs["pads"] = pads
-        extra = []
-        for place, (size, before) in enumerate(zip(sizes, given, strict=True)):
-            if size is None or before is None:
-                extra.append(0)
-                continue
-            reach = (window[place] - 1) * dilations[place] + 1
-            made = (before - 1) * strides[place] + reach - pads[place] - pads[place + len(window)]
-            extra.append(size - made)
-        if any(amount < 0 for amount in extra):
-            raise emit.unsupported("the size that it is to make does not fit its strides")
-        attrs["output_padding"] = extra
-    elif None not in given:
+    given: list[int | None] = list(source.shape)[2:] if source.shape.dims is not None else [None] * len(window)
+    reaches = [(size - 1) * dilation + 1 for size, dilation in zip(window, dilations, strict=True)]
+    is_explicit = attr_text(node, "padding") == "EXPLICIT"
+    for place, (stride, reach) in enumerate(zip(strides, reaches, strict=True)):
+        if given[place] is None and not is_explicit:  # a stride more for each pixel: padding as for a single one
+            given[place], sizes[place] = 1, stride if attr_text(node, "padding") == "SAME" else max(stride, reach)
+    if None in sizes and not is_explicit:
         raise emit.unsupported("the size that it is to make must be known beforehand")
-    elif attr_text(node, "padding") == "SAME":
-        attrs["auto_pad"] = "SAME_UPPER"
+    pads = padding_of(node, sizes, window, strides, dilations).get("pads", [0] * 2 * len(window))
+    extra = []
+    for place, (size, before) in enumerate(zip(sizes, given, strict=True)):
+        if size is None or before is None:
+            extra.append(0)
+            continue
+        made = (before - 1) * strides[place] + reaches[place] - pads[place] - pads[place + len(window)]
+        extra.append(size - made)
+    if any(amount < 0 for amount in extra):
+        raise emit.unsupported("the size that it is to make does not fit its strides")
+    attrs: dict[str, Any] = {"kernel_shape": window, "strides": strides, "group": group, "dilations": dilations}
+    attrs |= {"pads": pads, "output_padding": extra}
     yield_image(emit, node, emit.op("ConvTranspose", [source, weights], None, **attrs))
 
 
