@@ -421,6 +421,31 @@ def test_classes_judge_the_output_that_has_scores_of_them(tmp_path: pathlib.Path
     assert "off the right numbers" not in words
 
 
+@pytest.mark.parametrize("told", ["kind", "tags"])
+def test_labels_judge_the_output_that_they_are_of_alone(told: str, tmp_path: pathlib.Path) -> None:
+    """Classes 0 to 2 are none of four tags, and tags of a sample none of three classes."""
+    rng = np.random.default_rng(1)
+    a, b = rng.normal(size=(16, 3)), rng.normal(size=(16, 4))
+    graph = Graph(parse(f"""
+        x = Placeholder(dtype=float, shape=[?, 16])
+        a = Const(float {a.tolist()})
+        b = Const(float {b.tolist()})
+        sums = MatMul(x, a, T=float)
+        logits = MatMul(x, b, T=float)
+        kind = Softmax(sums, T=float)
+        tags = Sigmoid(logits, T=float)
+    """), outputs=["kind", "tags"])  # fmt: skip
+    pocketgraph.save(graph, tmp_path / "net.pb")
+    rows = rng.normal(size=(60, 16)).astype(np.float32)
+    labels = (rows @ a).argmax(axis=1) if told == "kind" else (rows @ b > 0).astype(int)
+    np.savez(tmp_path / "rows.npz", x=rows, labels=labels)
+    made = ship(tmp_path / "net.pb", tmp_path / "out", tmp_path / "rows.npz", outputs=["kind", "tags"])
+    first, second = made.tried[-1].words.split("; '" + ("tags" if told == "kind" else "kind") + "': ")
+    assert "100.0% before" in first
+    assert ("answers are right" in first, "F1 of the tags" in first) == (told == "kind", told == "tags")
+    assert second.startswith("the same answer as before on ")
+
+
 def test_a_model_that_gives_nan_is_not_shipped(tmp_path: pathlib.Path) -> None:
     graph = parse("""
         x = Placeholder(dtype=float, shape=[?,4])

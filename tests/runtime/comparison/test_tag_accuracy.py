@@ -70,6 +70,14 @@ def test_evaluate_and_quantize_judge_tags(last: str) -> None:
     assert "F1 of tags lost" in made.judged.words()
 
 
+def test_labels_that_are_of_another_output_are_said_to_be() -> None:
+    graph = tagger()
+    found = evaluate(graph.replace(outputs=["scores", "y"]), {"x": ROWS, "labels": TAGS[:, :2]})
+    assert any(
+        "has 2 numbers for each sample, which is not what the first output gives" in note for note in found.notes
+    )
+
+
 def test_ship_keeps_what_tags_may_lose(tmp_path: pathlib.Path) -> None:
     save(tagger(), tmp_path / "tags.pb")
     np.savez(tmp_path / "data.npz", x=ROWS, labels=TAGS)

@@ -152,7 +152,8 @@ def takes_labels(graph: Graph, output: str) -> bool:
 def with_labelled_first(
     graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset, names: Sequence[str] | None
 ) -> list[str]:
-    """The outputs, first the one that the samples' classes are of, scores that are as many; as they are where none is.
+    """The outputs, first the one that the samples' classes are of, scores that are as many, or the only one with as
+    many numbers as the samples have; as they are where none is.
 
     Args:
         graph: the model.
@@ -162,9 +163,12 @@ def with_labelled_first(
         names: of the classes, in the order of scores; None where nobody said them.
     """
     found = list(outputs)
-    if len(found) < 2 or not data.classes:
+    if len(found) < 2 or not (data.classes or data.targets is not None):
         return found
     answers = model.run(next(iter(data.take(1).samples())))
+    fitting = [name for name, answer in zip(outputs, answers, strict=False) if data.wanted(answer.size) is not None]
+    if not data.classes and len(fitting) == 1:
+        return [*fitting, *(other for other in found if other != fitting[0])]
     for name, answer in zip(outputs, answers, strict=False):
         width = answer.shape[-1] if answer.ndim == 2 and answer.dtype.kind == "f" and says_scores(graph, name) else 0
         is_of_two = width == 1 and two_classes(data.classes, names) is not None

@@ -122,8 +122,7 @@ def evaluate_with_reading(
 ) -> Evaluation:
     """``evaluate`` without a look at other scalings of pictures than that of ``reading``, or the usual one.
 
-    Where ``is_labelled`` is false, the output that comes first is another than the numbers of the data, or the two
-    classes of one score, are of.
+    Where ``is_labelled`` is false, the output that comes first is another than the data's classes or numbers are of.
     """
     given = _listed(models)
     if not given:
@@ -172,7 +171,7 @@ def evaluate_with_reading(
     if known is None and is_labelled:
         known = _own_names(given[0], opened[0], data, signature, reading.notify)
     pair = two_classes(data.classes, known) if is_labelled else None  # of all samples: a few may be of one class
-    data = data if is_labelled else replace(data, targets=None)
+    data = data if is_labelled else replace(data, targets=None, classes=[])
     data = data.after(skip) if skip else data
     data = data.take(limit) if limit else data
     reading.mention(data)

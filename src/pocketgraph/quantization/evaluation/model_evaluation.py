@@ -380,7 +380,12 @@ def notes(
             f"{data.place} tells classes, such as '{data.classes[0]}', but not which score is whose; "
             f"{option('labels')} names the class of each score"
         )
-    if len(verdicts) == 1 and is_unjudged and not data.classes:
+    if is_unjudged and not data.classes and data.targets is not None:
+        yield (
+            f"{data.place} has {counted(data.targets.shape[1], 'number')} for each sample, which is not what the first "
+            f"output gives; {option('outputs')} names another"
+        )
+    elif len(verdicts) == 1 and is_unjudged and not data.classes:
         yield (
             f"nothing tells whether the answers are right: {data.place} has no classes (a folder for each, an array "
             "'labels', a column of a table), no numbers that the model should give (an array 'y' beside the inputs), "
