@@ -208,11 +208,13 @@ def test_the_only_column_that_no_input_takes_is_that_of_classes(tmp_path: pathli
     assert none == []
 
 
-@pytest.mark.parametrize("shape", [(1, 61, 129), (1, 98, 40), (1, 40)])
-def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("name", "shape"), [
+    ("spectrum", (1, 61, 129)), ("spectrum", (1, 98, 40)), ("spectrum", (1, 40)), ("fingerprint_input:0", (1, 3920)),
+])  # fmt: skip
+def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, name: str, shape: tuple[int, ...]) -> None:
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(bytes(2 * 16000))
     with pytest.raises(UsageError, match="no recording but what is made of one") as refused:
-        open_dataset(str(tmp_path), (ModelInput("spectrum", shape, np.dtype(np.float32)),))
+        open_dataset(str(tmp_path), (ModelInput(name, shape, np.dtype(np.float32)),))
     assert "judged by evaluate" in str(refused.value.hint)
