@@ -169,8 +169,10 @@ def test_labels_files(tmp_path: pathlib.Path) -> None:
     with pytest.raises(FormatError, match="not a labels file"):
         read_labels(path)
     path.write_bytes(b"caf\xe9\n")
-    with pytest.raises(FormatError, match="not UTF-8"):
+    with pytest.raises(FormatError, match=r"no labels file in UTF-8 \(.* at byte 3\); save it in UTF-8"):
         read_labels(path)
+    path.write_text("daisy\r\nrosé\r\n", encoding="utf-16", newline="")  # as PowerShell writes lists
+    assert read_labels(path) == ["daisy", "rosé"]
     with pytest.raises(FormatError, match="No such file"):
         read_labels(tmp_path / "none.txt")
 

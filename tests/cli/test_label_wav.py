@@ -11,6 +11,7 @@ import pytest
 from command_line import call
 from pocketgraph.apps.live.speech import SoundModel, hears
 from pocketgraph.datasets.recordings import resampled, samples_at
+from pocketgraph.errors import UsageError
 from pocketgraph.formats import save
 from pocketgraph.formats.checkpoints.checkpoint_writer import write_checkpoint
 from pocketgraph.graph.dtype import INT8, INT32
@@ -236,3 +237,11 @@ def test_features_that_may_be_fed_in_place_of_sound_are_no_sound() -> None:
     assert hears(graph)
     model = SoundModel(graph, "final")
     assert (model.samples, model.is_open) == ("waveform:0", True)
+
+
+def test_what_a_training_of_speech_commands_takes_is_no_recording() -> None:
+    """A row of its Mfccs is as long as a short recording, of which the model would make answers without a meaning."""
+    graph = parse("fingerprint_input = Placeholder(dtype=float, shape=[?,3920])\n y = Relu(fingerprint_input, T=float)")
+    with pytest.raises(UsageError, match=r"^this graph takes no sound; .* as freeze\.py of speech_commands makes"):
+        SoundModel(graph)
+    SoundModel(parse("samples = Placeholder(dtype=float, shape=[?,3920])\n y = Relu(samples, T=float)"))

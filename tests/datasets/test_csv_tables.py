@@ -151,3 +151,16 @@ def test_columns_beside_texts_are_named_by_the_keys_of_any_signature(tmp_path: p
 def test_texts_for_a_file_without_what_reads_them_want_the_graph(tmp_path: pathlib.Path) -> None:
     with pytest.raises(UsageError, match="texts are for the graph that reads them; name that first"):
         read_table(table(tmp_path, "review,label\na lovely film,1\nso dull,0\n"), [24])
+
+
+def test_tables_as_programs_of_windows_write_them(tmp_path: pathlib.Path) -> None:
+    path, text = tmp_path / "a.tsv", "Länge\tBreite\tlabel\r\n0,5\t2,5\tgroß\r\n"
+    path.write_text(text, encoding="utf-16", newline="")  # Excel's Unicode text
+    (numbers,), classes = read_table(str(path), [2])
+    np.testing.assert_array_equal(numbers, [[0.5, 2.5]])
+    assert classes == ["groß"]
+    path.write_text(text, encoding="cp1252", newline="")
+    with pytest.raises(
+        FormatError, match=r"no table in UTF-8 .* at byte 1.; save it in UTF-8: Excel calls that CSV UTF-8"
+    ):
+        read_table(str(path), [2])

@@ -77,7 +77,7 @@ def test_folders_are_classes(tmp_path: pathlib.Path) -> None:
         ("t.csv", b"text,label\n", "there are no texts here"),
         ("t.csv", b"text,label\na,b,c\n", "row 2 has 3 columns, the first 2"),
         ("t.csv", b"text\n\xff\xfe\n", "this is no table"),
-        ("t.txt", b"\xff\xfe", "this is no text in UTF-8"),
+        ("t.txt", b"caf\xe9", "this is no text in UTF-8"),
         ("t.txt", b"a\tpos\nb\n", "2 texts are listed, but only 1 with a class"),
     ],
 )
@@ -222,11 +222,13 @@ def test_the_only_column_that_no_input_takes_is_that_of_classes(tmp_path: pathli
     assert none == []
 
 
-@pytest.mark.parametrize("shape", [(1, 61, 129), (1, 98, 40), (1, 40)])
-def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, shape: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("name", "shape"), [
+    ("spectrum", (1, 61, 129)), ("spectrum", (1, 98, 40)), ("spectrum", (1, 40)), ("fingerprint_input:0", (1, 3920)),
+])  # fmt: skip
+def test_a_recording_is_no_spectrum_of_fitting_size(tmp_path: pathlib.Path, name: str, shape: tuple[int, ...]) -> None:
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
         file.setparams((1, 2, 16000, 0, "NONE", ""))
         file.writeframes(bytes(2 * 16000))
     with pytest.raises(UsageError, match="no recording but what is made of one") as refused:
-        open_dataset(str(tmp_path), (ModelInput("spectrum", shape, np.dtype(np.float32)),))
+        open_dataset(str(tmp_path), (ModelInput(name, shape, np.dtype(np.float32)),))
     assert "judged by evaluate" in str(refused.value.hint)

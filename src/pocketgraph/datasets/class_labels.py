@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from pocketgraph.datasets.text_decoding import UTF_16_MARKS, decoded
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
@@ -187,7 +188,7 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
     their ids say, and ``???`` where no id is.
 
     Raises:
-        FormatError: the file is missing, too large for labels, or not text in UTF-8.
+        FormatError: the file is missing, too large for labels, or not text in UTF-8 or UTF-16.
     """
     place = os.fspath(path)
     try:
@@ -195,12 +196,9 @@ def read_labels(path: str | os.PathLike[str]) -> list[str]:
             data = file.read(MAX_LABEL_BYTES + 1)
     except OSError as error:
         raise FormatError(f"the labels cannot be read: {error.strerror or error}", where=place) from error
-    if len(data) > MAX_LABEL_BYTES or b"\0" in data:
+    if len(data) > MAX_LABEL_BYTES or (b"\0" in data and not data.startswith(UTF_16_MARKS)):
         raise FormatError("this is not a labels file, which has one name a line", where=place)
-    try:
-        text = data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise FormatError("the labels are not UTF-8 text", where=place, hint="convert them with iconv") from None
+    text = decoded(data, "labels file", place)
     items = LABEL_MAP_ITEM.findall(text)
     if items and not LABEL_MAP_ITEM.sub("", text).strip():
         return _of_label_map(items, place)

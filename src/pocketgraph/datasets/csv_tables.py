@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from pocketgraph.datasets.model_input import signature_prefix
+from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError, option
 from pocketgraph.pages.quantities import counted
 
@@ -164,8 +165,8 @@ def rows_of(path: str) -> list[list[str]]:
         FormatError: it cannot be read.
     """
     try:
-        with open(path, newline="", encoding="utf-8-sig") as file:
-            content = file.read()
+        with open(path, "rb") as file:
+            content = decoded(file.read(), "table", path)
         if path.lower().endswith(".tsv"):
             return _pointed_cells(content, "\t")
         rows, first = _cells(content, ","), content.partition("\n")[0]
@@ -177,7 +178,7 @@ def rows_of(path: str) -> list[list[str]]:
                 return others
     except OSError as error:
         raise FormatError(f"the table cannot be read: {error.strerror or error}", where=path) from None
-    except (UnicodeDecodeError, csv.Error) as error:
+    except csv.Error as error:
         raise FormatError(f"this is no table ({error})", where=path) from None
     return rows
 

@@ -21,6 +21,9 @@ RATES = (8000, 11025, USUAL_RATE, 22050, 24000, 32000, 44100, 48000)
 """Samples a second that recordings have."""
 TELLING = frozenset({"AudioSpectrogram", "Mfcc", "RFFT"})
 """Not a trait: ops whose windows or operands tell a rate."""
+FINGERPRINT = "fingerprint"
+"""In the name of what TensorFlow's speech_commands trains on: a row of numbers that is made of a recording, and no
+recording, though it is as long as a short one."""
 SHORTEST, LONGEST = 20, 50  # milliseconds of a window, the time in which speech hardly changes
 SHORTEST_TRANSFORM = 15  # milliseconds: a power of two, as 256 of 16,000 samples in TensorFlow's tutorial
 
@@ -88,7 +91,8 @@ def check_is_heard(inputs: tuple[ModelInput, ...], file: str) -> None:
             where=file,
             hint="give pictures, or an .npz file of arrays",
         )
-    if sum(size > 1 for size in inputs[0].shape) > 1 or max(inputs[0].shape) < FEWEST_SAMPLES:
+    is_row = sum(size > 1 for size in inputs[0].shape) == 1 and max(inputs[0].shape) >= FEWEST_SAMPLES
+    if not is_row or FINGERPRINT in inputs[0].name:
         raise UsageError(
             f"the model takes {list(inputs[0].shape)}, which is no recording but what is made of one, such as a "
             "spectrum",

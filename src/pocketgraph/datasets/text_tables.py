@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from pocketgraph.datasets import csv_tables, file_lists
+from pocketgraph.datasets.text_decoding import decoded
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.pages.quantities import counted
 
@@ -76,10 +77,7 @@ def read_text(path: str) -> str:
         raise FormatError(f"the text cannot be read: {error.strerror or error}", where=path) from None
     if len(data) > MOST_BYTES:
         raise FormatError(f"this is no text: it has more than {MOST_BYTES:,} bytes", where=path)
-    try:
-        return data.decode("utf-8-sig").rstrip("\r\n")
-    except UnicodeDecodeError:
-        raise FormatError("this is no text in UTF-8", where=path, hint="convert it with iconv") from None
+    return decoded(data, "text", path).rstrip("\r\n")
 
 
 def _of_lines(place: str, lines: Sequence[str]) -> TextTable:

@@ -11,7 +11,7 @@ from pocketgraph.apps.live.answers import Answer, Setting, Settings, Sound, time
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer, may_repeat
 from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
-from pocketgraph.datasets.sample_rate import model_sample_rate
+from pocketgraph.datasets.sample_rate import FINGERPRINT, model_sample_rate
 from pocketgraph.errors import UsageError
 from pocketgraph.formats.tflite_metadata import metadata
 from pocketgraph.graph import Graph, Node, canonical, node_name
@@ -138,8 +138,10 @@ def _entrance(graph: Graph, output: str) -> tuple[str, str, int | None, int | No
     best = max(sized, key=lambda pair: max((size or 0 for size in pair[1]), default=0), default=None)
     if len(places) == len(sized) == 1 and _hears_any_length(graph, sized[0][1]):
         return f"{sized[0][0].name}:0", "", None, model_sample_rate(graph)
-    if best is None or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
+    is_made = best is not None and FINGERPRINT in best[0].name
+    if best is None or is_made or max((size or 0 for size in best[1]), default=0) < FEWEST_SAMPLES:
         hint = "give a model that hears: of wav_data, or of 16,000 samples"
+        hint += ", as freeze.py of speech_commands makes of this training" if is_made else ""
         if is_litert_file(graph):
             hint += "; a file that takes a spectrum or an Mfcc is judged by evaluate, behind the graph that makes it: "
             hint += "that graph hears, such as the frozen.pb of ship beside the file"
