@@ -42,7 +42,6 @@ def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pyt
     operation = layer(activation)
     whole = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
     monkeypatch.setattr(layer_reconstruction, "OUTPUTS_AT_ONCE", 4)
-    monkeypatch.setattr(layer_reconstruction, "OUTPUTS_IN_A_BLOCK", 3)
     monkeypatch.setattr(layer_reconstruction, "MUCH_WORK", 1)
     parts = [reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(threads=threads)) for threads in (1, 3)]
     for found in parts:
@@ -55,7 +54,7 @@ def test_parts_and_threads_give_the_same_codes(activation: str, monkeypatch: pyt
 
 @pytest.mark.parametrize("most", [layer_reconstruction.MOST_ELEMENTS, 1])
 def test_goals_are_worked_out_beside_the_statistics_of_the_rows(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    operation, together = layer("RELU", outputs=40), threading.Barrier(2, timeout=60)
+    operation, together = layer("RELU", outputs=200), threading.Barrier(2, timeout=60)
     alone = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings())
     statistics, first_goal, made = layer_reconstruction._statistics, layer_reconstruction._first_goal, list[int]()
 
@@ -63,20 +62,18 @@ def test_goals_are_worked_out_beside_the_statistics_of_the_rows(most: int, monke
         together.wait()
         return statistics(*arguments)  # type: ignore[arg-type]
 
-    def noted(*arguments: object) -> object:
-        if not made:
-            made.append(1)
+    def noted(matrix: np.ndarray, *others: object) -> object:
+        made.append(len(matrix))
+        if len(made) == 1:
             together.wait()
-        else:
-            made.append(1)
-        return first_goal(*arguments)  # type: ignore[arg-type]
+        return first_goal(matrix, *others)  # type: ignore[arg-type]
 
     monkeypatch.setattr(layer_reconstruction, "MUCH_WORK", 1)
     monkeypatch.setattr(layer_reconstruction, "MOST_ELEMENTS", most)
     monkeypatch.setattr(layer_reconstruction, "_statistics", waiting)
     monkeypatch.setattr(layer_reconstruction, "_first_goal", noted)
     found = reconstruct(operation, WANTED, GIVEN, 0.02, FitSettings(threads=2))
-    assert len(made) == 2  # 32 outputs and 8, each once, though memory may hold the goal of one part only
+    assert sorted(made) == [72, 128]  # each once, though memory may hold the goal of one part only
     assert np.array_equal(found.codes, alone.codes)
 
 

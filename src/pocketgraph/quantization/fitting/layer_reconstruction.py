@@ -40,7 +40,6 @@ MOST_INPUTS = 1200  # of one output; fitting takes time as the third power of it
 MOST_SHRUNK = 512  # inputs of one output up to which several scales are tried
 MOST_AT_ONCE = 1 << 21  # elements of the operand, for channels that are looked at together
 MUCH_WORK = 1 << 24  # multiplications of a layer's rows, from which several threads compute them
-OUTPUTS_IN_A_BLOCK = 16  # that products of matrices take at a time
 OUTPUTS_AT_ONCE = 256  # whose weights are found together, by a thread, while what that takes is in its cache
 FEWEST_AT_ONCE = 4  # channels; NumPy adds up those of a single one in another order
 FEWEST_SAMPLES = 16
@@ -141,7 +140,7 @@ def reconstruct(
         solution, offset = _solved_by_output(values.reshape(len(values), -1), bias, wanted, solver, bounds)
         shared, _, ready = solver.prepared
         middle, moments = shared.middle, shared.moments
-        parts = _parts(len(values), OUTPUTS_AT_ONCE if len(values) > OUTPUTS_AT_ONCE else OUTPUTS_AT_ONCE // 2)
+        parts = _parts(len(values))
 
     def coded(part: slice) -> tuple[Array, Array, Array]:
         return _codes(solution[part], offset[part], middle, moments, ready, data_scale, fit)
@@ -151,8 +150,9 @@ def reconstruct(
     return QuantizedWeights(shaped.astype(np.int8), scales, offset, WEIGHT_AXIS[operation.code], fit.bits)
 
 
-def _parts(count: int, many: int) -> list[slice]:
-    """So many at once, of so many in all."""
+def _parts(count: int) -> list[slice]:
+    """The outputs that are computed together: always as many, on which it depends how OpenBLAS adds up."""
+    many = OUTPUTS_AT_ONCE if count > OUTPUTS_AT_ONCE else max(OUTPUTS_AT_ONCE // 2, 1)
     return [slice(start, min(start + many, count)) for start in range(0, count, many)]
 
 
@@ -185,15 +185,14 @@ def _solved_by_output(
     What they aim at first does not wait for the statistics of the rows: it is computed beside them, by other threads.
     """
     given, fit = solver.given[np.newaxis], solver.fit
-    half = -(-len(matrix) // (2 * OUTPUTS_IN_A_BLOCK)) * OUTPUTS_IN_A_BLOCK
-    parts = _parts(len(matrix), min(half, OUTPUTS_AT_ONCE) if given.size * len(matrix) >= MUCH_WORK else len(matrix))
+    parts = _parts(len(matrix))
 
     def first_goal(part: slice) -> Goal:
         return _first_goal(matrix[part], bias[part], wanted[np.newaxis], given, bounds)
 
     most = max(MOST_ELEMENTS // (given.shape[1] * OUTPUTS_AT_ONCE), 1)  # more take memory
     calls: list[Callable[[], Any]] = [lambda: solver.statistics, *(partial(first_goal, part) for part in parts[:most])]
-    threads = fit.threads if len(parts) > 1 else 1
+    threads = fit.threads if given.size * len(matrix) >= MUCH_WORK else 1
     first: dict[int, Goal] = dict(enumerate(mapped(lambda call: call(), calls, threads)[1:]))
     operand, inverses, _ = solver.prepared
 
@@ -308,6 +307,8 @@ def _goal(target: Array, given: Array, solution: Array, offset: Array, bounds: t
         if high < np.inf:
             goal = np.where((target >= high) & (reached >= high), reached, goal)
     mean = goal.mean(axis=0, dtype=np.float64)
+    if goal.dtype == np.float64:  # of a depthwise layer: einsum adds up in the order of the memory
+        return Goal(target, goal - mean, mean)
     return Goal(target, np.subtract(goal, mean.astype(goal.dtype), out=room), mean)  # a new array would cost time
 
 
