@@ -182,3 +182,10 @@ def test_it_is_switched_off_by_its_name(
             del results
     assert (used_again.count(True) > 12) == is_on  # those of both kinds
     assert is_on or not used_again
+
+
+def test_large_results_of_parts_begin_where_others_take_them_without_a_copy() -> None:
+    large = aligned((1 << 17,), np.float32)[1:]  # begins 4 bytes later
+    arrays = RecycledArrays()
+    copies = [arrays.copied(name, large) for name in range(8)]
+    assert all(copy.__array_interface__["data"][0] % ALIGNMENT == 0 for copy in copies)

@@ -60,7 +60,7 @@ class RecycledArrays:
         """A copy of an array in such memory; small ones are copied plainly."""
         if source.nbytes < LEAST or not self.is_on:
             return np.array(source)
-        made: Array = self.take(name, source.shape, source.dtype)
+        made: Array = self.take(name, source.shape, source.dtype, is_aligned=True)  # so that parts take it in place
         made[...] = source
         return made
 

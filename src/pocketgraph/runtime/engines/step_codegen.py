@@ -150,6 +150,6 @@ def _plain(value: Any) -> Any:
 
 
 def _one(result: Any) -> Any:
-    if type(result) is np.ndarray:
-        return result
-    return _plain(result[0] if isinstance(result, tuple) else result)
+    if isinstance(result, tuple):
+        result = result[0]
+    return np.asarray(result) if isinstance(result, np.generic) else result
