@@ -22,7 +22,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.exporting import required_ops
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import messages
+from pocketgraph.litert.untrusted import messages
 from pocketgraph.quantization.core import resume_state
 from pocketgraph.runtime.feeding import feed_files
 
@@ -214,7 +214,7 @@ def message() -> bytes:
 
 
 @target(
-    "litert/messages.py",
+    "litert/untrusted/messages.py",
     lambda: [message()],
     (b'"dtype"', b'"shape"', b'"|O"', b'"texts"', b'"arrays"', json.dumps({}).encode()),
 )

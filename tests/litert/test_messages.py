@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pytest
 
-from pocketgraph.litert.messages import receive, send
+from pocketgraph.litert.untrusted.messages import receive, send
 
 
 def encoded(head: bytes, rest: bytes = b"") -> io.BytesIO:

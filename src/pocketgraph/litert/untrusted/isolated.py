@@ -21,8 +21,8 @@ from weakref import finalize
 
 from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.messages import receive, send
 from pocketgraph.litert.tensor_detail import TensorDetail
+from pocketgraph.litert.untrusted.messages import receive, send
 from pocketgraph.litert.untrusted.verifier import verify_file
 
 START = (

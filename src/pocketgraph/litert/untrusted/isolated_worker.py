@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.litert import file_interpreter
-from pocketgraph.litert.messages import receive, send
+from pocketgraph.litert.untrusted.messages import receive, send
 
 ROOM = 4 << 30  # bytes of addresses that a process has in any case
 
