@@ -35,6 +35,7 @@ from pocketgraph.litert.rewriting.weight_folding import LINEAR, add_missing_bias
 from pocketgraph.litert.rewriting.whole_rows import take_whole_rows
 from pocketgraph.quantization.canonical.affine_chains import merge_affine_chains
 from pocketgraph.quantization.canonical.function_recognition import recognise_functions
+from pocketgraph.quantization.canonical.masked_values import bound_masks
 from pocketgraph.quantization.canonical.time_step_batching import batch_time_steps
 from pocketgraph.quantization.program_pass import copied, run_passes
 
@@ -196,6 +197,7 @@ def plain_transposed_convolutions(program: Program) -> None:
 
 
 CANONICAL_PASSES = (
+    Pass("finite_masks", "masks of -infinity are a large number, which has a range", bound_masks),
     Pass("one_dimensional_dilation", "batches of steps around a convolution are pictures", batches_as_pictures),
     Pass("dilation", "space to batch and back around a convolution is its dilation", dilate),
     Pass("constant_products", "products by a constant matrix are layers", products_as_layers),

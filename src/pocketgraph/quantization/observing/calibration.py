@@ -13,6 +13,7 @@ from pocketgraph import cluster
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.activation_fusion import ACTIVATION_BOUNDS
+from pocketgraph.quantization.canonical.masked_values import masked_borders
 from pocketgraph.quantization.core.observation import Observation, TensorSummary
 from pocketgraph.quantization.core.operator_rules import OPERATOR_RULES, OperatorRule
 from pocketgraph.quantization.core.program_runner import ProgramRunner, Sample, Samples, Views
@@ -87,7 +88,7 @@ def observe(
             if kept.is_due():
                 keep(done)
         keep(count)
-    return seen
+    return seen | {padded: seen[source] for padded, source in masked_borders(program) if source in seen}
 
 
 class _Observing:
