@@ -27,7 +27,7 @@ import numpy as np
 from measure import table
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.canonical.canonicalize import CANONICAL_PASSES, canonicalize
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions

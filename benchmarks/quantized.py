@@ -21,7 +21,7 @@ from measure import NETWORKS
 from pocketgraph.formats import load
 from pocketgraph.litert.program import Program
 from pocketgraph.litert.rewriting.optimize import optimize_for_latency
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.float_program import float_program

@@ -37,7 +37,7 @@ from pocketgraph.datasets.model_input import ModelInput
 from pocketgraph.datasets.picture_scaling import PictureScaling
 from pocketgraph.graph import Graph
 from pocketgraph.graph.tensor import Array
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.core.program_runner import ProgramRunner, as_fed
 from pocketgraph.quantization.core.quantization_options import QuantizationOptions
 from pocketgraph.quantization.evaluation.runnable_models import LiteRTModel

@@ -12,7 +12,7 @@ import pytest
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.writing import flatbuffer, schema, writer
 
 random = np.random.default_rng(3)

@@ -16,7 +16,7 @@ from pocketgraph.errors import FormatError, RunError
 from pocketgraph.graph import DType
 from pocketgraph.litert.model_file import ModelFile
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.untrusted.isolated import IsolatedInterpreter
 from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.evaluation.runnable_models import open_model

@@ -13,8 +13,8 @@ from pocketgraph import Session
 from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import program_building
-from pocketgraph.litert.microbatch_runner import MicrobatchRunner
 from pocketgraph.litert.rewriting import microbatches
+from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
 from support import assert_close
 
 BATCH = 6

@@ -14,10 +14,11 @@ from litert.parts import compiled_part
 from pocketgraph.errors import RunError
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert import host, runner
+from pocketgraph.litert import host
 from pocketgraph.litert.native import c_library, native_model
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.runner import PackedRunner, PlainRunner
+from pocketgraph.litert.running import runner
+from pocketgraph.litert.running.runner import PackedRunner, PlainRunner
 
 NET = """
     x = Placeholder(dtype=float, shape=[4,64])
@@ -124,7 +125,7 @@ import contextlib
 import threading
 import numpy as np
 from pocketgraph.errors import RunError
-from pocketgraph.litert.runner import PackedRunner
+from pocketgraph.litert.running.runner import PackedRunner
 opened = PackedRunner({model!r}, {str(tmp_path / "p.xnn")!r}, 2, [((4, 32), np.dtype("f4"))] * 2)
 x = np.ones((4, 64), "f4")
 def work():
@@ -150,7 +151,7 @@ def test_a_processor_that_cannot_run_the_gpu_library_never_loads_it(
 from pocketgraph.errors import RunError
 from pocketgraph.litert import host
 from pocketgraph.litert.native import c_library
-from pocketgraph.litert.runner import PackedRunner, PlainRunner, prepare
+from pocketgraph.litert.running.runner import PackedRunner, PlainRunner, prepare
 import numpy as np
 host.runs_gpu_library = lambda: False
 c_library.KNOWN = {c_library.KNOWN if is_known else ()!r}

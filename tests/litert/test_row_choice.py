@@ -8,7 +8,7 @@ import pytest
 
 from pocketgraph.graph import const
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.runner import has_fixed_sizes
+from pocketgraph.litert.running.runner import has_fixed_sizes
 from pocketgraph.runtime import Session
 
 RNG = np.random.default_rng(3)

@@ -13,7 +13,7 @@ from pocketgraph.errors import RunError, UsageError
 from pocketgraph.graph import Graph, const
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.quantization.accuracy_budget import (
     AccuracyBudget,
     ProgramComparison,

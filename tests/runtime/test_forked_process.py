@@ -88,7 +88,7 @@ FREED = """
 import gc, os, signal, sys
 import numpy as np
 from ai_edge_litert.interpreter import Interpreter
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 
 path, how, end = sys.argv[1:]
 x = np.load(path + ".npy")

@@ -12,7 +12,7 @@ from pocketgraph.graph import Graph, Tensor
 from pocketgraph.graph.text_format import parse
 from pocketgraph.litert import constants_ahead, two_threads
 from pocketgraph.litert.cost_model import PACKED_FROM
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.runtime import Session
 
 ROWS, COLUMNS = 1536, 1400  # 8.6 MB

@@ -12,7 +12,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph import Graph
 from pocketgraph.graph.endpoint import Endpoint
 from pocketgraph.graph.text_format import parse
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.runtime import resolved_call
 from pocketgraph.runtime.feeding.feeds import FeedSpec
 from pocketgraph.runtime.planning.call_cache import MOST_SPELLINGS

@@ -2,7 +2,7 @@
 
 The way of a part, and the file that holds each step:
 
-    nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writing/──▶ model file ──runner.py──▶ arrays
+    nodes ──emitter.py + lowerings/──▶ Program ──rewriting/──▶ Program ──writing/──▶ model file ──running/──▶ arrays
            one table row an op          (program.py)  linear,             flatbuffer      cache.py
            static_values.py folds constants           strength_reduction… + schema
 

@@ -14,7 +14,7 @@ from pocketgraph.litert.cache import Folder, Specs
 from pocketgraph.litert.code_version import short_digest
 from pocketgraph.litert.cost_model import PACKED_FROM, REPEATED_FROM, UPGRADED_AFTER
 from pocketgraph.litert.executable import Executable, Opener
-from pocketgraph.litert.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
+from pocketgraph.litert.running.runner import PACKED_TYPES, PackedRunner, PlainRunner, Runner, prepare
 from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.part_files import part_name
 
@@ -172,7 +172,7 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     count = entry.about.get("microbatches", 1)
     if count == 1:
         return _runner_of_all(entry, entry.about, threads)
-    from pocketgraph.litert.microbatch_runner import MicrobatchRunner, of_one
+    from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_one
 
     about = of_one(entry.about)
     return MicrobatchRunner(lambda: _runner_of_all(entry, about, 1), 1 if about["one_thread"] else threads, count)
@@ -185,7 +185,7 @@ def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: i
     shapes = [shape for shape, _ in about["computed"]]
     outputs = [(tuple(shape), np.dtype(dtype)) for shape, dtype in about["computed"]]
     if entry.is_hollow:
-        from pocketgraph.litert.hollow_runner import HollowRunner
+        from pocketgraph.litert.running.hollow_runner import HollowRunner
 
         return HollowRunner(entry.model, entry.packed, threads, outputs, entry.about[cache.HOLLOW][1])
     is_small = not entry.packed or (about["bytes"] < PACKED_FROM and repeated < REPEATED_FROM)

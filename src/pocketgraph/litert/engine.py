@@ -25,7 +25,7 @@ from pocketgraph.litert.cached_executable import (
 from pocketgraph.litert.cost_model import PACKED_FROM, TILED_LATER_FROM
 from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
-from pocketgraph.litert.runner import prepare
+from pocketgraph.litert.running.runner import prepare
 
 if TYPE_CHECKING:
     from pocketgraph.kernels.shapes import Inferred
@@ -156,7 +156,7 @@ def compile(
 
 def _in_microbatches(program: Program, threads: int, without: Collection[str]) -> tuple[Program, int]:
     """What computes a part of a batch, and how many parts there are; the program itself where it stays whole."""
-    from pocketgraph.litert.microbatch_runner import MICROBATCHES
+    from pocketgraph.litert.running.microbatch_runner import MICROBATCHES
 
     if MICROBATCHES in without:
         return program, 1

@@ -14,7 +14,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.graph.record import Record
 from pocketgraph.litert import cache
 from pocketgraph.litert.cost_model import CHECKED_NODE, CHECKED_PRODUCT, PREPARED_AFTER
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import as_type, computed_in, numpy_type
 
 if TYPE_CHECKING:

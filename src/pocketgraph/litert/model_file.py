@@ -12,11 +12,11 @@ import numpy as np
 
 from pocketgraph.errors import RunError, did_you_mean
 from pocketgraph.graph.graph import DEFAULT_SIGNATURE
-from pocketgraph.litert import file_interpreter
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.native.fork_safety import kept_over_fork
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.runner import refusals
+from pocketgraph.litert.running import file_interpreter
+from pocketgraph.litert.running.runner import refusals
 from pocketgraph.litert.tensor_detail import TensorDetail
 
 

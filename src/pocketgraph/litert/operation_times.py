@@ -15,7 +15,7 @@ import numpy as np
 from pocketgraph.errors import RunError
 from pocketgraph.litert.constant import Array
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.writing import writer
 
 SAMPLE_SECONDS = 0.02  # for each operation

@@ -18,7 +18,7 @@ from pocketgraph.litert.executable import Executable, Opener
 from pocketgraph.litert.lowering import Unsupported
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.program_record import split
-from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.running.runner import PlainRunner, Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 from pocketgraph.litert.two_threads import both
 from pocketgraph.litert.writing import writer
@@ -49,7 +49,7 @@ def build(
     """
     about, model = split(program, inputs, types)
     if microbatches > 1:
-        from pocketgraph.litert.microbatch_runner import of_whole_batch
+        from pocketgraph.litert.running.microbatch_runner import of_whole_batch
 
         about = of_whole_batch(about, microbatches)
     if sum(len(text) for text, _, _ in about["constants"]) > MOST_TEXT:
@@ -79,7 +79,7 @@ def build(
     runner: Runner
     try:
         if microbatches > 1:
-            from pocketgraph.litert.microbatch_runner import MicrobatchRunner, of_one
+            from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_one
 
             one = of_one(about)
             runner = MicrobatchRunner(lambda: _uncached(model, one, threads, ahead=ahead), 1, microbatches)

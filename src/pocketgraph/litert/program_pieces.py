@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from pocketgraph.litert.code_version import short_digest
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

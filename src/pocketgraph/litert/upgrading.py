@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from pocketgraph.errors import RunError
-from pocketgraph.litert.runner import PlainRunner, Runner
+from pocketgraph.litert.running.runner import PlainRunner, Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

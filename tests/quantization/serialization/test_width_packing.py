@@ -8,7 +8,7 @@ import pytest
 from pocketgraph.graph.dtype import INT8, INT32
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.litert.writing import writer
 from pocketgraph.quantization.program_pass import copied
 from pocketgraph.quantization.serialization.width_packing import pack_width

@@ -25,7 +25,7 @@ def facts(project: Project, path: str) -> dict[str, Any]:
     """
     from ai_edge_litert.interpreter import Interpreter
 
-    from pocketgraph.litert.file_interpreter import source_of
+    from pocketgraph.litert.running.file_interpreter import source_of
 
     try:
         interpreter = Interpreter(**source_of(path))

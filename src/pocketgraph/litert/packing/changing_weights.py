@@ -31,7 +31,7 @@ from pocketgraph.litert.native.native_messages import quiet
 from pocketgraph.litert.packing import weight_cache_file
 from pocketgraph.litert.packing.packing_order import PackingOrder
 from pocketgraph.litert.program import Operation, Program, Value
-from pocketgraph.litert.runner import close_at_exit
+from pocketgraph.litert.running.runner import close_at_exit
 from pocketgraph.litert.writing import writer
 
 CODES = {"Conv2D": "CONV_2D", "DepthwiseConv2dNative": "DEPTHWISE_CONV_2D"}

@@ -4,8 +4,8 @@
 becomes, for 32 calls,
     x[1, 224, 224, 3] ─ CONV_2D ─ … ─ SOFTMAX[1, 1000]
 
-Each thread computes pictures of its own (microbatch_runner.py), and waits for no other between operations. That holds
-where each row of each result is computed of the same picture's rows alone.
+Each thread computes pictures of its own (litert/running/microbatch_runner.py), and waits for no other between
+operations. That holds where each row of each result is computed of the same picture's rows alone.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
 from pocketgraph.litert.executable import Executable
 from pocketgraph.litert.native.native_messages import quiet
-from pocketgraph.litert.runner import PlainRunner, Runner, refusals
+from pocketgraph.litert.running.runner import PlainRunner, Runner, refusals
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array

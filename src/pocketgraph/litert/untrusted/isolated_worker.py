@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.litert import file_interpreter
+from pocketgraph.litert.running import file_interpreter
 from pocketgraph.litert.untrusted.messages import receive, send
 
 ROOM = 4 << 30  # bytes of addresses that a process has in any case

@@ -13,7 +13,7 @@ from pocketgraph.errors import option
 from pocketgraph.graph.dtype import INT16
 from pocketgraph.graph.tensor import Array
 from pocketgraph.litert.program import Program
-from pocketgraph.litert.runner import PlainRunner
+from pocketgraph.litert.running.runner import PlainRunner
 from pocketgraph.pages.quantities import duration
 from pocketgraph.quantization.core.operator_rules import is_layer, weights
 from pocketgraph.quantization.core.program_runner import Samples, as_fed

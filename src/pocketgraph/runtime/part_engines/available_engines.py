@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, did_you_mean
 from pocketgraph.litert.executable import Opener
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 from pocketgraph.runtime.memory_trim import trim_memory
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, PartEngine
 

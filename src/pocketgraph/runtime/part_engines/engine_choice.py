@@ -35,7 +35,7 @@ from pocketgraph.runtime.part_engines.part_engine import OfferedPart
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
-    from pocketgraph.litert.runner import Runner
+    from pocketgraph.litert.running.runner import Runner
     from pocketgraph.runtime.certificates.part_reference import PartReference
     from pocketgraph.runtime.part_engines.part_engine import PartEngine
 

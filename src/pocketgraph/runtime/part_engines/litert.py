@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pocketgraph.litert.cached_executable import runner_for
 from pocketgraph.litert.host import engine_version
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.errors import RunError
 from pocketgraph.litert.cache import CacheEntry
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 from pocketgraph.litert.sixteen_bits import computed_in
 
 if TYPE_CHECKING:

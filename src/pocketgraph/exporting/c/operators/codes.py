@@ -380,7 +380,7 @@ def softmax(unit: Unit, operation: Operation) -> None:
 )  # fmt: skip
 def table(unit: Unit, operation: Operation) -> None:
     """What LiteRT makes of each of the 256 codes."""
-    from pocketgraph.litert.runner import PlainRunner
+    from pocketgraph.litert.running.runner import PlainRunner
     from pocketgraph.quantization.serialization.tflite_bytes import model_bytes
 
     source, result = operand(operation, 0), operation.outputs[0]

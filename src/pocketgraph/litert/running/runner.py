@@ -61,7 +61,7 @@ class PlainRunner:
         from ai_edge_litert.interpreter import Interpreter
 
         from pocketgraph.kernels.recycled_arrays import LEAST, RecycledArrays  # a runner of packed weights has none
-        from pocketgraph.litert.file_interpreter import source_of
+        from pocketgraph.litert.running.file_interpreter import source_of
 
         with quiet(), refusals():
             self._interpreter: Any = kept_over_fork(Interpreter(num_threads=threads, **source_of(model)))

@@ -1,4 +1,4 @@
-"""Runs a batch part by part, each thread parts of its own (see rewriting/microbatches.py)."""
+"""Runs a batch part by part, each thread parts of its own (see litert/rewriting/microbatches.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from pocketgraph.budgets import started
 from pocketgraph.errors import RunError
-from pocketgraph.litert.runner import Runner
+from pocketgraph.litert.running.runner import Runner
 
 if TYPE_CHECKING:
     from pocketgraph.litert.constant import Array
