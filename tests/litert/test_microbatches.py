@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pathlib
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -204,3 +206,33 @@ def test_what_fails_in_another_thread_is_raised() -> None:
         runner.run([np.arange(6).reshape(6, 1)])
     (result,) = runner.run([np.arange(6, 12).reshape(6, 1)])
     assert result.tolist() == [[6], [7], [8], [9], [10], [11]]
+
+
+def test_an_interruption_waits_for_the_parts_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, go_on = threading.current_thread(), threading.Event()
+    running: list[str] = []
+    join = threading.Thread.join
+
+    class Slow:
+        def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+            if threading.current_thread() is not main:
+                running.append("a part")
+                go_on.wait(10)
+                running.clear()
+            while not running and not go_on.is_set():
+                time.sleep(0.001)
+            return inputs
+
+        def close(self) -> None:
+            pass
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        monkeypatch.setattr(threading.Thread, "join", join)
+        go_on.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    runner = MicrobatchRunner(Slow, threads=2, count=2)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([np.zeros((2, 1))])
+    assert not running and "pocketgraph microbatches" not in {thread.name for thread in threading.enumerate()}
