@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import threading
 import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import program_building
 from pocketgraph.litert.rewriting import microbatches
+from pocketgraph.litert.running import microbatch_runner
 from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
+from pocketgraph.litert.running.runner import Runner
 from support import assert_close
 
 BATCH = 6
@@ -113,6 +116,21 @@ def test_parts_of_a_batch_give_what_the_whole_gives(name: str, threads: int, tmp
             assert "the batch is computed in 6 parts" in str(session.plan("y:0", {"x:0": x}))
             for _ in range(3):
                 assert_close(session.run("y:0", {"x:0": x}), expected, 1e-5)
+
+
+def test_threads_share_pictures_of_light_operators_too(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told of each batch, not of each operator."""
+    given: list[int] = []
+
+    def noted(opened: Callable[[], Runner], threads: int, count: int) -> MicrobatchRunner:
+        given.append(threads)
+        return MicrobatchRunner(opened, threads, count)
+
+    monkeypatch.setattr(microbatch_runner, "MicrobatchRunner", noted)
+    model, x = network("y = Relu(c, T=float)\n"), floats(*SHAPE)
+    with Session(model, threads=2, cache_dir=tmp_path) as session:
+        session.run("y:0", {"x:0": x})
+    assert given == [2]
 
 
 @pytest.mark.parametrize("name", MIXED)
@@ -235,4 +253,4 @@ def test_an_interruption_waits_for_the_parts_that_run(monkeypatch: pytest.Monkey
     runner = MicrobatchRunner(Slow, threads=2, count=2)  # type: ignore[arg-type]
     with pytest.raises(KeyboardInterrupt):
         runner.run([np.zeros((2, 1))])
-    assert not running and "pocketgraph microbatches" not in {thread.name for thread in threading.enumerate()}
+    assert not running
