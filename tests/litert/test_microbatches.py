@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import pathlib
+import threading
+import time
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -14,7 +17,9 @@ from pocketgraph.graph import Graph
 from pocketgraph.graph.dtype import FLOAT
 from pocketgraph.litert import program_building
 from pocketgraph.litert.rewriting import microbatches
+from pocketgraph.litert.running import microbatch_runner
 from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner
+from pocketgraph.litert.running.runner import Runner
 from support import assert_close
 
 BATCH = 6
@@ -113,6 +118,21 @@ def test_parts_of_a_batch_give_what_the_whole_gives(name: str, threads: int, tmp
                 assert_close(session.run("y:0", {"x:0": x}), expected, 1e-5)
 
 
+def test_threads_share_pictures_of_light_operators_too(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told of each batch, not of each operator."""
+    given: list[int] = []
+
+    def noted(opened: Callable[[], Runner], threads: int, count: int) -> MicrobatchRunner:
+        given.append(threads)
+        return MicrobatchRunner(opened, threads, count)
+
+    monkeypatch.setattr(microbatch_runner, "MicrobatchRunner", noted)
+    model, x = network("y = Relu(c, T=float)\n"), floats(*SHAPE)
+    with Session(model, threads=2, cache_dir=tmp_path) as session:
+        session.run("y:0", {"x:0": x})
+    assert given == [2]
+
+
 @pytest.mark.parametrize("name", MIXED)
 def test_pictures_that_depend_on_each_other_stay_together(name: str, tmp_path: pathlib.Path) -> None:
     head, constants = MIXED[name]
@@ -204,3 +224,33 @@ def test_what_fails_in_another_thread_is_raised() -> None:
         runner.run([np.arange(6).reshape(6, 1)])
     (result,) = runner.run([np.arange(6, 12).reshape(6, 1)])
     assert result.tolist() == [[6], [7], [8], [9], [10], [11]]
+
+
+def test_an_interruption_waits_for_the_parts_that_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    main, go_on = threading.current_thread(), threading.Event()
+    running: list[str] = []
+    join = threading.Thread.join
+
+    class Slow:
+        def run(self, inputs: list[np.ndarray]) -> list[np.ndarray]:
+            if threading.current_thread() is not main:
+                running.append("a part")
+                go_on.wait(10)
+                running.clear()
+            while not running and not go_on.is_set():
+                time.sleep(0.001)
+            return inputs
+
+        def close(self) -> None:
+            pass
+
+    def interrupted(thread: threading.Thread, timeout: float | None = None) -> None:
+        monkeypatch.setattr(threading.Thread, "join", join)
+        go_on.set()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    runner = MicrobatchRunner(Slow, threads=2, count=2)  # type: ignore[arg-type]
+    with pytest.raises(KeyboardInterrupt):
+        runner.run([np.zeros((2, 1))])
+    assert not running

@@ -175,7 +175,7 @@ def runner_for(entry: cache.CacheEntry, threads: int) -> Runner:
     from pocketgraph.litert.running.microbatch_runner import MicrobatchRunner, of_one
 
     about = of_one(entry.about)
-    return MicrobatchRunner(lambda: _runner_of_all(entry, about, 1), 1 if about["one_thread"] else threads, count)
+    return MicrobatchRunner(lambda: _runner_of_all(entry, about, 1), threads, count)
 
 
 def _runner_of_all(entry: cache.CacheEntry, about: Mapping[str, Any], threads: int) -> Runner:

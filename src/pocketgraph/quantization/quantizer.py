@@ -129,7 +129,8 @@ class Quantizer:
         self.program, self.graph = lowered_graph(graph, self.outputs, shapes, feeds, for_all_sizes=form != "tflite")
         self.graphs = (graph, self.graph)
         if form == "tflite":
-            self.program = canonicalize(self.program, without)
+            is_observed = samples is not None  # else nothing is in the way of an infinity
+            self.program = canonicalize(self.program, without if is_observed else (*without, "finite_masks"))
         else:
             # what it does not hold is said before the work
             written = to_graphdef(self.program, self.graph, self.outputs)

@@ -38,7 +38,7 @@ def graph_of(text: str, outputs: list[str], **constants: object) -> Graph:
 
 def answer(path: pathlib.Path, x: list[float], shape: tuple[int, ...]) -> np.ndarray:
     with pocketgraph.Session(path, threads=1) as session:
-        (found,) = session.run(list(session.outputs), {next(iter(session.inputs)): np.float32(x).reshape(shape)})
+        found, *_ = session.run(list(session.outputs), {next(iter(session.inputs)): np.float32(x).reshape(shape)})
     return np.asarray(found).reshape(-1)
 
 
@@ -73,3 +73,15 @@ def test_no_mask_is_so_large_that_litert_ends_the_process() -> None:
 def test_an_exported_file_of_floats_keeps_infinity(tmp_path: pathlib.Path) -> None:
     pocketgraph.export(graph_of(MASK, ["masked:0"], low=-np.inf), tmp_path / "net.tflite")
     np.testing.assert_array_equal(answer(tmp_path / "net.tflite", [1, 3.5, 3, 2], (1, 4)), [1, -np.inf, 3, 2])
+
+
+@pytest.mark.parametrize("mode", ["weights", "dynamic"])
+def test_weights_alone_in_codes_keep_infinity(tmp_path: pathlib.Path, mode: str) -> None:
+    """Without samples nothing is observed; the values are those of the graph in TensorFlow."""
+    text = f"{MASK}    told = IsFinite(masked, T=float)\n    y = Cast(told, SrcT=bool, DstT=float)\n"
+    pocketgraph.quantize(graph_of(text, ["masked:0", "y:0"], low=-np.inf), mode=mode).save(tmp_path / "small.tflite")
+    found = answer(tmp_path / "small.tflite", [1, 3.5, 3, 2], (1, 4))
+    np.testing.assert_array_equal(found, [1, -np.inf, 3, 2])
+    with pocketgraph.Session(tmp_path / "small.tflite", threads=1) as session:
+        finite = session.run(list(session.outputs), {next(iter(session.inputs)): np.float32([[1, 3.5, 3, 2]])})[1]
+    np.testing.assert_array_equal(finite, [[1, 0, 1, 1]])

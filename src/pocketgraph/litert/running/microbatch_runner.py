@@ -85,9 +85,12 @@ class MicrobatchRunner(Runner):
 
         others = [started(partial(compute, runner), "microbatches") for runner in self._runners[1:]]
         compute(self._runners[0])
-        for thread in others:
-            if thread is not None:
-                thread.join()
+        for thread in filter(None, others):
+            while thread.is_alive():
+                try:
+                    thread.join()
+                except BaseException as error:  # an interruption: a part that runs on would be beside the next batch
+                    failed.append(error)
         if failed:
             raise failed[0]
         return [np.concatenate(each) for each in zip(*results, strict=True)]
