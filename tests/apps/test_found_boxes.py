@@ -112,3 +112,34 @@ def test_the_rest_of_a_detector_takes_what_the_file_gives() -> None:
         boxes, scores = session.run(["boxes", "scores"], given)
     np.testing.assert_array_equal(boxes, given["codes"])
     np.testing.assert_array_equal(scores, given["likely"])
+
+
+def ssd() -> Graph:
+    """A detector with the outputs of the Object Detection API: a box of class 2, the surer the brighter the photo."""
+    outputs = """
+        kind = Const(float [[2]])
+        one = Const(float [1])
+        flat_boxes = Const(int32 [1, 1, 4])
+        detection_boxes = Reshape(boxes, flat_boxes, T=float, Tshape=int32)
+        flat_scores = Const(int32 [1, 1])
+        detection_scores = Reshape(scores, flat_scores, T=float, Tshape=int32)
+        detection_classes = Identity(kind, T=float)
+        num_detections = Identity(one, T=float)
+    """
+    return Graph([*detector(), *parse(outputs)])
+
+
+@pytest.mark.parametrize("is_named", [True, False])
+def test_a_label_map_names_boxes_and_is_in_labels_txt(
+    is_named: bool, photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    """Beside the model, or named by the caller, who may have it in UTF-16."""
+    text = "item { id: 1 name: 'ant' }\nitem { id: 2 name: 'bée' }\n"
+    place = tmp_path / ("called.pbtxt" if is_named else "label_map.pbtxt")
+    place.write_text(text, "utf-16" if is_named else "utf-8")
+    save(ssd(), tmp_path / "model.pb")
+    parts = ("boxes", "scores", "classes")
+    ship(tmp_path / "model.pb", tmp_path / "out", photos, outputs=[f"detection_{part}" for part in parts],
+         labels=place if is_named else None, input_mean=0.0, input_std=255.0)  # fmt: skip
+    assert (tmp_path / "out" / "labels.txt").read_text("utf-8") == "???\nant\nbée\n"
+    assert re.search(r"model.tflite: 1 box: bée 0\.\d+", (tmp_path / "out" / "ship.html").read_text("utf-8"))

@@ -518,6 +518,14 @@ def test_pi_hears_samples_and_spectrograms(form: str, tmp_path: pathlib.Path) ->
     said = ran([sys.executable, "main.py", f"--recording={tmp_path / 'sound.wav'}"], tmp_path / "out")
     shares = {label: float(share) for label, share in re.findall(r"(\w) \(\d\): ([\d.]+)", said)}
     assert [shares[label] for label in "abc"] == pytest.approx(wanted.reshape(-1).tolist(), abs=1e-3)
+    for place, why in ((".", ".: Is a directory"), ("model.json", "model.json is no .wav file that can be read")):
+        refused = subprocess.run(
+            [sys.executable, "main.py", f"--recording={place}"],
+            cwd=tmp_path / "out", capture_output=True, text=True, timeout=300, check=False,
+        )  # fmt: skip
+        assert refused.returncode == 1
+        assert why in refused.stderr
+        assert "Traceback" not in refused.stderr
 
 
 def test_a_model_of_samples_hears_on_a_pi_where_its_rate_is_said(tmp_path: pathlib.Path) -> None:
@@ -945,3 +953,20 @@ def test_a_table_of_the_graph_names_the_classes_of_a_project(tmp_path: pathlib.P
     for suffix in ("tflite", "onnx"):
         made = export(named, tmp_path / f"net.{suffix}")
         assert [output.name for output in made.checks[0].outputs] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "is_told"), [([1, 3, 16, 16], True), ([1, 16, 16, 3], False), ([1, 16, 16, 8], False)]
+)
+def test_an_app_without_pictures_says_that_channels_come_first(
+    sizes: list[int], is_told: bool, tmp_path: pathlib.Path
+) -> None:
+    graph = parse(f"""
+        x = Placeholder(dtype=float, shape={sizes})
+        axes = Const(int32 [2, 3])
+        means = Mean(x, axes, T=float, Tidx=int32)
+        y = Softmax(means, T=float)
+    """)
+    made = make_project("android", graph, tmp_path / "out")
+    told = [note for note in made.notes if "the channels of a picture first, [1, 3, 16, 16] (NCHW)" in note]
+    assert bool(told) is is_told

@@ -199,7 +199,11 @@ def test_a_model_whose_own_answers_are_wrong_is_not_shipped(
     told = capsys.readouterr().out
     assert "Do not ship model.tflite" in told
     assert "guessing among 4 classes would be in 25.0%" in told
-    assert "its answers are in doubt" in (tmp_path / "out" / "ship.html").read_text()
+    assert "not yet  static" in told
+    page = (tmp_path / "out" / "ship.html").read_text()
+    assert "its answers are in doubt" in page
+    assert ">not yet<" in page
+    assert ">ships<" not in page
 
 
 def test_all_heads_of_a_model_ship(tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -21,3 +21,11 @@ def test_folders_are_found_by_the_labels_that_retrain_gives_them() -> None:
         indices(["C++", "C#"], ["c", "d"], 2)
     with pytest.raises(UsageError, match="the class 'c' 2 times"):
         indices(["C++"], ["c", "c#"], 2)
+
+
+def test_samples_of_no_other_class_are_told_what_their_label_is() -> None:
+    """As ``_unknown_`` is, which nobody guesses of a folder called other."""
+    with pytest.raises(
+        UsageError, match="class 'other'; '_unknown_' is the class of samples that are none of the others"
+    ):
+        indices(["up", "other"], ["_silence_", "_unknown_", "up"], 3)

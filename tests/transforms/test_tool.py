@@ -226,3 +226,17 @@ def test_no_node_asks_to_be_placed_with_one_that_a_rule_dropped() -> None:
     assert merged["a"] is before["a"]
     original = tool.run(before, "strip_unused_nodes merge_duplicate_nodes", compat="original")
     assert original["c"].attrs["_class"] == (b"loc:@b",)
+
+
+@pytest.mark.parametrize("compat", ["fixed", "original"])
+def test_an_output_that_the_graph_lacks_is_refused_as_by_the_command(compat: str) -> None:
+    graph = parse("image = Placeholder(dtype=float, shape=[2])\ny = Neg(image)")
+    with pytest.raises(UsageError, match="the graph has no node 'z'"):
+        transform(graph, "strip_unused_nodes", inputs=["image"], outputs=["y", "z"], compat=compat)
+
+
+def test_an_input_that_the_graph_lacks_is_refused_but_where_the_original_ignores_it() -> None:
+    graph = parse("image = Placeholder(dtype=float, shape=[2])\ny = Neg(image)")
+    with pytest.raises(UsageError, match=r"no node 'imag'; did you mean 'image'\?"):
+        transform(graph, "strip_unused_nodes", inputs=["imag"], outputs=["y"])
+    assert "y" in transform(graph, "strip_unused_nodes", inputs=["imag"], outputs=["y"], compat="original")

@@ -60,7 +60,7 @@ def command(model: str, data: str | None, folder: str, outputs: str, **how: Any)
     if found.is_resumed:
         say(f"{folder} has it already, from an earlier call")
     for each in found.tried:
-        echo(f"{'ships' if each.is_kept else 'left '}  {each.form}: {each.words}")
+        echo(f"{found.outcome(each):<5}  {each.form}: {each.words}")
     for text in found.devices:
         echo(f"device {text}")
     for text in found.app:

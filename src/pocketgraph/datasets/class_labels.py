@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from pocketgraph.datasets.text_decoding import UTF_16_MARKS, decoded
-from pocketgraph.errors import FormatError, UsageError, option
+from pocketgraph.errors import FormatError, UsageError, did_you_mean, option
 from pocketgraph.graph.tensor import Array
 from pocketgraph.kernels.math.elementwise import sigmoid
 from pocketgraph.kernels.probabilities import are_probabilities, are_shares
@@ -69,7 +69,8 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
         return [int(name) for name in classes]
     without = f"leave {option('labels')} out to judge without"
     if missing:
-        raise UsageError(f"the labels file does not have the class '{missing[0]}'", hint=without)
+        hint = " ".join(filter(None, (did_you_mean(missing[0], names), _of_no_other(names))))
+        raise UsageError(f"the labels file does not have the class '{missing[0]}'", hint=f"{hint} {without}".strip())
     counts = Counter(wanted)
     twice = next((name for name in needed if counts[name] > 1), None)
     if twice is not None:
@@ -84,6 +85,12 @@ def indices(classes: Sequence[str], names: Sequence[str] | None, scores: int) ->
             else f"{option('outputs')} names that of a sigmoid, which tells two classes apart; or {without}",
         )
     return [index[called[name]] for name in classes]
+
+
+def _of_no_other(names: Sequence[str]) -> str:
+    """What to call samples of what is none of the other classes, where a label such as ``_unknown_`` stands for it."""
+    rest = next((name for name in names if "unknown" in name.lower()), "")
+    return f"'{rest}' is the class of samples that are none of the others;" if rest else ""
 
 
 def _by_labels(wanted: list[str], called: dict[str, str]) -> tuple[list[str], dict[str, str]]:

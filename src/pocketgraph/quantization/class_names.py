@@ -244,10 +244,7 @@ def judge_samples(names: Sequence[str], data: Dataset) -> bool:
     return bool(classes) and not are_places and len({*known}) == len(known) and classes <= {*known}
 
 
-def write_labels(path: str, labels: Sequence[str] | str | os.PathLike[str]) -> None:
-    """Writes a labels file: the names, or what another such file holds; nothing where there are none."""
-    if isinstance(labels, (str, os.PathLike)):
-        with open(labels, "rb") as file:
-            write_atomically(path, file.read())
-    elif labels:
+def write_labels(path: str, labels: Sequence[str]) -> None:
+    """Writes a labels file, in UTF-8; nothing where there are no labels."""
+    if labels:
         write_atomically(path, "".join(f"{label}\n" for label in labels).encode())

@@ -8,6 +8,7 @@ from typing import Any
 from pocketgraph.formats import graph_of
 from pocketgraph.formats.files import PathLike
 from pocketgraph.graph import Graph
+from pocketgraph.graph.entry_points import check_names
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.tool import run
 
@@ -48,14 +49,17 @@ def transform(
         The graph after all of them.
 
     Raises:
-        UsageError: the transforms are not spelled right, or this is neither.
+        UsageError: the transforms are not spelled right, this is neither, or the graph lacks an input or output.
         TransformError: a rule failed.
     """
     graph = graph_of(graph, "transform")
+    is_original = Compat.named(compat).original
     if inputs is not None:
         graph = graph.replace(inputs=_listed(inputs))
+        check_names(graph, () if is_original else graph.inputs, is_fed=True)  # the original ignores what is not there
     if outputs is not None:
         graph = graph.replace(outputs=_listed(outputs))
+        check_names(graph, graph.outputs, is_fed=False)
     return run(graph, transforms, compat=compat)
 
 
@@ -94,7 +98,7 @@ def TransformGraph(  # noqa: N802 - the original's name
     Raises:
         TypeError: ``input_graph_def`` is none of these.
         FormatError: the bytes are no GraphDef.
-        UsageError: the transforms are not spelled right.
+        UsageError: the transforms are not spelled right, or the graph lacks an input or output.
         TransformError: a rule failed.
     """
     if isinstance(input_graph_def, Graph):

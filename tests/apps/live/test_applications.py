@@ -10,6 +10,7 @@ from pocketgraph.apps.label_image import Labeler
 from pocketgraph.apps.live.answers import Frame, Sound
 from pocketgraph.apps.live.application_choice import application, chosen, is_normalised
 from pocketgraph.apps.live.classification import DecayingAverage
+from pocketgraph.apps.live.file_output import json_line
 from pocketgraph.apps.live.pictures import PictureApp, SegmentationApp, as_pixels, slid
 from pocketgraph.apps.live.speech import SoundModel, SpeechApp
 from pocketgraph.apps.picture_model import PictureModel
@@ -391,10 +392,13 @@ def test_a_rate_that_a_model_takes_is_fed() -> None:
     """)
     app = application(graph)
     heard = np.random.default_rng(1).normal(0, 0.1, 1600).astype(np.float32)
-    best, _ = app(Sound(heard, 16000, 0.0)).classes[0]
+    answer = app(Sound(heard, 16000, 0.0))
+    best, _ = answer.classes[0]
     ring = np.append(np.zeros(160), heard[:1440])[:, None]  # three strides of 30 ms
     (wanted,) = pocketgraph.Session(graph, engine="reference").run(["y"], {"samples": ring, "rate": 16000})
     assert best == f"class {int(wanted.argmax())}"
+    assert "spectrogram" in answer.values  # which a page draws
+    assert json_line(Sound(heard, 16000, 0.0), answer)["values"] == {"time": 0.09}
 
 
 def test_logits_of_words_are_judged_as_shares() -> None:

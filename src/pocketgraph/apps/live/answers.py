@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+SPECTROGRAM = "spectrogram"
+"""The value that a page draws behind what is heard."""
+
 
 @dataclass(frozen=True)
 class Frame:

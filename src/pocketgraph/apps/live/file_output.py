@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Frame, Sound
+from pocketgraph.apps.live.answers import SPECTROGRAM, Answer, Frame, Sound
 from pocketgraph.apps.live.drawing import annotated
 from pocketgraph.apps.live.geometry import resized_nearest
 from pocketgraph.errors import UsageError, option
@@ -56,8 +56,10 @@ def writer(output: str) -> Writer:
 
 
 def json_line(given: Frame | Sound, answer: Answer) -> dict[str, Any]:
-    """One line of JSON lines."""
-    return {"time": round(given.time, 3), **({"name": given.name} if given.name else {}), **answer.as_json()}
+    """One line of JSON lines, without what is there to be seen: pixels, and spectrograms."""
+    told = answer.as_json()
+    told.get("values", {}).pop(SPECTROGRAM, None)
+    return {"time": round(given.time, 3), **({"name": given.name} if given.name else {}), **told}
 
 
 class _JsonLines:

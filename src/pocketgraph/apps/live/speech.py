@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from pocketgraph.apps.live.answers import Answer, Setting, Settings, Sound, timed
+from pocketgraph.apps.live.answers import SPECTROGRAM, Answer, Setting, Settings, Sound, timed
 from pocketgraph.apps.live.word_recognition import SILENCE, WordRecognizer, may_repeat
 from pocketgraph.datasets.class_labels import class_name
 from pocketgraph.datasets.recordings import FEWEST_SAMPLES, USUAL_RATE, resampled
@@ -245,7 +245,7 @@ class SpeechApp(Settings):
             word = found or word
             averages = tuple((self.name(int(i)), float(scores[i])) for i in np.argsort(-scores, kind="stable")[:5])
             if shown is not None:
-                values["spectrogram"] = _small(shown)
+                values[SPECTROGRAM] = _small(shown)
         values["time"] = round(self._heard / self.model.rate, 3)
         return Answer(classes=averages, word=word, values=values, milliseconds=took)
 

@@ -21,6 +21,7 @@ from pocketgraph.apps.shipping.texts import spectrum_step
 from pocketgraph.datasets.class_scores import HANDS_ON, SHARES, VIEWS_OF_FILES, says_scores
 from pocketgraph.datasets.inferred_scaling import inferred_scaling
 from pocketgraph.datasets.named_arrays import SampleSource
+from pocketgraph.datasets.picture_input import layout_of
 from pocketgraph.datasets.sample_reading import Notify, SampleReading, unheard
 from pocketgraph.errors import MissingExtraError, RunError, UsageError, option, quoted
 from pocketgraph.exporting.atomic_output import check_target, put_in_place, workshop
@@ -178,6 +179,8 @@ def make_project(
         model = replace(model, front=front_beside(frozen_of(where), model))
     if finished and model.front is None and _picture(model) is None and takes_recordings(frozen_of(where)):
         own.append(OF_SOUND.format(frozen=quoted(frozen_of(where))))
+    if wanted is None:
+        own += _channels_first(model, kind)
     notes = [*model.notes, *own, *check_sizes(model, "an app")]
     model = with_fixed_shapes(replace(model, entries=(model.main,)))
     project = replace(_project(kind, built_on, names, model, finished, notes), boxes=os.fspath(boxes), app=app)
@@ -313,6 +316,21 @@ def _picture(model: ExportModel) -> PictureFacts | None:
     channels = sizes[3]
     mean, std = (part * channels if len(part) == 1 else part for part in (how.mean, how.std))
     return PictureFacts(sizes[1], sizes[2], channels, mean, std, is_assumed)
+
+
+def _channels_first(model: ExportModel, kind: str) -> list[str]:
+    """That the app has no pictures because the model has its channels first, a sentence; none where it is not so."""
+    port, *others = model.main.inputs
+    sizes = port.sizes or ()
+    if len(sizes) != 4 or layout_of(sizes) != "NCHW":
+        return []
+    last = replace(port, sizes=(sizes[0], *sizes[2:], sizes[1]))
+    if _picture(replace(model, entries=(replace(model.main, inputs=(last, *others)),))) is None:
+        return []
+    return [
+        f"'{port.name}' takes the channels of a picture first, {list(sizes)} (NCHW), and apps for {kind} give them "
+        "last, so this one takes arrays; `pocketgraph app web` takes pictures for it"
+    ]
 
 
 def _gives_scores(model: ExportModel) -> bool:

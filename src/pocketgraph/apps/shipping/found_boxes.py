@@ -6,8 +6,7 @@ photo ─ frozen.pb or model.tflite ─┊─ what of the model chooses boxes �
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TypeAlias
+from collections.abc import Collection, Sequence
 
 import numpy as np
 from PIL import Image
@@ -23,7 +22,7 @@ from pocketgraph.datasets.class_labels import read_labels
 from pocketgraph.datasets.file_lists import is_picture
 from pocketgraph.datasets.file_sizes import files_of
 from pocketgraph.datasets.named_arrays import SampleSource
-from pocketgraph.datasets.sample_reading import SampleReading
+from pocketgraph.datasets.sample_reading import Notify, SampleReading
 from pocketgraph.errors import PocketgraphError
 from pocketgraph.formats import load
 from pocketgraph.graph import Graph, node_name
@@ -32,9 +31,9 @@ from pocketgraph.graph.order import reachable
 from pocketgraph.graph.tensor import Array
 from pocketgraph.pages.document import text
 from pocketgraph.pages.quantities import counted
+from pocketgraph.quantization.class_names import labels_beside_detector
 from pocketgraph.quantization.evaluation.runnable_models import open_model
 
-Labels: TypeAlias = "Sequence[str] | str | os.PathLike[str]"
 MOST_PHOTOS = 2
 SIDE = 300  # pixels of a photo's longer side in the page
 MOST_NAMED = 5  # things in the line below a photo
@@ -57,8 +56,26 @@ def box_heads(graph: Graph, outputs: Sequence[str], heads: Sequence[str]) -> set
     return {name for name in heads if node_name(name) in needed - behind_scores}
 
 
+def names_told(
+    labels: str | os.PathLike[str] | None, model: str, graph: Graph, heads: Collection[str], notify: Notify
+) -> list[str]:
+    """The names in the file of labels that the caller names, or of a detector in one beside it; else none.
+
+    Args:
+        labels: the caller's file.
+        model: the path.
+        graph: the model, with its selection of boxes.
+        heads: the ``box_heads``.
+        notify: told which file beside the model is taken.
+    """
+    if labels is not None:
+        return read_labels(labels)
+    is_detector = bool(heads) or recognised(graph) is not None
+    return labels_beside_detector(model, graph, notify) if is_detector else []
+
+
 def found_boxes(
-    graph: Graph, labels: Labels, outputs: Sequence[str], paths: Sequence[str], source: SampleSource | None,
+    graph: Graph, labels: Sequence[str], outputs: Sequence[str], paths: Sequence[str], source: SampleSource | None,
     reading: SampleReading, skip: int,
 ) -> tuple[str, str]:  # fmt: skip
     """Photos with the boxes that a detector finds in them as floats and as what ships, as HTML, and why there are none;
@@ -66,7 +83,7 @@ def found_boxes(
 
     Args:
         graph: the model, with its selection of boxes.
-        labels: the name of each class, or the file that has them.
+        labels: the name of each class.
         outputs: tensors of the graph that the files give, in their order.
         paths: frozen.pb and model.tflite.
         source: the samples.
@@ -76,8 +93,7 @@ def found_boxes(
     if source is None or not _are_photos(source) or recognised(graph) is None:
         return "", ""
     try:
-        app = DetectionApp(graph, read_labels(labels) if isinstance(labels, (str, os.PathLike)) else labels)
-        return _drawn(app, outputs, paths, source, reading, skip), ""
+        return _drawn(DetectionApp(graph, labels), outputs, paths, source, reading, skip), ""
     except PocketgraphError as error:  # as boxes are relative to some that only the model's user has
         return "", f"which boxes it finds in photos: {error}"
 

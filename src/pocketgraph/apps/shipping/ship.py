@@ -28,7 +28,7 @@ from pocketgraph.apps.shipping.answer_judging import (
 )
 from pocketgraph.apps.shipping.device_times import device_times
 from pocketgraph.apps.shipping.form_gain import worse_than_floats
-from pocketgraph.apps.shipping.found_boxes import box_heads, found_boxes
+from pocketgraph.apps.shipping.found_boxes import box_heads, found_boxes, names_told
 from pocketgraph.apps.shipping.input_sizes import unsaid_picture_sizes, unsaid_sizes
 from pocketgraph.apps.shipping.next_commands import file_commands, judging_command
 from pocketgraph.apps.shipping.pixel_scaling import likeliest_scaling, unsaid_scaling, with_scaling_told
@@ -162,12 +162,12 @@ def ship(
         notify_once(f"left out: {', '.join(left[:5])}; {option('outputs')}={','.join([*wanted, *left[:5]])} ships more")
     whole = graph
     graph, work.outputs, work.reading = prepared(graph, wanted, reading, notify_once, inputs or (), shapes or {})
-    if labels is None:  # they may be in a file beside the model
-        work.names = class_names_of_model(source, found, work.outputs[0], signature, notify_once)
-        work.key += repr(work.names)
-    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
     work.numbers = dict.fromkeys(box_heads(whole, wanted, work.outputs), "")
-    work.boxes = partial(found_boxes, whole, labels if labels is not None else work.names)
+    work.app_names = names_told(labels, source, whole, work.numbers, notify_once)
+    if labels is None and not work.app_names:  # they may be in a file beside the model
+        work.app_names = work.names = class_names_of_model(source, found, work.outputs[0], signature, notify_once)
+    graph = of_heard_length(graph, work.outputs, (), data, SampleReading(**work.reading, notify=notify_once))
+    work.boxes, work.key = partial(found_boxes, whole, work.app_names), work.key + repr(work.app_names)
     if labels is not None and work.outputs != wanted:
         work.labels = None
         notify_once(f"labels are of what the app makes of {', '.join(work.outputs)}, so they do not judge what ships")
@@ -204,6 +204,7 @@ class _Work:
         self.freezing: dict[str, Any] = {}
         self.forgets: tuple[str, ...] = ()
         self.names: list[str] = []  # of classes, as the graph has them
+        self.app_names: list[str] = []  # of classes or of what is in boxes, for labels.txt
         self.boxes: Callable[..., tuple[str, str]] = partial(found_boxes, Graph(()), ())
         self.sizes: dict[str, tuple[int, ...]] = {}  # of inputs, as samples tell them
         self.numbers: dict[str, str] = {}  # outputs that are judged as such, and what is assumed of each
@@ -380,7 +381,7 @@ class _Work:
         source = self.source if os.path.isfile(self.source) else self.path(FROZEN)  # checkpoints hold more
         result.sizes = os.path.getsize(source), os.path.getsize(self.path(MODEL))
         result.size_cause = size_cause(self.path(MODEL), self.path(FROZEN))
-        write_labels(self.path("labels.txt"), self.labels or self.names)
+        write_labels(self.path("labels.txt"), self.app_names)
         result.app = write_text_files(self.path(FROZEN), self.path(MODEL), self.folder, self.outputs, self.data,
                                       SampleReading(**self.reading))  # fmt: skip
         paths = self.path(FROZEN), self.path(MODEL)

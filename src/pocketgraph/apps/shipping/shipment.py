@@ -42,7 +42,7 @@ class Tried:
 
     Attributes:
         form: its name.
-        is_kept: whether it ships: it keeps the budget, and brings something over floats.
+        is_kept: whether it is the one in the folder: it keeps the budget, and brings something over floats.
         words: what it loses, what is worse about it than floats, or why it could not be made.
         bytes: of its file; 0 where there is none.
     """
@@ -100,6 +100,12 @@ class Shipment:
     def __repr__(self) -> str:
         before, after = map(bytes_text, self.sizes)
         return f"<Shipment {self.folder}: {before} -> {after}; {self.verdict}>"
+
+    def outcome(self, tried: Tried) -> str:
+        """What becomes of a form in a word or two, as the verdict has it."""
+        if not tried.is_kept:
+            return "left"
+        return "ships" if self.is_proved and not self.doubt else "not yet"
 
     @property
     def verdict(self) -> str:

@@ -21,7 +21,7 @@ def as_html(shipment: Shipment, boxes: str = "") -> str:
     rows = [
         Row([
             words(SHIPPED_FORMS[each.form]), Cell(bytes_text(each.bytes), each.bytes) if each.bytes else Cell(""),
-            words("ships" if each.is_kept else "left"), words(each.words),
+            words(shipment.outcome(each)), words(each.words),
         ], is_quiet=not each.is_kept)
         for each in shipment.tried
     ]  # fmt: skip
