@@ -96,6 +96,18 @@ def test_pictures_of_known_sizes_are_resized_by_the_weights_of_the_table() -> No
             assert_near(actual, np.asarray(expected), 1e-5)
 
 
+def test_batch_norms_in_training_move_their_averages_by_the_factor() -> None:
+    norms = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+    found = [case for case in cases("nn") if case.node.op in norms and case.node.attrs["is_training"]]
+    found = [case for case in found if is_plain(case) and case.inputs[0].dtype == np.float32]
+    assert {case.node.attrs.get("exponential_avg_factor", 1.0) for case in found} >= {0.0, 0.25}
+    for case in found:
+        graph, feeds = single(case.node, case.inputs, [True] * 5)
+        given = run(exported(graph, [f"case:{port}" for port in range(5)]), feeds)
+        for actual, expected in zip(given, case.expected[:5], strict=True):
+            assert_near(actual, expected, 1e-5)
+
+
 LAYERS = (
     "Abs", "Add", "AddV2", "AvgPool", "BiasAdd", "ConcatV2", "Conv2D", "DepthwiseConv2dNative", "Div", "Elu", "Exp",
     "ExpandDims", "GatherV2", "LeakyRelu", "LogSoftmax", "MatMul", "Max", "MaxPool", "Maximum", "Mean", "Minimum",

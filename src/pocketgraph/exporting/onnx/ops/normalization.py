@@ -20,7 +20,7 @@ def fused_batch_norm(emit: OnnxEmit, node: Node) -> None:
     epsilon = float(node.attr("epsilon", 1e-4))
     source = image(emit, node)
     if bool(node.attr("is_training", True)):
-        _by_the_batch(emit, node, source, scale, offset, epsilon)
+        _by_the_batch(emit, node, source, epsilon)
         return
     made = normalized(emit, source, scale, offset, mean, variance, epsilon)
     yield_image(emit, node, made)
@@ -41,10 +41,9 @@ def normalized(
     return emit.op("BatchNormalization", [source, scale, offset, mean, variance], source.shape, epsilon=epsilon)
 
 
-def _by_the_batch(
-    emit: OnnxEmit, node: Node, source: OnnxValue, scale: OnnxValue, offset: OnnxValue, epsilon: float
-) -> None:
+def _by_the_batch(emit: OnnxEmit, node: Node, source: OnnxValue, epsilon: float) -> None:
     """With the statistics of the batch itself."""
+    _, scale, offset, *running = emit.inputs()
     axes = [axis for axis in range(emit.rank(source)) if axis != 1]
     mean = reduce(emit, "ReduceMean", source, axes, True)
     centred = sub(emit, source, mean)
@@ -65,8 +64,19 @@ def _by_the_batch(
         members = emit.cast(emit.op("ReduceProd", [sizes], [], keepdims=0), variance.dtype)
         fewer = emit.op("Max", [sub(emit, members, emit.like(1, members)), emit.like(1, members)], [])
         corrected = mul(emit, flat_variance, emit.op("Div", [members, fewer], []))
-    for port, value in enumerate((flat_mean, corrected, flat_mean, flat_variance), start=1):
+    part = float(node.attr("exponential_avg_factor", 1.0))
+    if part != 1:
+        given = [_moved(emit, *pair, part) for pair in zip(running, (flat_mean, corrected), strict=True)]
+    else:
+        given = [flat_mean, corrected]
+    for port, value in enumerate((*given, flat_mean, flat_variance), start=1):
         emit.result(value, port)
+
+
+def _moved(emit: OnnxEmit, old: OnnxValue, new: OnnxValue, part: float) -> OnnxValue:
+    """A running average that takes over this part of the new value."""
+    kept = mul(emit, old, emit.like(1 - np.float32(part), old))
+    return add(emit, kept, mul(emit, new, emit.like(part, new)))
 
 
 @converts("BatchNormWithGlobalNormalization")
