@@ -14,7 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pocketgraph.kernels.op_table import INDEX, OpTable
+from pocketgraph.kernels import op_table
+from pocketgraph.kernels.op_table import OpTable
 
 ROOT = Path(__file__).parents[1] / "src" / "pocketgraph"
 FOLDERS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
@@ -78,7 +79,7 @@ def index() -> str:
 
 
 def main() -> None:
-    text, path = index(), Path(INDEX)
+    text, path = index(), Path(op_table.__file__).with_name(op_table.INDEX)
     if path.exists() and path.read_text("utf-8") == text:
         return
     if "--check" in sys.argv[1:]:

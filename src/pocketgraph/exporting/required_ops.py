@@ -10,12 +10,12 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, partial
-from importlib.resources import files
 from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, GraphError, UsageError, option
 from pocketgraph.formats.flatbuffers import Table
 from pocketgraph.graph import DType, Graph, Node, opdefs
+from pocketgraph.package_data import content_beside, text_beside
 from pocketgraph.protobuf import wire
 from pocketgraph.protobuf.wire import LEN, VARINT, Buffer, WireError
 
@@ -89,7 +89,7 @@ def _spelled(spellings: Mapping[str, list[str]], place: re.Match[str]) -> str:
 @cache
 def _classes() -> tuple[dict[str, list[str]], dict[str, Any]]:
     """How C++ spells each type, and the patterns of each op's classes (tools/build_kernel_classes.py)."""
-    packed = files("pocketgraph.exporting").joinpath("kernel_classes.jsonl.gz").read_bytes()
+    packed = content_beside(__file__, "kernel_classes.jsonl.gz")
     first, *others = gzip.decompress(packed).decode("utf-8").splitlines()
     return json.loads(first), dict(json.loads(line) for line in others)
 
@@ -116,7 +116,7 @@ def header(found: Required | None) -> str:
             "#define SHOULD_REGISTER_OP_GRADIENT true",
         ]
     else:
-        helpers = files("pocketgraph.exporting").joinpath("selective_registration.h").read_text("ascii")
+        helpers = text_beside(__file__, "selective_registration.h")
         lines += ["", helpers.rstrip("\n"), "    constexpr const char* kNecessaryOpKernelClasses[] = {"]
         lines += [f'"{kernel.cls}",' for kernel in found.kernels if kernel.cls]
         array = "kNecessaryOpKernelClasses"

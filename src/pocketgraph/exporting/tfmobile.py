@@ -11,11 +11,11 @@ import re
 from collections.abc import Mapping
 from fnmatch import translate
 from functools import cache
-from importlib.resources import files
 
 from pocketgraph.errors import command_on_model, option
 from pocketgraph.exporting.required_ops import kernel_class
 from pocketgraph.graph import DType, Graph, Node
+from pocketgraph.package_data import section_beside
 from pocketgraph.runtime.unsupported_help import help_with
 
 NAME = "tfmobile"
@@ -76,7 +76,5 @@ def _reason(graph: Graph, node: Node) -> str:
 @cache
 def _linked() -> dict[str, re.Pattern[str]]:
     """The ops of each list in ``tfmobile_ops.txt``."""
-    lines = files("pocketgraph.exporting").joinpath("tfmobile_ops.txt").read_text("ascii").splitlines()
-    _, *lists = "\n".join(line for line in lines if not line.startswith("#")).split("[")
-    named = (each.partition("]") for each in lists)
-    return {name: re.compile("|".join(map(translate, ops.split()))) for name, _, ops in named}
+    lists = {name: section_beside(__file__, "tfmobile_ops.txt", name) for name in ("any", "listed", "floating")}
+    return {name: re.compile("|".join(map(translate, " ".join(lines).split()))) for name, lines in lists.items()}

@@ -10,6 +10,8 @@ import re
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from pocketgraph.package_data import text_beside
+
 if TYPE_CHECKING:
     from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
@@ -42,12 +44,10 @@ def message(name: str) -> type[Message]:
 @cache
 def pool() -> DescriptorPool:
     """The descriptors of everything in ``protos.txt``."""
-    from importlib.resources import files
-
     from google.protobuf.descriptor_pb2 import FileDescriptorProto
     from google.protobuf.descriptor_pool import DescriptorPool
 
-    messages, enums = read_table(files("pocketgraph.formats").joinpath("protos.txt").read_text("ascii"))
+    messages, enums = read_table(text_beside(__file__, "protos.txt"))
     common = FileDescriptorProto(name="pocketgraph/google.proto", package="google.protobuf", syntax="proto3")
     ours = FileDescriptorProto(name="pocketgraph/tensorflow.proto", package="tensorflow", syntax="proto3")
     ours.dependency.append(common.name)

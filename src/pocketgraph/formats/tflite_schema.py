@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from functools import cache
 
-PLACE = os.path.join(os.path.dirname(__file__), "tflite_schema.txt")
+from pocketgraph.package_data import section_beside
 
 
 @cache
 def entries(part: str) -> tuple[list[str], ...]:
     """The words of each entry of a part: ``operators``, ``options``, ``options 2`` or ``tables``."""
-    lines: str = __loader__.get_data(PLACE).decode()  # type: ignore[name-defined]
-    lines = lines.partition(f"[{part}]\n")[2].partition("\n[")[0]
-    return tuple([line.split() for line in lines.splitlines() if not line.startswith("#")])
+    return tuple(map(str.split, section_beside(__file__, "tflite_schema.txt", part)))

@@ -58,12 +58,11 @@ names elsewhere says in its docstring why it is none.
 
 from __future__ import annotations
 
-import os
 from functools import lru_cache
 
-ROWS: str = __loader__.get_data(  # type: ignore[name-defined]
-    os.path.join(os.path.dirname(__file__), "op_traits.txt")
-).decode()
+from pocketgraph.package_data import text_beside
+
+ROWS = text_beside(__file__, "op_traits.txt")
 """A line an op and its traits, in the order of the alphabet."""
 
 

@@ -11,7 +11,6 @@ op is asked for.
 from __future__ import annotations
 
 import json
-import os
 import zlib
 from collections.abc import Mapping
 from functools import cache
@@ -26,6 +25,7 @@ from pocketgraph.graph.node import Node
 from pocketgraph.graph.record import Record
 from pocketgraph.graph.shape import Shape
 from pocketgraph.graph.tensor import Tensor
+from pocketgraph.package_data import content_beside
 
 BOTH, OLD, NEW = "", "1.15", "2.x"
 GZIP = 31  # zlib's name for its format; gzip itself takes longer to import than the table to read
@@ -262,8 +262,8 @@ def _wrong_kind(node: Node, attr: str, wanted: str) -> GraphError:
 
 @cache
 def _common() -> tuple[str, bytes]:
-    """The first lines of the table, and those that are still packed. The loader reads it, be it in an archive."""
-    data: bytes = __loader__.get_data(os.path.join(os.path.dirname(__file__), "opdefs.jsonl.gz"))  # type: ignore[name-defined]
+    """The first lines of the table, and those that are still packed."""
+    data = content_beside(__file__, "opdefs.jsonl.gz")
     member = zlib.decompressobj(wbits=GZIP)
     return member.decompress(data).decode("ascii"), member.unused_data
 

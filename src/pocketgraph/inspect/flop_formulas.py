@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from importlib.resources import files
 from typing import TypeAlias
 
 from pocketgraph.graph import Node
+from pocketgraph.package_data import text_beside
 
 Sizes: TypeAlias = "tuple[int, ...]"
 Formula: TypeAlias = "Callable[[Node, list[Sizes], list[Sizes]], int]"
@@ -288,5 +288,5 @@ for _name, _each, _gradient in (
     ("Adadelta", 11, 6),
 ):  # fmt: skip
     _table(per_input(_each, _gradient), f"Apply{_name} ResourceApply{_name}")
-FREE = frozenset(files("pocketgraph.inspect").joinpath("free_ops.txt").read_text("ascii").split())
+FREE = frozenset(text_beside(__file__, "free_ops.txt").split())
 """Ops that move values only. Calls and branches cost what the nodes inside of them cost."""

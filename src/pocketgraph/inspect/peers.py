@@ -9,13 +9,13 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from pocketgraph.errors import UsageError
+from pocketgraph.package_data import text_beside
 
 if TYPE_CHECKING:
     from pocketgraph.graph import Graph
@@ -137,7 +137,7 @@ def _spread(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def _one(name: str, job: dict[str, Any], python: str) -> PeerResult:
     program = sys.executable if name in OURS or not python else python
     # As text and not as a file: a script's own folder would come before the standard library.
-    worker = files("pocketgraph.inspect").joinpath("peer_worker.py").read_text("utf-8")
+    worker = text_beside(__file__, "peer_worker.py")
     environment = dict(os.environ)
     if name in OURS:
         ours = str(Path(__file__).parents[2])

@@ -6,15 +6,16 @@ rows: so that a session imports what its ops need and nothing else, and nobody k
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any, Generic, TypeVar
 
+from pocketgraph.package_data import section_beside
+
 Row = TypeVar("Row")
 F = TypeVar("F", bound=Callable[..., Any])
 
-INDEX = os.path.join(os.path.dirname(__file__), "op_index.txt")
+INDEX = "op_index.txt"
 """A part a table, ``[NAME]`` above it; a line a module: its name from the table's package on, and the ops it enters."""
 
 
@@ -107,7 +108,6 @@ class OpTable(Generic[Row]):
 
 
 def indexed(table: str) -> dict[str, str]:
-    """The module of each op of a table, as the index has it. The loader reads it: a package may be in an archive."""
-    data: bytes = __loader__.get_data(INDEX)  # type: ignore[name-defined]
-    lines = data.decode().partition(f"[{table}]\n")[2].partition("\n[")[0].splitlines()
+    """The module of each op of a table, as the index has it."""
+    lines = section_beside(__file__, INDEX, table)
     return {op: module for module, *ops in map(str.split, lines) for op in ops}

@@ -9,7 +9,6 @@ What else an op demands of its inputs, its kernel says.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache, wraps
 from typing import Any
@@ -17,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from pocketgraph.errors import RunError
+from pocketgraph.package_data import text_beside
 
-PLACE = os.path.join(os.path.dirname(__file__), "ranks.txt")
-RANKS = dict(map(str.split, __loader__.get_data(PLACE).decode().splitlines()))  # type: ignore[name-defined]
+RANKS = dict(map(str.split, text_beside(__file__, "ranks.txt").splitlines()))
 """By op: a letter an input."""
 RANK_NAMES = {"0": "a scalar", "s": "a scalar", "1": "a vector", "2": "a matrix", "v": "a scalar or a vector"}
 

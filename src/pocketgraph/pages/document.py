@@ -8,6 +8,7 @@ from functools import cache
 from html import escape
 
 from pocketgraph.errors import printable
+from pocketgraph.package_data import text_beside
 
 
 def text(words: object) -> str:
@@ -52,6 +53,4 @@ def fragment(*parts: str) -> str:
 @cache
 def file(name: str) -> str:
     """The text of a file beside this one."""
-    from importlib import resources
-
-    return resources.files("pocketgraph.pages").joinpath(name).read_text("utf-8")
+    return text_beside(__file__, name)

@@ -30,6 +30,7 @@ from pocketgraph.graph import Graph, Versions
 from pocketgraph.graph.colocation import without_colocations
 from pocketgraph.graph.garbage_collection import collector_paused
 from pocketgraph.graph.model_file_graph import refuse_finished
+from pocketgraph.pages.quantities import listed
 from pocketgraph.transforms.compat import Compat
 from pocketgraph.transforms.grammar import Parameters, parse_transforms
 from pocketgraph.transforms.graph_verification import check
@@ -255,8 +256,8 @@ def _collecting(steps: list[Applied] | None) -> Iterator[None]:
 def _say_what_is_missing(rule: Rule, graph: Graph, arguments: Mapping[str, Any]) -> None:
     """Logs where the rule did not match because another one did not run before it."""
     for remedy, misses in remedies(rule.near_misses(graph, arguments)).items():
-        count = f"'{misses[0].node}'" + (f" and {len(misses) - 1} more" if len(misses) > 1 else "")
-        log.warning("%s: left %s alone, %s; run %s first", rule.name, count, misses[0].why, remedy)
+        nodes = listed([miss.node for miss in misses], 1, quoted=True)
+        log.warning("%s: left %s alone, %s; run %s first", rule.name, nodes, misses[0].why, remedy)
 
 
 def checked(

@@ -6,7 +6,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
 from typing import NamedTuple
 
 from pocketgraph.exporting.arena import ALIGNMENT, Buffer, Layout
@@ -14,6 +13,7 @@ from pocketgraph.exporting.c.unit import C_TYPES, Argument, CConstant, KernelCal
 from pocketgraph.exporting.c_identifiers import comment, identifiers, literal
 from pocketgraph.exporting.templates import filled
 from pocketgraph.litert.program import Value
+from pocketgraph.package_data import text_beside
 
 INCLUDE = re.compile(r'^#include "(\w+\.h)"\n', re.MULTILINE)
 SYSTEM = re.compile(r"^#include <(math|stddef|stdint|string)\.h>\n", re.MULTILINE)
@@ -43,13 +43,13 @@ class CTensor(NamedTuple):
 @lru_cache
 def kernel_text(name: str) -> str:
     """A file of kernels, or a template of another file."""
-    return files("pocketgraph.exporting.c").joinpath("kernels").joinpath(name).read_text("utf-8")
+    return text_beside(__file__, f"kernels/{name}")
 
 
 @lru_cache
 def template(name: str) -> str:
     """A file that goes with every library."""
-    return files("pocketgraph.exporting.c").joinpath("files").joinpath(name).read_text("utf-8")
+    return text_beside(__file__, f"files/{name}")
 
 
 def filled_in(text: str, name: str, **parts: str) -> str:

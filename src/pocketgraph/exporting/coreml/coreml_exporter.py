@@ -10,7 +10,6 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from importlib.resources import files
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +25,7 @@ from pocketgraph.exporting.onnx.onnx_program import Body, OnnxValue
 from pocketgraph.exporting.programs import LackingError
 from pocketgraph.exporting.samples import taken_feeds
 from pocketgraph.graph.tensor import Array
+from pocketgraph.package_data import text_beside
 from pocketgraph.runtime.session import Session
 
 SUFFIX = ".mlpackage"
@@ -334,7 +334,7 @@ def _write_check(
         arrays["scores"] = np.asarray(outputs[0].name)
     with open(path + BESIDE[1], "wb") as file:
         np.savez_compressed(file, **arrays)  # type: ignore[arg-type]
-    script = files("pocketgraph.exporting.coreml").joinpath("check_on_mac.py.txt").read_text("utf-8")
+    script = text_beside(__file__, "check_on_mac.py.txt")
     script = script.replace("@package@", name).replace("@golden@", name + BESIDE[1])
     with open(path + BESIDE[0], "w", encoding="utf-8", newline="\n") as file:
         file.write(script.replace("@tolerance@", f"{max(tolerance, TOLERANCES['float16']):g}"))

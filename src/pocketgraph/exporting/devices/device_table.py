@@ -8,11 +8,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib import resources
 from typing import Any, NamedTuple
 
 from pocketgraph.errors import FormatError, MissingExtraError, UsageError, did_you_mean, option
 from pocketgraph.exporting.devices.family_times import FAMILIES, cost_family
+from pocketgraph.package_data import text_beside
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -74,14 +74,14 @@ class Device:
 @cache
 def devices() -> tuple[Device, ...]:
     """The devices of devices.toml, in its order."""
-    text = resources.files("pocketgraph.exporting.devices").joinpath("devices.toml").read_text("utf-8")
+    text = text_beside(__file__, "devices.toml")
     return _devices(text, "devices.toml")
 
 
 @cache
 def published_models() -> Mapping[str, Mapping[str, float]]:
     """Milliseconds of each family of operations of the published models, on the machine of the table."""
-    text = resources.files("pocketgraph.exporting.devices").joinpath("published_models.toml").read_text("utf-8")
+    text = text_beside(__file__, "published_models.toml")
     return dict(tomllib.loads(text))
 
 

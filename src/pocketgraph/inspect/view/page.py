@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from html import escape
-from importlib import resources
 from typing import Any
 
 from pocketgraph.errors import printable
@@ -16,6 +15,7 @@ from pocketgraph.inspect.view.nodes import LARGE, NOTHING, Shown, functions_as_g
 from pocketgraph.inspect.view.overlay import Overlay
 from pocketgraph.inspect.view.scope import Scope
 from pocketgraph.inspect.view.scopes import nested_scopes, sizes_of
+from pocketgraph.package_data import text_beside
 from pocketgraph.pages.document import document
 from pocketgraph.pages.quantities import counted
 
@@ -53,8 +53,7 @@ def as_comparison(steps: Sequence[AppliedRule], title: str, overlays: Sequence[O
 
 def _page(data: dict[str, Any]) -> str:
     text = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    folder = resources.files("pocketgraph.inspect.view")
-    script = "".join(folder.joinpath(name).read_text("utf-8") for name in SCRIPTS)
+    script = "".join(text_beside(__file__, name) for name in SCRIPTS)
     shown_title, summary = escape(data["title"]), escape(data["summary"])
     header = (
         f'<header><h1 title="{shown_title}">{shown_title}</h1><span id="summary" title="{summary}">{summary}</span>'
@@ -76,9 +75,7 @@ def _page(data: dict[str, Any]) -> str:
         '<div id="legend"></div><div id="tip" role="tooltip"></div></main>\n'
         f'<aside id="panel" aria-live="polite"></aside>\n<script type="application/json" id="data">{text}</script>'
     )
-    return document(
-        data["title"], body, script=script, style=folder.joinpath("page.css").read_text("utf-8"), kind="view"
-    )
+    return document(data["title"], body, script=script, style=text_beside(__file__, "page.css"), kind="view")
 
 
 def page_data(graph: Graph, title: str, overlay: Overlay = NOTHING) -> dict[str, Any]:

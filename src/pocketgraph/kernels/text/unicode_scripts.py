@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 
 import numpy as np
 
 from pocketgraph.kernels.arrays import Array
 from pocketgraph.kernels.registry import kernel
+from pocketgraph.package_data import text_beside
 
 
 @cache
 def _spans() -> tuple[Array, Array]:
     """(first code points of the spans, their scripts' numbers); unicode_scripts.txt, made by a script under tests."""
-    text = resources.files("pocketgraph.kernels.text").joinpath("unicode_scripts.txt").read_text("utf-8")
+    text = text_beside(__file__, "unicode_scripts.txt")
     pairs = [line.split() for line in text.splitlines()]
     return np.array([int(start, 16) for start, _ in pairs]), np.array([int(script) for _, script in pairs], np.int32)
 

@@ -27,6 +27,7 @@ from pocketgraph.litert.operands import attr_text
 from pocketgraph.litert.operator_traits import WEIGHT_AXIS
 from pocketgraph.litert.program import Operation, Program, Quantization, Value
 from pocketgraph.litert.rewriting.weight_folding import LINEAR
+from pocketgraph.pages.quantities import listed
 
 ENDINGS = ("/int8", "/float", "/numbers", "/prescribed")
 """Of the names of tensors that are another's in codes, or in plain numbers again."""
@@ -93,7 +94,7 @@ def steps_without_place(program: Program, graph: Graph, notify: Callable[[str], 
     names = list(dict.fromkeys(name for layer in layers for name in layer.nodes[:1]))
     if not names:
         return ()
-    which = f"'{names[0]}' stays" if len(names) == 1 else f"'{names[0]}' and {len(names) - 1} more stay"
+    which = f"{listed(names, 1, quoted=True)} {'stays' if len(names) == 1 else 'stay'}"
     notify(f"{which} in float: a graph has no nodes for their codes, which a .tflite file holds")
     return WEIGHT_CHANGES
 

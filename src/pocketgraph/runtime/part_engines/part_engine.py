@@ -134,7 +134,7 @@ def _spec(dtype: str, shape: Sequence[int]) -> PartTensor:
 
 
 class PartRunner(Runner):
-    """A base for runners (litert.runner.Runner) that compute in ``run``: the rest of what a session asks of one."""
+    """A base for runners (litert.running's Runner) that compute in ``run``: the rest of what a session asks of one."""
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         """The outputs for these inputs, one new array each, of the shapes that are wanted. One call at a time.
