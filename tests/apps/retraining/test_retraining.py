@@ -28,6 +28,7 @@ from pocketgraph.apps.retraining.example_lists import category_of, examples_of, 
 from pocketgraph.apps.retraining.retraining_page import as_html, headline, next_commands, verdict
 from pocketgraph.apps.retraining.softmax_head import cross_validated, fold_of, minimized, solved
 from pocketgraph.apps.retraining.tool import retrain
+from pocketgraph.apps.shipping.ship import ship
 from pocketgraph.datasets.class_labels import label_of
 from pocketgraph.errors import FormatError, UsageError
 from pocketgraph.formats import load, save
@@ -382,3 +383,11 @@ def test_a_finished_file_is_no_base(photos: pathlib.Path, tmp_path: pathlib.Path
     pocketgraph.export(base(), tmp_path / "base.tflite")
     with pytest.raises(UsageError, match="is finished already; retrain starts from the graph"):
         retrain(load(tmp_path / "base.tflite"), photos)
+
+
+def test_ship_tells_that_photos_which_judge_a_retrained_model_may_have_taught_it(
+    photos: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    save(retrain(base(), photos).graph, tmp_path / "net.pb")
+    told = ship(tmp_path / "net.pb", tmp_path / "out", photos).unknown
+    assert any("samples that judge it taught it" in line for line in told)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from pocketgraph.apps.retraining.retrained_graph import LAYER
 from pocketgraph.datasets.class_labels import tells_two, two_classes
 from pocketgraph.datasets.class_scores import says_scores
 from pocketgraph.datasets.evaluation_dataset import Dataset
@@ -21,6 +22,7 @@ from pocketgraph.runtime.comparison.answer_metrics import are_picks, noise_words
 
 LOST_ANSWERS = 2.0  # percentage points of right answers that may be lost when nothing is said
 CHANGED_ANSWERS = 5.0  # of answers that may be others, where the data tell no classes
+FEWEST_JUDGED = 10  # samples; fewer judge nothing
 LEAST_DECIBELS = 20.0  # of results that are no scores of classes
 
 
@@ -88,6 +90,22 @@ def unjudged(samples: int | None) -> str:
         return f"samples that it was not made with: give more with {option('data')}, 100 are enough"
     left = "the one sample" if samples == 1 else f"the {samples} samples"
     return f"others than {left} left to judge it on"
+
+
+def unseen(graph: Graph, samples: int | None) -> list[str]:
+    """What is not known of a model's answers on samples that neither taught nor calibrated it, a sentence each.
+
+    Args:
+        graph: the model; of a retrained one its own photos may be the samples.
+        samples: how many judge; None where there are none.
+    """
+    found = [] if samples and samples >= FEWEST_JUDGED else [f"what it loses on {unjudged(samples)}"]
+    if samples and any(node.name.startswith(f"{LAYER}/") for node in graph):
+        found.append(
+            "whether samples that judge it taught it, too: retrain learns from most of its folder, and its page tells "
+            "how many are right of those that it held back"
+        )
+    return found
 
 
 def likely_numbers(graph: Graph, outputs: Sequence[str], model: RunnableModel, data: Dataset) -> dict[str, str]:

@@ -17,13 +17,14 @@ from pocketgraph.apps.model_comparison import verify
 from pocketgraph.apps.quantizing import quantize
 from pocketgraph.apps.shipping.answer_judging import (
     CHANGED_ANSWERS,
+    FEWEST_JUDGED,
     LOST_ANSWERS,
     KeptAnswers,
     check_labels,
     kept_answers,
     likely_numbers,
     takes_labels,
-    unjudged,
+    unseen,
     with_labelled_first,
 )
 from pocketgraph.apps.shipping.device_times import device_times
@@ -76,7 +77,6 @@ from pocketgraph.transforms import transform
 
 MOST_CALIBRATED = 100  # samples
 CALIBRATED_SHARE = 0.6  # of the samples, where there are few: the others judge
-FEWEST_JUDGED = 10  # samples; fewer judge nothing
 MOST_JUDGED = 200
 MOST_DENSE = 30  # samples to calibrate with, and to judge on, of a model that answers for each place of a picture
 MOST_CHECKED = 8  # texts that an exported file is held against the graph on
@@ -230,8 +230,7 @@ class _Work:
             frozen, whole, self.data, calibrated, self.reading, self.notify,
             labels=self.labels, outputs=self.outputs, threads=self.threads,
         )  # fmt: skip
-        if not result.is_proved:
-            result.unknown.append(f"what it loses on {unjudged(judged if self.data is not None else None)}")
+        result.unknown += unseen(graph, judged if self.data is not None else None)
         forms = self.forms(frozen, calibrated)
         for form, make in forms.items():
             result.form = form
