@@ -13,6 +13,7 @@ from pocketgraph.graph import DType
 from pocketgraph.graph.dtype import INT32
 from pocketgraph.graph.record import Record
 from pocketgraph.litert.constant import Constant
+from pocketgraph.litert.operator_traits import WEIGHTED
 
 
 class Quantization(Record):
@@ -149,6 +150,19 @@ class Program:
         self.outputs = outputs
         self.operations: list[Operation] = [] if operations is None else operations
         self.rounded: dict[int, DType] = {} if rounded is None else rounded
+
+    @property
+    def work(self) -> int:
+        """About how many multiplications, or other steps for an element, a run takes."""
+        work = 0
+        for operation in self.operations:
+            made = sum(value.size for value in operation.outputs)
+            weights = operation.inputs[1] if operation.code in WEIGHTED and len(operation.inputs) > 1 else None
+            if weights is not None and weights.shape:
+                across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
+                made *= max(1, weights.size // max(1, across))
+            work += made
+        return work
 
     def producers(self) -> dict[Value, Operation]:
         """The operation that makes each value; inputs and constants have none."""

@@ -7,7 +7,6 @@ from typing import Any
 
 from pocketgraph.litert.cost_model import LIGHT_OPERATION
 from pocketgraph.litert.executable import encoded
-from pocketgraph.litert.operator_traits import WEIGHTED
 from pocketgraph.litert.program import Program, Value
 from pocketgraph.litert.rewriting.deduplication import bytes_repeated
 
@@ -36,7 +35,7 @@ def split(
     model = Program([program.inputs[index] for index in fed], given, program.operations)
     model.drop_unused()
     size = sum(value.constant.nbytes for value in _constants(model))
-    work = _work(model)  # of light operations, handing work to a second thread takes longer than doing it
+    work = model.work  # of light operations, handing work to a second thread takes longer than doing it
     about = {
         "inputs": [(name, type, value.shape) for name, type, value in zip(inputs, types, program.inputs, strict=True)],
         "computed": [(value.shape, value.dtype.numpy.name) for value in computed],
@@ -72,19 +71,6 @@ def _unshaped(program: Program, computed: Sequence[Value]) -> list[Value]:
         is_free = source is not None and source in producers and source not in (*computed, *given)
         given.append(source if source is not None and is_free else value)
     return given
-
-
-def _work(model: Program) -> int:
-    """About how many multiplications, or other steps for an element, a run takes."""
-    work = 0
-    for operation in model.operations:
-        made = sum(value.size for value in operation.outputs)
-        weights = operation.inputs[1] if operation.code in WEIGHTED and len(operation.inputs) > 1 else None
-        if weights is not None and weights.shape:
-            across = weights.shape[-1] if operation.code == "DEPTHWISE_CONV_2D" else weights.shape[0]
-            made *= max(1, weights.size // max(1, across))
-        work += made
-    return work
 
 
 def _constants(program: Program) -> list[Any]:

@@ -18,6 +18,7 @@ import numpy as np
 from pocketgraph.litert.constant import Constant
 from pocketgraph.litert.cost_model import (
     LEAST_MICROBATCH_BYTES,
+    MICROBATCH_READS,
     MICROBATCH_WEIGHTS,
     UNEVEN_MICROBATCHES,
 )
@@ -60,7 +61,7 @@ def _number(rows: dict[Value, int], program: Program, batch: int, threads: int) 
         return 1
     constants = {value for operation in program.operations for value in operation.inputs if value and value.constant}
     weights = sum(value.size * value.dtype.size for value in constants)
-    least = max(1, math.ceil(weights / MICROBATCH_WEIGHTS))
+    least = max(1, math.ceil(weights / min(MICROBATCH_WEIGHTS, MICROBATCH_READS * program.work / batch)))
     for pictures in range(least, batch // 2 + 1):
         count = batch // pictures
         turns = math.ceil(count / threads)
