@@ -245,6 +245,24 @@ def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.P
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("index", [-1, 4])
+def test_engines_take_no_rows_outside_of_a_table(engine: str, index: int, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
+    graph = parse("""
+        ids = Placeholder(dtype=int64, shape=[1, 2])
+        small = Cast(ids, SrcT=int64, DstT=int32)
+        table = Const(float[4, 3] 0.5)
+        axis = Const(int32 0)
+        rows = GatherV2(table, small, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = Mul(rows, rows, T=float)
+    """)
+    with Session(graph, engine=engine, cache_dir=tmp_path) as session:
+        assert session.run("y", {"ids": np.array([[0, 3]])})[0].tolist() == [[[0.25] * 3] * 2]
+        with pytest.raises(RunError, match=rf"= {index} is not in \[0, 4\)"):  # as TensorFlow says
+            session.run("y", {"ids": np.array([[0, index]])})
+
+
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
 def test_engines_compute_in_float32(engine: str, tmp_path: pathlib.Path) -> None:
     pytest.importorskip(engine, reason=f"{engine} is not installed")
     graph = parse("""

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
+from pocketgraph.exporting.onnx.fed_numbers import are_outside, by_nodes, index_ranges
 from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
 from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
-from pocketgraph.litert.sixteen_bits import numpy_type
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
 if TYPE_CHECKING:
@@ -60,7 +60,8 @@ class OpenVinoRunner(PartRunner):
         source: the path of a .tflite model, or the content of an ONNX model.
         threads: how many to compute with.
         outputs: what is wanted.
-        exact: computes the outputs where OpenVINO would not, for whole numbers beyond MOST_FED.
+        exact: computes the outputs where OpenVINO would not, for whole numbers beyond MOST_FED, or refuses them.
+        ranges: of inputs that are indices, as ``index_ranges`` tells.
         options: of OpenVINO, besides.
 
     Raises:
@@ -73,6 +74,7 @@ class OpenVinoRunner(PartRunner):
         threads: int,
         outputs: Sequence[PartTensor],
         exact: Callable[[Sequence[Array]], list[Array]] | None = None,
+        ranges: dict[int, int] | None = None,
         **options: Any,
     ) -> None:
         try:
@@ -86,12 +88,12 @@ class OpenVinoRunner(PartRunner):
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
         self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
         self._outputs = list(outputs)
-        self._exact = exact
+        self._exact, self._ranges = exact, ranges or {}
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         # ``request.infer(inputs)`` does the same in Python, 60 µs slower.
-        if any(map(_is_beyond_float32, inputs)):
+        if any(map(_is_beyond_float32, inputs)) or are_outside(self._ranges, inputs):
             if self._exact is None:
                 raise RunError(f"OpenVINO computes whole numbers beyond {MOST_FED} in float32", hint="use engine=None")
             return self._exact(inputs)
@@ -222,34 +224,19 @@ def _is_wide(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "iu" and dtype.itemsize >= 4
 
 
-def _by_nodes(part: OfferedPart) -> Callable[[Sequence[Array]], list[Array]] | None:
-    """What computes a part on the reference engine; None where the graph was not read."""
-    reference, types = part.reference, [numpy_type(name) for _, name, _ in part.entry.about["inputs"]]
-    if reference is None:
-        return None
-
-    def computed(inputs: Sequence[Array]) -> list[Array]:
-        given = [array.astype(dtype) for array, dtype in zip(part.all_inputs(inputs), types, strict=True)]
-        results = reference.run(given)
-        places = zip(part.places, part.outputs, strict=True)
-        return [results[place].astype(wanted.dtype).reshape(wanted.shape) for place, wanted in places]
-
-    return computed
-
-
 def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     """A part in OpenVINO: from its graph, or else from its file.
 
     Raises:
         RunError: OpenVINO takes neither.
     """
-    exact = _by_nodes(part)
+    besides = {"exact": by_nodes(part), "ranges": index_ranges(part), **options}
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
             content, takes = onnx_form(part, in_tiles=PASS not in part.without)
             if len(takes) == len(part.inputs):
-                return OpenVinoRunner(content, threads, part.outputs, exact=exact, **options)
-    return OpenVinoRunner(part.file, threads, part.outputs, exact=exact, **options)
+                return OpenVinoRunner(content, threads, part.outputs, **besides)
+    return OpenVinoRunner(part.file, threads, part.outputs, **besides)
 
 
 def _has_onnx() -> bool:
