@@ -176,6 +176,25 @@ def test_the_built_in_engines_side_by_side(tmp_path: pathlib.Path) -> None:
         ("q = Div(x, x, T=float)\na = Mul(q, x, T=float)\ny = Less(a, x, T=float)", "compares the quotient 'q'"),
         ("q = RealDiv(x, x, T=float)\ny = Relu(q, T=float)", ""),
         ("q = RealDiv(x, x, T=float)\na = Softmax(q, T=float)\ny = Floor(a, T=float)", ""),
+        ("n = Cast(x, SrcT=float, DstT=int32)\ny = Mul(n, n, T=int32)", "whole numbers beyond 2^24"),
+        ("n = Cast(x, SrcT=float, DstT=int32)\nk = Const(int32 [16])\ny = Mul(n, k, T=int32)", ""),
+        ("n = Cast(x, SrcT=float, DstT=int32)\nk = Const(int32 [17])\ny = Mul(n, k, T=int32)", "beyond 2^24"),
+        ("n = Cast(x, SrcT=float, DstT=int32)\nk = Const(int32 [16777216])\ny = Equal(n, k, T=int32)", "beyond 2^24"),
+        (
+            "n = Cast(x, SrcT=float, DstT=int64)\na = Const(int32 [3])\ny = Sum(n, a, T=int64, Tidx=int32)",
+            "whole numbers beyond 2^24",
+        ),
+        (
+            "b = Greater(x, x, T=float)\nn = Cast(b, SrcT=bool, DstT=int32)\na = Const(int32 [3])\n"
+            "y = Sum(n, a, T=int32, Tidx=int32)",
+            "",
+        ),
+        (
+            "n = Cast(x, SrcT=float, DstT=int32)\ny = TensorScatterUpdate(x, n, x, T=float, Tindices=int32)",
+            "indices that are computed",
+        ),
+        ("n = Cast(x, SrcT=float, DstT=int32)\ny = GatherNd(x, n, Tparams=float, Tindices=int32)", "are computed"),
+        ("n = Const(int32[1,4] 0)\ny = GatherNd(x, n, Tparams=float, Tindices=int32)", ""),
     ],
 )
 def test_openvino_leaves_what_it_computes_otherwise(line: str, said: str) -> None:
@@ -196,6 +215,51 @@ def test_openvino_computes_what_it_takes(lines: str, tmp_path: pathlib.Path) -> 
         Session(graph, engine="openvino", cache_dir=tmp_path) as session,
     ):
         session.run("y", {"x": x})
+
+
+IDS = np.array([[2**24, 2**24 + 1, 3, -(2**24) - 1]], np.int64)
+OTHERS = np.array([[2**24 + 1, 2**24 + 1, 3 + 2**32, -(2**24)]], np.int64)
+
+
+def test_openvino_leaves_large_whole_numbers_to_the_reference_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    compiled = SimpleNamespace(inputs=[], create_infer_request=lambda: None)
+    model = SimpleNamespace(get_ops=list)
+    core = SimpleNamespace(read_model=lambda source: model, compile_model=lambda *given: compiled)
+    monkeypatch.setattr(openvino, "_core", lambda: core)
+    runner = openvino.OpenVinoRunner(b"", 1, [], exact=lambda inputs: [inputs[0] == inputs[1]])
+    assert runner.run([IDS, OTHERS])[0].tolist() == [[False, True, False, False]]
+    with pytest.raises(RunError, match="whole numbers beyond 1048576"):
+        openvino.OpenVinoRunner(b"", 1, []).run([IDS, OTHERS])
+
+
+def test_openvino_compares_large_whole_numbers_as_tensorflow(tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("openvino", reason="openvino is not installed")
+    graph = parse("""
+        a = Placeholder(dtype=int64, shape=[1, 4])
+        b = Placeholder(dtype=int64, shape=[1, 4])
+        y = Equal(a, b, T=int64)
+    """)
+    with Session(graph, engine="openvino", cache_dir=tmp_path, check="never") as session:
+        assert session.run("y", {"a": IDS, "b": OTHERS})[0].tolist() == [[False, True, False, False]]  # TensorFlow 2.21
+        assert session.run("y", {"a": IDS % 7, "b": OTHERS % 7})[0].tolist() == [[False, True, False, False]]
+
+
+@pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])
+@pytest.mark.parametrize("index", [-1, 4])
+def test_engines_take_no_rows_outside_of_a_table(engine: str, index: int, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip(engine, reason=f"{engine} is not installed")
+    graph = parse("""
+        ids = Placeholder(dtype=int64, shape=[1, 2])
+        small = Cast(ids, SrcT=int64, DstT=int32)
+        table = Const(float[4, 3] 0.5)
+        axis = Const(int32 0)
+        rows = GatherV2(table, small, axis, Tparams=float, Tindices=int32, Taxis=int32)
+        y = Mul(rows, rows, T=float)
+    """)
+    with Session(graph, engine=engine, cache_dir=tmp_path) as session:
+        assert session.run("y", {"ids": np.array([[0, 3]])})[0].tolist() == [[[0.25] * 3] * 2]
+        with pytest.raises(RunError, match=rf"= {index} is not in \[0, 4\)"):  # as TensorFlow says
+            session.run("y", {"ids": np.array([[0, index]])})
 
 
 @pytest.mark.parametrize("engine", ["openvino", "onnxruntime"])

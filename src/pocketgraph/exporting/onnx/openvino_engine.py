@@ -7,7 +7,7 @@ Wide convolutions of that are computed in tiles of OpenVINO's own (tiled_convolu
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pocketgraph.errors import MissingExtraError, PocketgraphError, RunError
+from pocketgraph.exporting.onnx.fed_numbers import are_outside, by_nodes, index_ranges
 from pocketgraph.exporting.onnx.onnxruntime_engine import onnx_form
 from pocketgraph.exporting.onnx.tiled_convolutions import PASS
 from pocketgraph.graph import DType, Node, parse_ref
+from pocketgraph.graph.dtype import BOOL
 from pocketgraph.graph.op_traits import QUOTIENTS, ops_with
 from pocketgraph.runtime.part_engines.part_engine import OfferedPart, OperationTime, PartRunner, PartTensor
 
@@ -33,6 +35,22 @@ CARRIES_QUOTIENTS = ops_with("elementwise", "passes", "view", "moves", "joins")
 JUMPS = ops_with("discontinuous", "order") | {"Equal", "NotEqual"}
 DIVISIONS = ("Div", "RealDiv", "TruncateDiv", "FloorMod", "Mod", "TruncateMod", "DivNoNan")
 """Not a trait: what OpenVINO divides in float32 also where the numbers are whole."""
+MOST_FED = 1 << 20
+"""Whole numbers that are fed up to this are computed by OpenVINO, larger ones by the reference engine: OpenVINO
+compares and reduces in float32, which holds each up to 2^24, and keeps 32 bits of 64."""
+SMALL = 16  # a whole number by which a product of what is fed stays within 2^24
+GROWING = frozenset((
+    "BatchMatMul", "BatchMatMulV2", "Cumprod", "Cumsum", "LeftShift", "MatMul", "Mean", "Mul", "Pow", "Prod",
+    "SegmentProd", "SegmentSum", "Square", "SquaredDifference", "Sum", "UnsortedSegmentMax", "UnsortedSegmentMin",
+    "UnsortedSegmentProd", "UnsortedSegmentSum",
+))  # fmt: skip
+"""Not a trait: what makes whole numbers beyond 2^24 of such as OpenVINO is fed, or of nothing (empty segments)."""
+UNCHECKED = {
+    "ScatterNd": 0,
+    **dict.fromkeys(("GatherNd", "ReverseSequence", "SegmentSum", "TensorScatterAdd", "TensorScatterMax"), 1),
+    **dict.fromkeys(("TensorScatterMin", "TensorScatterSub", "TensorScatterUpdate", "UnsortedSegmentSum"), 1),
+}
+"""Which operand has the indices. Not a trait: where one lies outside, OpenVINO leaves its memory."""
 
 
 class OpenVinoRunner(PartRunner):
@@ -42,13 +60,23 @@ class OpenVinoRunner(PartRunner):
         source: the path of a .tflite model, or the content of an ONNX model.
         threads: how many to compute with.
         outputs: what is wanted.
+        exact: computes the outputs where OpenVINO would not, for whole numbers beyond MOST_FED, or refuses them.
+        ranges: of inputs that are indices, as ``index_ranges`` tells.
         options: of OpenVINO, besides.
 
     Raises:
         RunError: OpenVINO does not take the model.
     """
 
-    def __init__(self, source: str | bytes, threads: int, outputs: Sequence[PartTensor], **options: Any) -> None:
+    def __init__(
+        self,
+        source: str | bytes,
+        threads: int,
+        outputs: Sequence[PartTensor],
+        exact: Callable[[Sequence[Array]], list[Array]] | None = None,
+        ranges: dict[int, int] | None = None,
+        **options: Any,
+    ) -> None:
         try:
             model = _core().read_model(source)
             settings = {**EXACT, **UNPINNED, "INFERENCE_NUM_THREADS": threads, **options}
@@ -60,10 +88,15 @@ class OpenVinoRunner(PartRunner):
         self.nodes = {op.get_friendly_name(): _tensor_name(op) for op in model.get_ops()}
         self._takes = [port.get_element_type().to_dtype() for port in compiled.inputs]
         self._outputs = list(outputs)
+        self._exact, self._ranges = exact, ranges or {}
         self._held: list[Array] = []  # what the request reads, which does not keep it
 
     def run(self, inputs: Sequence[Array]) -> list[Array]:
         # ``request.infer(inputs)`` does the same in Python, 60 µs slower.
+        if any(map(_is_beyond_float32, inputs)) or are_outside(self._ranges, inputs):
+            if self._exact is None:
+                raise RunError(f"OpenVINO computes whole numbers beyond {MOST_FED} in float32", hint="use engine=None")
+            return self._exact(inputs)
         request, tensor_of = self.request, _tensor_class()
         self._held = [array.astype(dtype, copy=False) for array, dtype in zip(inputs, self._takes, strict=True)]
         for place, array in enumerate(self._held):
@@ -99,7 +132,8 @@ class OpenVinoEngine:
         if part.reference is None:
             return "the graph was not read" if _has_onnx() else ""
         nodes = part.reference.nodes
-        return next((why for node in nodes if (why := _inexact(node))), "") or _rounded_quotient(nodes)
+        inexact = next((why for node in nodes if (why := _inexact(node))), "")
+        return inexact or _rounded_quotient(nodes) or _unsafe_numbers(nodes)
 
     def load(self, part: OfferedPart, threads: int) -> OpenVinoRunner:
         return opened(part, threads)
@@ -150,18 +184,59 @@ def _rounded_quotient(nodes: Sequence[Node]) -> str:
     return ""
 
 
+def _unsafe_numbers(nodes: Sequence[Node]) -> str:
+    """Which op may make whole numbers that OpenVINO rounds, or indices that it does not check; "" where none does."""
+    made_by = {node.name: node for node in nodes}
+    for node in nodes:
+        dtype, operands = node.attrs.get("T"), [made_by.get(parse_ref(ref)[0]) for ref in node.data_inputs]
+        place = 1 if node.op == "GatherV2" and node.attr("batch_dims", 0) else UNCHECKED.get(node.op)
+        if place is not None and _op(operands[place]) != "Const":
+            return f"'{node.name}' ({node.op}) takes indices that are computed, which OpenVINO does not check"
+        if not isinstance(dtype, DType) or not _is_wide(dtype.numpy):
+            continue
+        counted = operands[:2] if node.op == "Mul" else operands[:1]
+        is_large = "Index" not in node.attrs and any(_largest(each) >= 1 << 24 for each in operands)
+        if is_large or (node.op in GROWING and all(_largest(each, SMALL + 1) > SMALL for each in counted)):
+            return f"'{node.name}' ({node.op}) may make whole numbers beyond 2^24, which OpenVINO computes in float32"
+    return ""
+
+
+def _op(node: Node | None) -> str:
+    return "" if node is None else node.op
+
+
+def _largest(node: Node | None, otherwise: int = 0) -> int:
+    """The largest magnitude of a constant, or 1 of what was true or false; ``otherwise`` where that is not known."""
+    if node is not None and node.op == "Cast" and node.attrs.get("SrcT") is BOOL:
+        return 1
+    if node is None or node.op != "Const" or not _is_wide(node.tensor.dtype.numpy):
+        return otherwise
+    values = node.tensor.numpy()
+    return max(int(values.max(initial=0)), -int(values.min(initial=0)))
+
+
+def _is_beyond_float32(array: Array) -> bool:
+    return _is_wide(array.dtype) and bool(array.max(initial=0) > MOST_FED or array.min(initial=0) < -MOST_FED)
+
+
+def _is_wide(dtype: np.dtype[Any]) -> bool:
+    """Whether it is of whole numbers that may be beyond 2^24."""
+    return dtype.kind in "iu" and dtype.itemsize >= 4
+
+
 def opened(part: OfferedPart, threads: int, **options: Any) -> OpenVinoRunner:
     """A part in OpenVINO: from its graph, or else from its file.
 
     Raises:
         RunError: OpenVINO takes neither.
     """
+    besides = {"exact": by_nodes(part), "ranges": index_ranges(part), **options}
     if _has_onnx() and not part.is_narrow:
         with contextlib.suppress(PocketgraphError):  # ONNX has no operators for it, or OpenVINO does not take them
             content, takes = onnx_form(part, in_tiles=PASS not in part.without)
             if len(takes) == len(part.inputs):
-                return OpenVinoRunner(content, threads, part.outputs, **options)
-    return OpenVinoRunner(part.file, threads, part.outputs, **options)
+                return OpenVinoRunner(content, threads, part.outputs, **besides)
+    return OpenVinoRunner(part.file, threads, part.outputs, **besides)
 
 
 def _has_onnx() -> bool:

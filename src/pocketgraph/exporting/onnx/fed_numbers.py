@@ -1,0 +1,79 @@
+"""Which whole numbers that a part is fed another engine may be given: indices inside of what they take rows of.
+
+TensorFlow, LiteRT and the reference engine refuse others. OpenVINO gives zeros for them, and ONNX counts negative ones
+from the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from pocketgraph.graph import Node, parse_ref
+from pocketgraph.graph.op_traits import SAME_ELEMENTS
+from pocketgraph.litert.sixteen_bits import numpy_type
+from pocketgraph.runtime.part_engines.part_engine import OfferedPart
+
+if TYPE_CHECKING:
+    from pocketgraph.litert.constant import Array
+
+
+def index_ranges(part: OfferedPart) -> dict[int, int]:
+    """How many rows each input of the part's file may say the index of: those of the smallest table it goes to."""
+    reference, about = part.reference, part.entry.about
+    if reference is None:
+        return {}
+    made_by = {node.name: node for node in reference.nodes}
+    places = {str(endpoint): place for place, endpoint in enumerate(reference.inputs)}
+    found: dict[int, int] = {}
+    for node in made_by.values():
+        if node.op not in ("Gather", "GatherV2") or node.attr("batch_dims", 0):
+            continue
+        table, indices = (_passed(made_by, places, ref) for ref in node.data_inputs[:2])
+        if not isinstance(indices, int) or indices not in about["fed"]:
+            continue
+        shape = about["inputs"][table][2] if isinstance(table, int) else table and table.tensor.shape
+        along = _passed(made_by, places, node.data_inputs[2]) if node.op == "GatherV2" else None
+        if shape and (node.op == "Gather" or isinstance(along, Node)):
+            axis = int(along.tensor.numpy()) if isinstance(along, Node) else 0
+            place = about["fed"].index(indices)
+            found[place] = min(found.get(place, shape[axis]), shape[axis])
+    return found
+
+
+def _passed(made_by: dict[str, Node], places: dict[str, int], ref: str) -> Node | int | None:
+    """The constant that a tensor holds the elements of, or the place of the input; None where it is computed."""
+    while True:
+        name, port = parse_ref(ref)[:2]
+        if f"{name}:{port}" in places:
+            return places[f"{name}:{port}"]
+        node = made_by.get(name)
+        if node is None or node.op == "Const":
+            return node
+        if node.op not in SAME_ELEMENTS and node.op != "Cast":
+            return None
+        ref = node.data_inputs[0]
+
+
+def are_outside(ranges: dict[int, int], inputs: Sequence[Array]) -> bool:
+    """Whether one of the indices among these inputs lies outside of its table."""
+    for place, rows in ranges.items():
+        array = inputs[place]
+        if array.size and array.dtype.kind in "iu" and (array.max() >= rows or array.min() < 0):
+            return True
+    return False
+
+
+def by_nodes(part: OfferedPart) -> Callable[[Sequence[Array]], list[Array]] | None:
+    """What computes a part on the reference engine; None where the graph was not read."""
+    reference, types = part.reference, [numpy_type(name) for _, name, _ in part.entry.about["inputs"]]
+    if reference is None:
+        return None
+
+    def computed(inputs: Sequence[Array]) -> list[Array]:
+        given = [array.astype(dtype) for array, dtype in zip(part.all_inputs(inputs), types, strict=True)]
+        results = reference.run(given)
+        places = zip(part.places, part.outputs, strict=True)
+        return [results[place].astype(wanted.dtype).reshape(wanted.shape) for place, wanted in places]
+
+    return computed
